@@ -261,7 +261,7 @@ export const catalogue = {
 export type ErrorName = keyof typeof catalogue;
 
 /**
- * The values for the placeholders in an error text. `retry_after` is in whole seconds and is also returned in
+ * Holds values for the placeholders in an error text. `retry_after` is in whole seconds and is also returned in
  * `parameters`.
  */
 export interface ErrorDetail {
@@ -271,7 +271,7 @@ export interface ErrorDetail {
   readonly reason?: string;
 }
 
-/** The caller sees this text. The caller gets `internal` for any other error. */
+/** Carries a text that the caller may see. For any other error the caller gets `internal`. */
 export class ApiError extends Error {
   readonly kind: ErrorName;
   readonly code: number;

@@ -112,7 +112,7 @@ local function retry_chats_now(retries, ms, from)
   return #chats == LIMITS.script_entries_max
 end
 
--- In ms, or nil.
+-- Returns when the next parked chat is due, in ms, or nil.
 local function next_retry(at)
   return tonumber(redis.call('ZRANGE', at.retries, 0, 0, 'WITHSCORES')[2])
 end

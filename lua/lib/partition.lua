@@ -31,7 +31,7 @@ local function next_version(meta)
   return ('%.0f'):format(redis.call('HINCRBY', meta, 'ver', '1'))
 end
 
--- Returns an ordered list.
+-- Allocates versions for several changes at once, in ascending order.
 local function next_versions(meta, count)
   local last, versions = redis.call('HINCRBY', meta, 'ver', count), {}
   for i = 1, count do versions[i] = ('%.0f'):format(last - count + i) end

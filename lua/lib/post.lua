@@ -143,12 +143,12 @@ local function drop_reactor(p, emoji, external)
   end
 end
 
--- 52 bits of the digest identify an emoji in Postgres.
+-- Returns the number that identifies an emoji in Postgres: 52 bits of its digest.
 local function emoji_column(emoji)
   return ('%.0f'):format(tonumber(redis.sha1hex(emoji):sub(1, 13), 16))
 end
 
--- Returns nil for a service message.
+-- Returns the post id of a channel message, or nil for a service message.
 local function post_of(key, header, segments_at)
   if segments_at < 0 then return nil end
   local origin = redis.call('GETRANGE', key, segments_at + header[8] + header[9], -1)

@@ -28,7 +28,7 @@ export const chatDescription = z
 const fileOf = ({ key, size, width, height }: StoredPicture) =>
   ({ type: 'photo', key, size, mime: 'image/webp', width, height }) as const;
 
-/** Returns PhotoSize objects, smallest first. */
+/** Returns the sizes as PhotoSize objects, smallest first. */
 export const viewSizes = (files: Files, sizes: readonly StoredPicture[]) =>
   sizes
     .map((size) => ({

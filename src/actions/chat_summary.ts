@@ -25,7 +25,7 @@ function shortText(text: string): string {
   return characters.length <= max ? text : `${characters.slice(0, max - 1).join('')}…`;
 }
 
-/** Keeps token placeholders, because lists show no tokens. */
+/** Keeps token placeholders in previews, because lists show no tokens. */
 function preview(message: StoredMessage, viewer: Viewer): Readonly<Record<string, unknown>> {
   const { content, kind, origin } = message.record;
   const { from, text, caption, new_chat_title } = viewMessage(message, viewer);
@@ -77,7 +77,8 @@ async function mayDo(store: Store, chat: ChatRef, type: string | undefined, user
 }
 
 /**
- * Returns no fields for a chat that is not muted (`until` undefined), and no end time for one muted forever (null).
+ * Returns the mute fields of a chat: none for a chat that is not muted (`until` undefined), and no end time for one
+ * muted forever (null).
  */
 export const viewMute = (until: number | null | undefined) =>
   until === undefined ? {} : { muted: true, ...(until === null ? {} : { muted_until: until }) };

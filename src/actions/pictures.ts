@@ -43,7 +43,7 @@ export async function discard(store: Store, files: Files, pictures: readonly Sto
   await store.pictures.removed(gone).catch(() => undefined);
 }
 
-/** The files count as unused until a record refers to them. */
+/** Stores the files of a picture. They count as unused until a record refers to them. */
 export async function writeFiles(
   store: Store,
   files: Files,

@@ -33,7 +33,7 @@ export const botPostName = (given: {
 export const postOf = (store: Store, name: string): number =>
   store.postIds.parse(name) ?? fail('post_not_found');
 
-/** A person, who sees external ids, or null for a bot. */
+/** Describes who views a post: a person, who sees external ids, or null for a bot. */
 export type PostViewer = User | null;
 
 /**
@@ -50,7 +50,9 @@ export function viewReactions({ reactions, own }: PostState, viewer: PostViewer)
   });
 }
 
-/** The fields are next to `ok`, not inside `result` (interface §2). */
+/**
+ * Builds the answer of the reactions endpoints. The fields are next to `ok`, not inside `result` (interface §2).
+ */
 export const reactionPayload = (state: PostState, user: User): Flat =>
   new Flat({ reactions: viewReactions(state, user), my_reactions: state.own });
 

@@ -67,7 +67,7 @@ export const describedMedia = {
   thumbnail,
 };
 
-/** Lacks `video_note`, which can only be sent by its own method. */
+/** Lists the types of a media descriptor. A video note can only be sent by its own method. */
 const describedTypes = ['photo', 'video', 'audio', 'document', 'animation', 'voice'] as const;
 
 /**

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { ContentObject } from '../store/core/codec.js';
 import type { ObjectKind } from './kind.js';
 
-/** The largest value of each emoji. The smallest value is always 1. */
+/** Maps each emoji to its largest value. The smallest value is always 1. */
 export const diceValues = { '🎲': 6, '🎯': 6, '🎳': 6, '🏀': 5, '⚽': 5, '🎰': 64 } as const;
 export type DiceEmoji = keyof typeof diceValues;
 

@@ -8,7 +8,6 @@ export interface Location extends ContentObject {
   /** In degrees. */
   readonly latitude: number;
   readonly longitude: number;
-  /** The radius in metres. */
   readonly horizontal_accuracy?: number;
 }
 

@@ -7,7 +7,7 @@ import type { Headers } from './outbound/sign.js';
 import type { Answered, Outcome } from './outcome.js';
 import type { Slots } from './slots.js';
 
-/** An aborted request counts as a failure. */
+/** Sends a body once. An aborted request counts as a failure. */
 export type Send = (
   receiver: Receiver,
   headers: Headers,

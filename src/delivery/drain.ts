@@ -215,7 +215,7 @@ export class Drain {
     this.#retryAt = taken.wait === null ? Number.POSITIVE_INFINITY : performance.now() + taken.wait;
   }
 
-  /** Ignores an update already accepted as a copy during this step. */
+  /** Buffers an update. Ignores one that was already accepted as a copy during this step. */
   #buffered(delivery: Delivery): void {
     const id = Number(delivery.id);
     if (id <= this.#after) return;
@@ -419,7 +419,7 @@ export class Drain {
       : 'stay';
   }
 
-  /** A property, so that `slots` lists it at most once. */
+  /** Is a property, so that `slots` lists it at most once. */
   readonly #pump = (): void => {
     if (this.#isOver()) return;
     const now = performance.now();

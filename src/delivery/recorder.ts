@@ -27,7 +27,7 @@ export interface RecorderOptions {
 }
 
 /**
- * Has only the parts of the update and the answer that the row needs. Most successes are discarded before they
+ * Holds only the parts of an update and its answer that the row needs. Most successes are discarded before they
  * become rows.
  */
 interface Gathered extends Omit<NewAttempt, 'answer' | 'record'> {
@@ -45,8 +45,8 @@ interface OfBot {
 }
 
 /**
- * When a bot's successes are written next, by the monotonic clock. `few` applies while the buffer has room, and
- * `full` once new successes replace older ones.
+ * Holds when a bot's successes are written next, by the monotonic clock. `few` applies while the buffer has room,
+ * and `full` once new successes replace older ones.
  */
 interface Due {
   readonly few: number;

@@ -30,7 +30,7 @@ export class UpdateBuffer {
     return this.#open;
   }
 
-  /** Includes updates in flight. */
+  /** Counts updates in flight too. */
   get count(): number {
     return this.#count;
   }

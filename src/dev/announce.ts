@@ -11,7 +11,7 @@ export interface Pids {
   readonly postgres: number | null;
 }
 
-/** The file exists only while the whole installation runs. */
+/** Defines the content of `dev.json`. The file exists only while the whole installation runs. */
 export interface DevInfo extends Demo {
   readonly base_url: string;
   readonly admin_token: string;

@@ -25,7 +25,7 @@ export interface Demo {
 export interface DemoOptions {
   readonly baseUrl: string;
   readonly adminToken: string;
-  /** The file (mode 0600) records the created users and bot. */
+  /** This file (mode 0600) records the created users and bot. */
   readonly path: string;
   /** Demo data from another database is not reused. */
   readonly database: string;

@@ -5,7 +5,7 @@ import { closeSync, openSync, readFileSync, renameSync, rmSync, statSync, writeF
 /** The size of a server log above which the next start renames it to `<name>.1`. */
 export const log_bytes_max = 8 * 1024 * 1024;
 
-/** Readers see either the old text or the new text. */
+/** Replaces a file atomically: readers see either the old text or the new text. */
 export function writeFileAtomic(path: string, text: string, mode = 0o600): void {
   const temporary = `${path}.${process.pid}.${randomBytes(4).toString('hex')}`;
   try {
@@ -36,7 +36,7 @@ export function readJsonIfThere(path: string): unknown {
   }
 }
 
-/** Creates the file with a new secret if it does not exist: 32 random bytes as hex, mode 0600. */
+/** Reads a secret, or creates the file with a new secret: 32 random bytes as hex, mode 0600. */
 export function keptSecret(path: string): string {
   const kept = readIfThere(path)?.trim();
   if (kept) return kept;

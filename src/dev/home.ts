@@ -145,7 +145,9 @@ export function keptSecrets(home: string): Secrets {
   return secrets;
 }
 
-/** Given settings override those of the installation. Null if no installation runs. */
+/**
+ * Returns the settings of a running installation, overridden by the given settings. Null if no installation runs.
+ */
 export function devEnvironment(
   home: string,
   given: Readonly<Record<string, string | undefined>>,

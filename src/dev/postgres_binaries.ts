@@ -50,7 +50,7 @@ function restoreLinks(root: string): void {
   }
 }
 
-/** The user that runs PostgreSQL when we are root. PostgreSQL refuses to run as root. */
+/** Describes the user that runs PostgreSQL when we are root, because PostgreSQL refuses to run as root. */
 export interface User {
   readonly uid: number;
   readonly gid: number;

@@ -20,7 +20,10 @@ function describe(dir: string): string {
   );
 }
 
-/** Call this after Redis has stopped. Without this record, the next start is as careful as after a crash. */
+/**
+ * Records the state of the files. Call this after Redis has stopped; without a record, the next start is as careful
+ * as after a crash.
+ */
 export function noteLeft(dir: string): void {
   try {
     writeFileAtomic(noteOf(dir), describe(dir));
@@ -29,7 +32,7 @@ export function noteLeft(dir: string): void {
   }
 }
 
-/** Removes the record, so call this only once, before Redis starts. */
+/** Compares the files with the record and removes it, so call this only once, before Redis starts. */
 export function isAsLeft(dir: string): boolean {
   const noted = readIfThere(noteOf(dir));
   rmSync(noteOf(dir), { force: true });

@@ -19,7 +19,7 @@ const jsonType = 'application/json';
 const schemaRef = (name: string): Json => ({ $ref: `#/components/schemas/${name}` });
 const jsonOf = (schema: Json): Json => ({ [jsonType]: { schema } });
 
-/** The errors that any call can return besides its own errors. */
+/** Any call can return these errors besides its own errors. */
 const everywhere: readonly ErrorName[] = [
   'unauthorized',
   'too_large',

@@ -8,14 +8,14 @@ export interface ListedFile {
 }
 
 export interface BlobStore {
-  /** The bytes are durable on return. Each key is written only once. */
+  /** Stores a file durably. Each key is written only once. */
   put(key: string, bytes: Buffer): Promise<void>;
-  /** `start` and `end` are inclusive and within the file. Null when the file does not exist. */
+  /** Both `start` and `end` are inclusive and within the file. Returns null when the file does not exist. */
   open(key: string, start: number, end: number): Promise<Readable | null>;
-  /** In bytes; null when the file does not exist. */
+  /** Returns the size in bytes; null when the file does not exist. */
   size(key: string): Promise<number | null>;
   remove(key: string): Promise<void>;
-  /** Leaves nothing behind. Throws if files cannot be written. */
+  /** Writes and removes a small file. Throws if files cannot be written. */
   check(): Promise<void>;
   /**
    * Lists files with keys greater than `after` ('' for all), sorted by key. Returns fewer than `limit` only at the

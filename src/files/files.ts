@@ -195,7 +195,7 @@ export function createFiles({
     list: ((after, limit) => blobs.list(after, limit)) satisfies BlobStore['list'],
     discard,
     pictures,
-    /** `key` is from `newKey`. Error: `unavailable`. */
+    /** Stores bytes under a key from `newKey`. Error: `unavailable`. */
     put: (key: string, bytes: Buffer) => reach(blobs.put(key, bytes)),
     remove,
     async close() {

@@ -44,7 +44,7 @@ async function removeStale(folder: string): Promise<void> {
   }
 }
 
-/** Sorted. Skips names before `after`, which were already listed. */
+/** Returns sorted names. Skips names before `after`, which were already listed. */
 async function namesFrom(folder: string, length: number, after: string): Promise<string[]> {
   const names = (await ifThere(readdir(folder))) ?? [];
   const hex = names.filter((name) => name.length === length && /^[0-9a-f]+$/.test(name));

@@ -9,7 +9,7 @@ import { fileLimits as limits } from './limits.js';
 export interface Measured {
   /** Present if the file was not read, because earlier files took too long. */
   readonly late?: true;
-  /** According to the content. Absent for text and other types without a signature. */
+  /** The MIME type according to the content. Absent for text and other types without a signature. */
   readonly mime?: string;
   /** In pixels. */
   readonly width?: number;
@@ -66,7 +66,7 @@ export function loadReader(): Promise<MediaInfo<'object'>> {
   return reader;
 }
 
-/** Never rejects because of the content. May take long. */
+/** Measures a file, which may take long. Never rejects because of the content. */
 export async function measure(bytes: Uint8Array): Promise<Measured> {
   const type = await fileTypeFromBuffer(bytes).catch(() => undefined);
   const mime = type?.mime.split(';', 1)[0];

@@ -60,7 +60,7 @@ const open = (sharp: Library, bytes: Buffer) =>
     seconds: limits.picture_make_ms_max / 1_000,
   });
 
-/** Returns the size after rotation. Reads only the head of the picture. */
+/** Returns the size of a rotated picture. Reads only the head of the picture. */
 async function sizeOf(sharp: Library, bytes: Buffer) {
   const form = pictureForm(bytes);
   const head = await sharp(bytes, { limitInputPixels: false }).metadata();

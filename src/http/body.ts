@@ -80,7 +80,6 @@ export class BodyRoom {
     return this.idle.pop() ?? Buffer.allocUnsafeSlow(callLimits.body_bytes_max);
   }
 
-  /** The garbage collector gets the buffer unless `isReusable` is true. */
   takeBack(memory: Buffer, isReusable: boolean): void {
     this.lent--;
     if (isReusable) this.idle.push(memory);
@@ -98,7 +97,7 @@ export class BodyBuffer {
   private readonly room: BodyRoom;
   private readonly addressOf: () => string;
   private address: string | undefined;
-  /** False once the caller has shown a valid token. */
+  /** True until the caller has shown a valid token. */
   private isStranger = true;
   private heldBytes = 0;
   private parts: Buffer[] = [];
@@ -142,7 +141,10 @@ export class BodyBuffer {
     if (this.address !== undefined) this.room.recognise(this.heldBytes, this.address);
   }
 
-  /** Must be called when the request ends for any reason. `isRead` means that the body is no longer used. */
+  /**
+   * Releases the reserved bytes. Must be called when the request ends for any reason. `isRead` means that the body
+   * is no longer used.
+   */
   release(isRead = true): void {
     this.parts = [];
     if (this.whole !== undefined) this.room.takeBack(this.whole, isRead);

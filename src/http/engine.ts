@@ -11,7 +11,7 @@ import { httpLimits as limits } from './limits.js';
 /** Text for the engine. The engine encodes strings as UTF-8, and writes bytes unchanged. */
 export type EngineText = string | Uint8Array | ArrayBuffer;
 
-/** The methods throw once the reply has ended or `onAborted` has run. */
+/** Represents one reply. The methods throw once the reply has ended or `onAborted` has run. */
 export interface EngineResponse {
   writeStatus(status: EngineText): EngineResponse;
   writeHeader(key: EngineText, value: EngineText): EngineResponse;
@@ -35,11 +35,11 @@ export interface EngineResponse {
   close(): EngineResponse;
 }
 
-/** Valid only until the route handler returns. */
+/** Represents a request head, which is valid only until the route handler returns. */
 export interface EngineRequest {
   getMethod(): string;
   getUrl(): string;
-  /** Returns '' or undefined without a query, depending on the engine version. */
+  /** Returns '' or undefined for a request without a query, depending on the engine version. */
   getQuery(): string | undefined;
   getHeader(lowerCaseName: string): string;
   forEach(visit: (lowerCaseName: string, value: string) => void): void;

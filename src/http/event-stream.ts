@@ -77,7 +77,7 @@ export class ReplyStream implements EventStream {
     });
   }
 
-  /** Call this after the client has disconnected. The reply must not be used afterwards. */
+  /** Drops the reply after the client has disconnected. The reply must not be used afterwards. */
   abandon(): void {
     this.open = false;
     this.abandoned = true;

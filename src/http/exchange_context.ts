@@ -12,7 +12,7 @@ export interface AccessListener {
   over(request: ApiRequest, name: string, status: number, ms: number): void;
 }
 
-/** `call` is a method name, endpoint path or page. */
+/** Counts finished requests. `call` is a method name, endpoint path or page. */
 export interface RequestListener {
   /** Returns the number of requests that the next measured time represents, or 0 to skip measuring. */
   weight(): number;
@@ -30,7 +30,7 @@ export interface ExchangeContext {
   readonly bodies: BodyRoom;
   readonly admit: Admit | undefined;
   readonly clientAddress: (request: ApiRequest) => string;
-  /** In bytes, for a body larger than `usual` or of unknown length. */
+  /** Returns the limit in bytes for a body larger than `usual`, or of unknown length. */
   readonly bodyBound: (verb: string, path: string, usual: number) => number;
   /** Called with unexpected errors of handlers. `request` is the id of the request in the access log. */
   readonly onFault: (error: unknown, request?: string) => void;

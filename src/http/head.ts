@@ -1,7 +1,7 @@
 /** Collects the relevant request headers in one pass and detects ambiguous heads. */
 import type { EngineRequest } from './engine.js';
 
-/** Text fields are '' when absent. The last of repeated headers counts. */
+/** Holds request headers. Text fields are '' when absent. The last of repeated headers counts. */
 export class Head {
   contentType = '';
   authorization = '';

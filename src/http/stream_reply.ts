@@ -38,7 +38,7 @@ export class StreamReply {
     source.on('error', (error) => this.fail(error));
   }
 
-  /** Call this after the client has disconnected. The reply must not be used afterwards. */
+  /** Drops the reply after the client has disconnected. The reply must not be used afterwards. */
   abandon(): void {
     if (this.over) return;
     this.over = true;

@@ -8,7 +8,7 @@ import { identityLimits as limits } from './limits.js';
 
 export interface Verified {
   readonly subject: string;
-  /** Includes the leeway. Unix time in milliseconds. */
+  /** The expiry with the leeway, as Unix time in milliseconds. */
   readonly expiresAt: number;
   readonly claims: JWTPayload;
 }

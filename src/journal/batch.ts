@@ -18,7 +18,7 @@ export interface JournalEntry {
   readonly state: string;
 }
 
-/** A contiguous run of entries from the start of a partition's journal. */
+/** Holds a contiguous run of entries from the start of a partition's journal. */
 export interface JournalPrefix {
   readonly partition: number;
   readonly entries: readonly JournalEntry[];
@@ -27,7 +27,7 @@ export interface JournalPrefix {
   readonly whole: boolean;
 }
 
-/** The newest version of an entity within a batch. */
+/** Holds the newest version of an entity within a batch. */
 export interface Change extends Entity {
   readonly entry: JournalEntry;
   /** The version of the entity's oldest entry within the batch. */
@@ -40,7 +40,7 @@ export interface Change extends Entity {
 export interface SequenceChange {
   readonly table: JournalTable;
   readonly partition: number;
-  /** The last column is the greatest value of the sequence. */
+  /** The last column of the key is the greatest value of the sequence. */
   readonly key: readonly number[];
   /** The greatest version of the sequence in the batch, which may belong to another entry than the greatest key. */
   readonly version: number;
@@ -96,7 +96,7 @@ export function gather(entries: Iterable<JournalEntry>): Gathered {
   return { changes: changes.sort(compareChanges), unreadable };
 }
 
-/** The changes must be sorted by table. */
+/** Groups changes by table. The changes must be sorted by table. */
 export function byTable(changes: readonly Change[]): Array<readonly [JournalTable, readonly Change[]]> {
   const runs: Array<readonly [JournalTable, readonly Change[]]> = [];
   for (let from = 0; from < changes.length; ) {
@@ -114,7 +114,7 @@ function sameSequence(a: readonly number[], b: readonly number[]): boolean {
   return true;
 }
 
-/** The changes must be sorted by key. */
+/** Finds the greatest value of each sequence. The changes must be sorted by key. */
 export function sequences(table: JournalTable, changes: readonly Change[]): SequenceChange[] {
   const found: SequenceChange[] = [];
   let version = 0;

@@ -33,7 +33,7 @@ export interface FlusherOptions {
    * full, the flusher waits at least four times this long.
    */
   readonly intervalMs: number;
-  /** Unique among flushers. Generated when absent. */
+  /** The flusher's unique id, generated when absent. */
   readonly id?: string;
   /** Called with the error of each failed flush. The flusher retries by itself. */
   readonly onError?: (error: Error) => void;
@@ -50,7 +50,7 @@ export interface FlusherOptions {
 export interface FlusherStats extends PipelineStats {
   readonly quarantined: number;
   readonly rewritten: number;
-  /** Counts the tombstones deleted because of their age. */
+  /** Counts the tombstones that were deleted because of their age. */
   readonly purged: number;
   readonly partitions: number;
   /**
@@ -71,7 +71,7 @@ function least<N extends string>(stats: readonly Readonly<Record<N, number>>[], 
   return known.length > 0 ? Math.min(...known) : Number.NaN;
 }
 
-/** The flusher is idle until `start`. */
+/** Creates a flusher, which is idle until `start`. */
 export function createFlusher(options: FlusherOptions) {
   const { connection, runner, shards, keys } = options;
   const onError = options.onError ?? (() => {});

@@ -21,7 +21,7 @@ interface Round {
 
 export const scanKeys = 1_000;
 
-/** For example `{tag}:msg:` for the key `{tag}:msg:12.5:7`. */
+/** Returns the prefix of a key, for example `{tag}:msg:` for the key `{tag}:msg:12.5:7`. */
 export const rootOf = (key: string): string => key.slice(0, key.indexOf(':', key.indexOf('}') + 2) + 1);
 
 type Found = Map<number, string[]>;
@@ -29,7 +29,7 @@ type Found = Map<number, string[]>;
 export class Forgetter {
   readonly #options: ForgetterOptions;
   readonly #owner = randomUUID();
-  /** By run id. Each starts after the current pass. */
+  /** The waiting passes by run id. Each starts after the current pass. */
   readonly #waiting = new Map<string, Round>();
   readonly #underWay = new Map<string, Promise<unknown>>();
 

@@ -47,7 +47,7 @@ export interface WentBack {
 }
 
 export interface HistoryOptions {
-  /** The repair uses its own connections. */
+  /** The repair opens its own connections to this URL. */
   readonly url: string;
   /** The id of the shard; 0, the default, is the control database. */
   readonly shard?: number;
@@ -58,7 +58,7 @@ export interface HistoryOptions {
   readonly place?: (own: Queryable) => Promise<(partition: number) => 'own' | Queryable | null>;
   readonly keys: Keys;
   readonly connection: RedisServers;
-  /** A function, because the runner is created after this object. */
+  /** Returns the runner. It is a function, because the runner is created after this object. */
   readonly runner: () => Pick<ScriptRunner, 'call'>;
   readonly checkInstallation?: (id: string | null) => void;
   readonly onWentBack?: (found: WentBack) => void;

@@ -53,7 +53,7 @@ export interface RedisIdentity {
  */
 export type Adoption = 'unless_used' | 'never' | 'rebuild';
 
-/** The generation to use and whether the Redis already stores it, or the reason for the refusal. */
+/** Holds the generation to use and whether the Redis already stores it, or the reason for a refusal. */
 export type Decision =
   | { readonly generation: number; readonly marked: boolean }
   | { readonly refusal: IdentityError };
@@ -132,7 +132,7 @@ export interface IdentityOptions {
   readonly onError: (error: Error) => void;
 }
 
-/** Refuses if another node has already stored a later generation. */
+/** Stores the identity in a Redis. Refuses if another node has already stored a later generation. */
 const mark = `local known = redis.call('HMGET', KEYS[1], 'ID', 'GENERATION')
 if known[1] == ARGV[1] and tonumber(known[2] or 0) > tonumber(ARGV[2]) then return 0 end
 redis.call('HSET', KEYS[1], 'ID', ARGV[1], 'GENERATION', ARGV[2])
@@ -166,7 +166,7 @@ export class Identity {
 
   readonly id = (): string => this.#own.id;
   readonly held = (): boolean => this.#own.held;
-  /** Null while Redis is used. */
+  /** The reason why Redis is not used now; null while it is used. */
   readonly refusal = (): IdentityError | null => this.#refusal;
 
   async open(check: (pool: Pool) => Promise<void>): Promise<void> {
@@ -176,7 +176,7 @@ export class Identity {
     });
   }
 
-  /** Returns false if the connection must not be used. */
+  /** Checks a new connection to Redis. Returns false if the connection must not be used. */
   async admit(connection: RedisConnection, partition: number | null): Promise<boolean> {
     if (partition === null) return true;
     const admitted =

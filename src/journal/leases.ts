@@ -91,7 +91,7 @@ export function createLeases({ runner, keys, id, onError }: LeaseOptions) {
   return {
     start,
     held: (): readonly number[] => [...held],
-    /** Other flushers can then take over the partitions at once. */
+    /** Gives back all leases, so that other flushers can take over at once. */
     async leave() {
       left = true;
       clearTimeout(timer);

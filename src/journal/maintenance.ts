@@ -17,7 +17,9 @@ export interface MaintenanceOptions {
   readonly onError: (error: Error) => void;
 }
 
-/** The jobs are idle until `start`. Several processes may run them at the same time. */
+/**
+ * Creates the maintenance jobs, which are idle until `start`. Several processes may run them at the same time.
+ */
 export function createMaintenance({ pool, holds, auditDays, messageDays, onError }: MaintenanceOptions) {
   let purged = 0;
   const ahead = { delivery_failures: Number.NaN, messages: Number.NaN };

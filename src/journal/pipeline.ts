@@ -40,7 +40,7 @@ export interface PipelineStats {
   /** The number of journal entries that were written to Postgres and removed from the journal. */
   readonly entries: number;
   readonly batches: number;
-  /** Each batch sends only the newest version of an entity. */
+  /** Counts the rows sent to Postgres. Each batch sends only the newest version of an entity. */
   readonly rows: number;
   /** How often the loop dropped the batches in flight or could not settle a partition. */
   readonly failures: number;
@@ -83,7 +83,7 @@ export class Pipeline {
   /** The version of the last entry in flight, by partition. */
   readonly #cursors = new Map<number, number>();
   #inFlight: InFlight[] = [];
-  /** May change from `drain` to `now`. */
+  /** The requested stop may change from `drain` to `now`. */
   #stopping: 'no' | 'drain' | 'now' = 'no';
   readonly #waking = new AbortController();
   readonly #idleWait: ReturnType<typeof createIdleWait>;

@@ -32,8 +32,8 @@ const belongs = ({ columns }: JournalTable): string =>
   columns.map((column) => `part.${column} = whole.${column}`).join(' and ');
 
 /**
- * True if no partitions are being moved to this database. A row deleted during such a move would lose an update from
- * the source.
+ * Checks that no partitions are being moved to this database. A row deleted during such a move would lose an update
+ * from the source.
  */
 const receivesNone = "not exists (select from pg_subscription_rel where srrelid = 'messages'::regclass)";
 

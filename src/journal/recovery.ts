@@ -11,22 +11,22 @@ import { Forgetter } from './forget.js';
 import { journalLimits as limits } from './limits.js';
 
 export interface RecoveryOptions {
-  /** A function, because the shard map is loaded after this object is created. */
+  /** Returns the shards. It is a function, because the shard map is loaded after this object is created. */
   readonly shards: () => Shards;
   readonly keys: Keys;
   readonly connection: RedisServers;
   /** The setting JOURNAL_HIGH_WATER, in entries. */
   readonly highWater: number;
-  /** In bytes. The setting JOURNAL_BYTES_MAX. */
+  /** The setting JOURNAL_BYTES_MAX, in bytes. */
   readonly bytesMax: number;
-  /** A function, because the runner is created together with `recover`. */
+  /** Returns the runner. It is a function, because the runner is created together with `recover`. */
   readonly runner: () => ScriptRunner;
   /**
    * Whether to trust the seal of a role as proof that Redis lost nothing. Set this only where the data of Redis cannot
    * be an older copy.
    */
   readonly trustSeals?: boolean;
-  /** Stored in each partition. */
+  /** Each partition stores this id of the installation. */
   readonly installation?: () => string;
   /**
    * Called for each partition that continues under a raised incarnation, but not when a partition is opened for the
@@ -120,7 +120,7 @@ interface Seen {
   flushed_at: Date | null;
 }
 
-/** There is no row before the partition is first opened. */
+/** Describes a closed partition. There is no row before the partition is first opened. */
 interface Closed extends Behind {
   readonly seen: Seen | undefined;
 }
@@ -144,7 +144,6 @@ const self = (partition: number) => partition;
 export class Recovery {
   readonly #options: RecoveryOptions;
   readonly #forgetter: Forgetter;
-  /** By partition and run id. */
   readonly #underWay = new Map<string, Promise<void>>();
 
   constructor(options: RecoveryOptions) {
@@ -198,7 +197,7 @@ export class Recovery {
     await this.#askShards(partitions, self, (pool, own) => pool.query(noteSeal, [own, seal, byOperator]));
   }
 
-  /** Asks the shards in parallel. Errors: those of any shard. */
+  /** Asks all shards in parallel. Errors: those of any shard. */
   async #askShards<T, R extends object>(
     items: readonly T[],
     partitionOf: (item: T) => number,
@@ -241,7 +240,7 @@ export class Recovery {
     return (await this.#apply(wanted, runId)).closed;
   }
 
-  /** The seal of a partition proves that nothing was lost. Returns the other partitions. */
+  /** Opens partitions whose seal proves that nothing was lost. Returns the other partitions. */
   async #unseal(closed: readonly number[], runId: string): Promise<number[]> {
     const { keys, runner, trustSeals = false, highWater, bytesMax } = this.#options;
     const rows = await this.#askShards(closed, self, (pool, own) =>
@@ -259,7 +258,7 @@ export class Recovery {
     return closed.filter((partition) => !opened.has(partition));
   }
 
-  /** Returns the partitions that are still closed. */
+  /** Opens partitions under raised incarnations. Returns those that are still closed. */
   async #raiseAll(partitions: readonly number[], runId: string): Promise<number[]> {
     const rows = await this.#askShards(partitions, self, (pool, own) =>
       pool.query<Seen>(seenIncarnations, [own]),
@@ -289,7 +288,7 @@ export class Recovery {
     return closed.filter((b) => !lacksChanges(b) || forgotten.has(b.partition));
   }
 
-  /** Omits the partitions that another node has just raised. */
+  /** Registers the next incarnations. Omits the partitions that another node has just raised. */
   async #raise(closed: readonly Closed[], runId: string): Promise<Raised[]> {
     const rows = await this.#askShards(
       closed,

@@ -47,7 +47,7 @@ const nothing = Buffer.alloc(0);
 const messages = journalTables.find(({ kind }) => kind === 'msg') as (typeof journalTables)[number];
 const posts = journalTables.find(({ kind }) => kind === 'post') as (typeof journalTables)[number];
 
-/** For example `msg:12.5:7` for the key `{tag}:msg:12.5:7`. */
+/** Returns the name of an entity, for example `msg:12.5:7` for the key `{tag}:msg:12.5:7`. */
 const entityOf = (key: string): string => key.slice(key.indexOf('}') + 2);
 const numberIn = (fields: Fields, name: string): number => Number(String(fields[name] ?? '0'));
 
@@ -77,7 +77,7 @@ function addChat(found: Found, partition: number, name: string, fields: Fields):
   found.entries.push({ partition, version, entity: `pin:${name}`, image, state: '' });
 }
 
-/** An emoji whose reactions were all removed counts 0. */
+/** Adds the reaction counts of a post. An emoji whose reactions were all removed counts 0. */
 async function addPost(found: Found, pool: Pool, id: number, fields: Fields): Promise<void> {
   const [partition, number] = [partitionOfPost(id), postNumber(id)];
   const version = numberIn(fields, 'v');
@@ -161,7 +161,7 @@ function addPoll(found: Found, id: number, fields: Fields): void {
   add(`results:${place}`, pack([numberIn(fields, 'u'), stopped, ...counts] satisfies ResultsRecord));
 }
 
-/** An empty vote was retracted. */
+/** Adds the recent votes in a poll. An empty vote was retracted. */
 function addVotes(found: Found, id: number, fields: Fields): void {
   const partition = partitionOfPost(id);
   const version = numberIn(fields, 'v');

@@ -13,7 +13,7 @@ import type { Written } from './write.js';
 interface Settled {
   readonly entities: string[];
   readonly versions: number[];
-  /** The first entities of the list leave Redis soon. */
+  /** The first `brief` entities of the list leave Redis soon. */
   brief: number;
 }
 

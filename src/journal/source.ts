@@ -16,7 +16,7 @@ const empty = Buffer.alloc(0);
 const zero = 48;
 const minus = 45;
 
-/** The id has the form `version-bytes`. */
+/** Extracts the version from an entry id of the form `version-bytes`. */
 function versionOf(id: Buffer): number {
   let version = 0;
   for (let i = 0; i < id.length && id[i] !== minus; i++) version = version * 10 + ((id[i] as number) - zero);

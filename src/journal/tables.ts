@@ -6,11 +6,9 @@ import { isTombstone, messageDay } from '../store/core/codec.js';
 import type { ChatRef, Keys } from '../store/core/keys.js';
 
 export interface JournalTable {
-  /** For example `msg` in `msg:12.5:7`. */
+  /** The first part of an entity's name, for example `msg` in `msg:12.5:7`. */
   readonly kind: string;
-  /**
-   * The key columns in `columns` are bigint. The table also has the columns `version`, `record` and `deleted_at`.
-   */
+  /** The key columns are bigint. The table also has the columns `version`, `record` and `deleted_at`. */
   readonly table: string;
   readonly columns: readonly string[];
   /**
@@ -22,7 +20,7 @@ export interface JournalTable {
   readonly chat?: true;
   /** Set only for a table that is partitioned by its column `day`. The day is part of the key and never changes. */
   readonly dated?: {
-    /** In days since 1970. */
+    /** Returns days since 1970. */
     day(image: Buffer): number;
     isTombstone(image: Buffer): boolean;
   };

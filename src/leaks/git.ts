@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 export interface GitObject {
   readonly id: string;
   readonly type: string;
-  /** Where the object first appears in the history, or the name of a tag; '' for commits. */
+  /** The path where the object first appears in the history, or the name of a tag; '' for commits. */
   readonly path: string;
 }
 
@@ -17,7 +17,7 @@ export interface Piece {
   readonly bytes: Buffer;
 }
 
-/** Counts objects that were requested but not read yet. */
+/** Limits the objects that were requested but not read yet. */
 const askedMax = 1_000;
 const errorLengthMax = 500;
 

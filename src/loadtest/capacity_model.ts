@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import measured from './measured_costs.json' with { type: 'json' };
 
-/** CPU times are in µs. */
+/** Holds the costs of one call. CPU times are in µs. */
 const callCost = z.object({
   server: z.number(),
   redis: z.number(),
@@ -48,8 +48,8 @@ export const costsSchema = z.object({
 export type Costs = z.infer<typeof costsSchema>;
 
 /**
- * The bytes on disk (`aof`, `wal`, `stored`) come from a later run on another machine with PostgreSQL 18, which was
- * too busy for measuring times.
+ * Holds default costs. The bytes on disk (`aof`, `wal`, `stored`) come from a later run on another machine with
+ * PostgreSQL 18, which was too busy for measuring times.
  */
 export const measuredCosts = measured as Costs;
 
@@ -59,7 +59,7 @@ export interface Demand {
   readonly bots: number;
   readonly chats: number;
   readonly deliveries: number;
-  /** A record stays in Redis for this time after its last use. */
+  /** Records stay in Redis for this time after their last use. */
   readonly hot_s: number;
   readonly waiting_s: number;
   /** The share of each core, and of each Redis server's memory, that the plan may fill. */

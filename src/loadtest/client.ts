@@ -17,7 +17,7 @@ export interface Pair {
   readonly user: { readonly id: number; readonly token: string };
 }
 
-/** The run is invalid and ends. */
+/** Reports a wrong answer, which makes the run invalid and ends it. */
 export class WrongAnswer extends Error {}
 
 export function expect(holds: boolean, what: string): asserts holds {
@@ -27,7 +27,7 @@ export function expect(holds: boolean, what: string): asserts holds {
 export interface CallOptions {
   readonly verb?: 'GET' | 'POST' | 'DELETE';
   readonly token?: string;
-  /** Sent as JSON. A string is sent unchanged. */
+  /** Sent as JSON, except a string, which is sent unchanged. */
   readonly body?: unknown;
 }
 

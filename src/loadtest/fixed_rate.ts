@@ -13,7 +13,7 @@ export interface FixedRate {
   /** Requests per second. */
   readonly rate: number;
   readonly seconds: number;
-  /** In seconds. The warm-up uses the same rate, and its latencies are not recorded. */
+  /** The length of the warm-up in seconds. It uses the same rate, and its latencies are not recorded. */
   readonly warmup_s?: number;
   readonly connections: number;
   readonly salt: string;
@@ -25,7 +25,7 @@ export interface FixedRate {
 export interface FixedRateResult {
   readonly sent: number;
   readonly answered: number;
-  /** By HTTP status or by the error code of the connection. */
+  /** Counts failures by HTTP status or by the error code of the connection. */
   readonly failed: Readonly<Record<string, number>>;
   /** Answers per second, from the first request to the last answer. */
   readonly rate: number;

@@ -6,7 +6,7 @@ const colour = (i: number) => `var(--s${(i % 6) + 1})`;
 
 const n1 = (value: number) => Number(value.toFixed(1));
 
-/** For example, 12,300 becomes 12.3 k. */
+/** Shortens a number: 12,300 becomes 12.3 k. */
 export function short(value: number): string {
   if (value >= 1e6) return `${Number((value / 1e6).toPrecision(3))} M`;
   if (value >= 1e4) return `${Number((value / 1e3).toPrecision(3))} k`;

@@ -12,7 +12,7 @@ export interface RemoteOptions {
   readonly token: string;
   readonly chat?: number;
   readonly only?: readonly string[];
-  /** In requests per second. The loads run one after another. */
+  /** The rates in requests per second. The loads run one after another. */
   readonly rates: readonly number[];
   readonly seconds: number;
   readonly connections: number;
@@ -89,7 +89,7 @@ function goalsOf(latencies: readonly LatencyResult[], p99: number | undefined): 
   });
 }
 
-/** Reads the API document. A load that exceeds these limits gets 429. */
+/** Reads the rate limits from the API document. A load that exceeds them gets 429. */
 async function ratesAt(url: string): Promise<string> {
   const timeout = AbortSignal.timeout(rates_ms_max);
   try {

@@ -23,7 +23,7 @@ export interface Stage {
 export interface StageOptions {
   readonly url: string;
   readonly token: string;
-  /** Only used with a bot's token. */
+  /** Used only with a bot's token. */
   readonly chat: number | undefined;
   /** The highest rate of edits. A message can be edited only once per second. */
   readonly rate: number;
@@ -38,7 +38,7 @@ interface Message {
 const text = 'The parcel 4711 has left the depot and will be with you between two and four in the afternoon.';
 const batch = 100;
 
-/** The letter after the colon differs in a person's token. Tokens of identity providers contain no colon. */
+/** Recognises a bot's token by the letter after the colon. Tokens of identity providers contain no colon. */
 export const isBotToken = (token: string): boolean => /^\d+:A/.test(token);
 
 function getMe(url: string, bot: string): RemoteScenario {

@@ -55,7 +55,7 @@ const forms: Readonly<Record<Press['ask'], readonly [letter: string, ...fields: 
   decline: ['n', 'bot'],
 };
 
-/** Any ids fit into limits.callback_data_bytes_max bytes. */
+/** Encodes an action. Any ids fit into limits.callback_data_bytes_max bytes. */
 export function dataOf(press: Press): string {
   const [letter, ...fields] = forms[press.ask];
   const values = press as Readonly<Record<string, unknown>>;

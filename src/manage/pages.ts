@@ -71,7 +71,7 @@ const about = (key: TextKey, bot: Bot, ...rows: readonly InlineButton[][]): Scre
   keyboard: rowsOf(...rows),
 });
 
-/** Languages with a text have a check mark. */
+/** Asks for a language. Languages that already have a text get a check mark. */
 async function languagesPage({ t, store }: Turn, page: keyof typeof textPages, bot: Bot): Promise<Screen> {
   const set = await textsOf(store, bot, textPages[page]);
   const to = (language: Language | '', name: string) =>

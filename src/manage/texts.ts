@@ -9,7 +9,7 @@ import tt from './texts/tt.json' with { type: 'json' };
 import uz from './texts/uz.json' with { type: 'json' };
 
 export type TextKey = keyof typeof en;
-/** A missing text is a compile error. */
+/** Holds the texts of a language. A missing text is a compile error. */
 export type ManageTexts = Readonly<Record<TextKey, string>>;
 
 export const texts: Readonly<Record<Language, ManageTexts>> = { ru, en, uz, tg, hy, tt, kk };

@@ -26,12 +26,12 @@ export interface Reply {
 export interface Turn {
   readonly user: User;
   readonly t: ManageTexts;
-  /** Unix seconds, from the clock of Redis or of the node. */
+  /** The current time in Unix seconds, from the clock of Redis or of the node. */
   readonly now: number;
   readonly talk: Talk;
-  /** For reads. Changes use `under`. */
+  /** Reads use this store. Changes use `under`. */
   readonly store: Store;
-  /** For one change of this update. The same step always has the same request id. */
+  /** Returns the store for one change of this update. The same step always has the same request id. */
   under(step: string): Store;
 }
 

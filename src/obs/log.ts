@@ -4,7 +4,7 @@ import { maskTokens } from '../rules/token.js';
 
 export type { Logger };
 
-/** Shared by all loggers of a process, so that lines never interleave. */
+/** All loggers of a process share this destination, so that lines never interleave. */
 let output: ReturnType<typeof pino.destination> | undefined;
 function open() {
   output ??= pino.destination({ fd: 1, sync: true });
@@ -26,12 +26,12 @@ export function createLog(level: string, role: string): Logger {
 
 /** The access log contains neither path nor headers. */
 export interface Access {
-  /** Also appears in other log lines and in the response header `X-Request-Id`. */
+  /** This id also appears in other log lines and in the response header `X-Request-Id`. */
   readonly request: string;
   readonly verb: string;
   /** The name of the method, the path pattern of the endpoint, or `unknown`. */
   readonly call: string;
-  /** 0 when the client disconnected before the answer. */
+  /** 0 means that the client disconnected before the answer. */
   readonly status: number;
   readonly ms: number;
   readonly bot?: number;

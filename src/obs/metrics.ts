@@ -26,7 +26,10 @@ export type Figure = Named &
     | { readonly kind: 'histogram'; readonly read: () => Rows<Distribution> }
   );
 
-/** A metric is a counter if its name ends in `_total`, and a gauge otherwise. `read` returns all values. */
+/**
+ * Creates metrics with a single value. A metric is a counter if its name ends in `_total`, and a gauge otherwise.
+ * `read` returns all values.
+ */
 export const figuresOf = <N extends string>(
   helps: Readonly<Record<N, string>>,
   read: () => Readonly<Record<N, number>> | Promise<Readonly<Record<N, number>>>,

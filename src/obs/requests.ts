@@ -68,8 +68,8 @@ export function createRequestMeter() {
       return ofSecond % sampled === 0 ? sampled : 0;
     },
     /**
-     * `call` is a name from the documents and never text from the request. Status 0 means that the client
-     * disconnected before the answer.
+     * Records that a request ended. `call` is a name from the documents and never text from the request. Status 0
+     * means that the client disconnected before the answer.
      */
     over(call: string, status: number, ms: number, weight: number) {
       counts.add(call, status);

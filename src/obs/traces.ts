@@ -31,7 +31,7 @@ interface Under {
 }
 
 export interface TracesOptions {
-  /** Accepts OTLP over HTTP as JSON, for example `http://127.0.0.1:4318/v1/traces`. */
+  /** This URL accepts OTLP over HTTP as JSON, for example `http://127.0.0.1:4318/v1/traces`. */
   readonly url: string;
   /** The share of traces to keep, from 0 to 1. */
   readonly ratio: number;
@@ -78,7 +78,7 @@ const attributesOf = (attributes: Attributes) =>
     value: typeof value === 'number' ? { intValue: String(value) } : { stringValue: value },
   }));
 
-/** Times are nanoseconds as decimal text. */
+/** Converts a span to OTLP JSON. Times are nanoseconds as decimal text. */
 const wireOf = ({ beginMs, endMs, attributes, failed, ...span }: Span) => ({
   ...span,
   startTimeUnixNano: `${Math.round(beginMs * 1_000)}000`,
@@ -144,7 +144,7 @@ function spansOfDelivery(delivery: TracedDelivery, traceId: string, root: string
   return [waited, attempt];
 }
 
-/** Spans wait in memory and are sent once a second. */
+/** Collects traces. Spans wait in memory and are sent once a second. */
 export class Traces {
   readonly #options: TracesOptions;
   readonly #requests = new AsyncLocalStorage<Under>();

@@ -30,7 +30,7 @@ async function noted<T>(
   }
 }
 
-/** Prints the token, which is never shown again. Throws a StartError for an invalid name. */
+/** Creates a token and prints it. The token is never shown again. Throws a StartError for an invalid name. */
 export async function addAdmin(backends: Backends, name: string, days: number | null): Promise<void> {
   if (!/^[a-z0-9][a-z0-9._-]{0,31}$/.test(name))
     throw new StartError('a name has up to 32 lower-case letters, digits, dots, hyphens and underscores');
@@ -70,7 +70,7 @@ export async function revokeAdmin(backends: Backends, name: string): Promise<voi
   say(`${name} is revoked: no node accepts this token now`);
 }
 
-/** Prints the newest entries. Throws a StartError for an invalid count. */
+/** Prints the newest log entries. Throws a StartError for an invalid count. */
 export async function listCalls({ store }: Backends, count: number): Promise<void> {
   if (!Number.isInteger(count) || count < 1) throw new StartError('--limit must be a whole number from 1');
   let before: number = ruleLimits.id_max;
@@ -90,7 +90,8 @@ export async function listCalls({ store }: Backends, count: number): Promise<voi
 }
 
 /**
- * Prints the person's first token, which is never shown again. Throws a StartError for an invalid or taken name.
+ * Creates a person and prints the first token, which is never shown again. Throws a StartError for an invalid or
+ * taken name.
  */
 export async function addPerson(backends: Backends, given: string, firstName: string): Promise<void> {
   const parsed = z

@@ -4,7 +4,7 @@ import { findName } from '../postgres/accounts/users.js';
 import { asDatabase } from '../postgres/sql.js';
 import { type Backends, StartError } from '../processes/backends.js';
 
-/** Accepts an id or a username. Throws a StartError for an unknown username. */
+/** Returns the id for an id or a username. Throws a StartError for an unknown username. */
 async function idOf({ pool }: Backends, name: string): Promise<number> {
   if (/^\d{1,13}$/.test(name)) return Number(name);
   const id = await findName(asDatabase(pool), name.replace(/^@/, ''));
@@ -13,8 +13,8 @@ async function idOf({ pool }: Backends, name: string): Promise<number> {
 }
 
 /**
- * Returns once all nodes refuse the tokens, or accept them again. Throws a StartError when there is no such bot or
- * person.
+ * Suspends or resumes. Returns once all nodes refuse the tokens, or accept them again. Throws a StartError when
+ * there is no such bot or person.
  */
 export async function suspend(
   backends: Backends,

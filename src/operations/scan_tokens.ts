@@ -14,7 +14,7 @@ const whoseOf = { bot: 'bot', user: 'person', admin: 'administrator' } as const;
 
 type Stores = Pick<Store, 'leaks' | 'admins'>;
 
-/** Returns false when the token is not valid in this installation. */
+/** Revokes a token. Returns false when the token is not valid in this installation. */
 async function revoked({ admins }: Stores, token: string): Promise<boolean> {
   const found = await admins.find(token);
   return found !== null && admins.revoke(found.name);

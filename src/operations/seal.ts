@@ -21,7 +21,7 @@ async function checkAlone(backends: Backends): Promise<void> {
   );
 }
 
-/** The next start opens the partitions and removes the seal. */
+/** Closes all partitions. The next start opens them and removes the seal. */
 export async function sealRedis(backends: Backends, say: (line: string) => void): Promise<void> {
   const { recovery, keys, connection } = backends;
   await checkAlone(backends);

@@ -233,7 +233,7 @@ async function claim(control: Pool, id: string, say: Say): Promise<moves.Move | 
   }
 }
 
-/** Returns null if the target already has the partitions. Errors: StartError. */
+/** Records a new move. Returns null if the target already has the partitions. Errors: StartError. */
 async function begin(
   backends: Backends,
   partitions: readonly number[],
@@ -277,7 +277,7 @@ async function begin(
   return moves.insertMove(pool, { partitions, source: source.id, target: target.id, step }, id);
 }
 
-/** `from` is the URL with which the target reaches the source, if it differs from the settings. */
+/** Set `from` to the URL with which the target reaches the source, if it differs from the settings. */
 export interface MoveOptions {
   readonly from?: string | undefined;
   readonly say: Say;

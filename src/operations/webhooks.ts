@@ -11,7 +11,7 @@ const say = (line: string) => process.stdout.write(`${line}\n`);
 const shownTime = (seconds: number) => new Date(seconds * 1_000).toISOString();
 const attemptsShown = 20;
 
-/** `name` is an id or a username. Throws a StartError when there is no such bot. */
+/** Finds a bot by id or username. Throws a StartError when there is no such bot. */
 async function botOf({ store }: Backends, name: string): Promise<number> {
   const bot = /^\d{1,13}$/.test(name)
     ? await store.bots.find(Number(name))

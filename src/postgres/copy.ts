@@ -16,10 +16,10 @@ export interface SequenceState {
   readonly called: boolean;
 }
 
-/** Shows all tables as they were when it was opened, without later writes. */
+/** Holds a snapshot: all tables as they were when it was opened, without later writes. */
 export type Snapshot = Awaited<ReturnType<typeof openSnapshot>>;
 
-/** Not copied. The migration runner and running nodes fill these tables. */
+/** These tables are not copied. The migration runner and running nodes fill them. */
 const ownTables = ['schema_migrations', 'redis_nodes', 'shard_nodes'];
 
 const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
@@ -59,7 +59,7 @@ export async function openSnapshot(url: string) {
   const client = await connect(url);
   await client.query('begin isolation level repeatable read read only');
   return {
-    /** Each table comes after the tables that it references. */
+    /** Returns the tables. Each comes after the tables that it references. */
     async tables(): Promise<TableShape[]> {
       const tables = await client.query<{ name: string; columns: string[] }>(shapes, [ownTables]);
       const links = await client.query<{ child: string; parent: string }>(references);

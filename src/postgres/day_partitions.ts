@@ -38,10 +38,10 @@ export const messagesByDay = (messageDays: number | undefined): ByDay => ({
   days: messageDays === undefined ? message_days_unbounded : Math.ceil(messageDays / message_partitions),
 });
 
-/** Not the default partition. The bounds are days since 1970. */
+/** Describes a partition other than the default one. Its bounds are days since 1970. */
 export interface Span {
   readonly name: string;
-  /** -Infinity for the partition with rows older than the partitioning of the table. */
+  /** The first day; -Infinity for the partition with rows older than the partitioning of the table. */
   readonly from: number;
   readonly to: number;
 }
@@ -70,7 +70,7 @@ function spanOf(name: string): Span | undefined {
 }
 
 export interface Spans {
-  /** In ms, by the database's clock. */
+  /** The time of the database's clock in ms. */
   readonly now: number;
   readonly spans: readonly Span[];
 }
@@ -186,7 +186,10 @@ export const dropSpan = async (pool: Pool, table: ByDay['table'], { name }: Span
 
 export const isPast = ({ to }: Span, now: number, ageMs: number): boolean => to * day_ms <= now - ageMs;
 
-/** Returns less than `days_ahead` if creating partitions has failed. */
+/**
+ * Counts consecutive days after today with their own partition. The result is below `days_ahead` if creating
+ * partitions has failed.
+ */
 export async function daysAhead(
   sql: Queryable,
   table: Pick<ByDay, 'table'> = failuresByDay,

@@ -1,8 +1,8 @@
-/** Marks are counters in Postgres. Every transaction that changes something raises a mark. */
+/** Raises marks, which are counters in Postgres. Every transaction that changes something raises a mark. */
 import { postgresLimits as limits } from './limits.js';
 import { type Call, type Pool, statement, type Transaction } from './pool.js';
 
-/** A transaction that changed nothing raises no mark. */
+/** Holds the mark that a transaction raised. A transaction that changed nothing raises no mark. */
 export interface RaisedMark {
   readonly shard: number;
   readonly server: string;
@@ -28,7 +28,7 @@ const raise = statement(
   'select $1::int as shard, $2::text as server, raised, last_id, last_version, revocations from raise_control_mark($1, $2)',
 );
 
-/** `server` is the name of the server. The statement must be the last of its transaction. */
+/** Builds the last statement of a transaction on the server with this name. */
 export const raiseMark = (server: string): Call => ({
   statement: raise,
   // Spreads marks over several rows, so that transactions that end at the same time do not wait for each other.

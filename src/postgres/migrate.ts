@@ -14,7 +14,7 @@ import { openSession } from './session.js';
 
 const shippedFolder = fileURLToPath(new URL('./migrations', import.meta.url));
 
-/** An arbitrary number that must be equal on all nodes. */
+/** The key of the advisory lock: an arbitrary number that must be equal on all nodes. */
 const advisoryLock = 7_261_530_114;
 
 interface Migration {
@@ -26,7 +26,10 @@ interface Migration {
   readonly serves: number;
 }
 
-/** The database is newer than the program, one of its migrations was changed, or its server is too old. */
+/**
+ * Reports that the database is newer than the program, that one of its migrations was changed, or that its server is
+ * too old.
+ */
 export class SchemaError extends Error {}
 
 function readMigrations(folder: string): Migration[] {
@@ -97,7 +100,7 @@ async function alone<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Returns false when another program has already applied the file. */
+/** Applies a file. Returns false when another program has already applied it. */
 async function apply(client: pg.Client, migration: Migration): Promise<boolean> {
   for (let tries = 1; ; tries++) {
     try {
@@ -203,11 +206,12 @@ async function databaseState(url: string): Promise<DatabaseState> {
   }
 }
 
-/** 0 before the first migration. Throws when the database is unreachable. */
+/** Returns the schema version; 0 before the first migration. Throws when the database is unreachable. */
 export const appliedVersion = async (url: string): Promise<number> => (await databaseState(url)).applied;
 
 /**
- * Returns null when a program of this schema can use the database. Throws when the database is unreachable.
+ * Returns why a program of this schema cannot use the database; null when it can. Throws when the database is
+ * unreachable.
  */
 export async function databaseProblem(url: string, wanted = schemaVersion()): Promise<string | null> {
   const { server, pooled, applied, serves } = await databaseState(url);

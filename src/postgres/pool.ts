@@ -7,7 +7,7 @@ import { ApiError } from '../errors.js';
 import { addressOf, type PostgresAddress } from '../rules/database_url.js';
 import { postgresLimits as limits } from './limits.js';
 
-/** Prepared once per connection. A name must always stand for the same text. */
+/** Describes a statement that each connection prepares once. A name must always stand for the same text. */
 export interface Statement {
   readonly name: string;
   readonly text: string;
@@ -21,7 +21,7 @@ export interface Result<R> {
 }
 
 export interface Queryable {
-  /** A Buffer is sent in binary form. A bigint is returned as a number. */
+  /** Runs a prepared statement. A Buffer is sent in binary form. A bigint is returned as a number. */
   query<R extends object = Record<string, unknown>>(
     statement: Statement,
     values?: readonly unknown[],
@@ -32,7 +32,9 @@ export interface Transaction extends Queryable {
   readonly server: string;
 }
 
-/** The guard refused a server. Other causes mean that the server could not be checked. */
+/**
+ * Is the cause of an error when the guard refuses a server. Other causes mean that the server could not be checked.
+ */
 export class RefusedServer extends Error {}
 
 export interface Guard {
@@ -153,7 +155,7 @@ const isRetryable = (error: unknown): boolean => /^(40001|40P01|PTL01)$/.test(sq
 /** Returns whether a connection must not be used again after this error. */
 const breaks = (error: unknown): boolean => isUnavailable(error) || isOtherServer(error);
 
-/** Set as startup parameters, or in each transaction behind a pooler. */
+/** These timeouts are set as startup parameters, or in each transaction behind a pooler. */
 const timeouts = {
   statement_timeout: limits.postgres_statement_timeout_ms,
   // Ends a transaction that stays idle for the time limit of one statement. This releases the row locks of a stopped

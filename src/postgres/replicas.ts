@@ -34,7 +34,7 @@ export const noReplicas: Replicas = {
 };
 
 export interface Standby {
-  /** The standby replicates this shard; 0 is the control database. */
+  /** The id of the shard that the standby replicates; 0 is the control database. */
   readonly shard: number;
   readonly url: string;
 }
@@ -54,7 +54,7 @@ interface Replica {
   away: boolean;
 }
 
-/** The replicas connect at the first read. */
+/** Creates the replicas, which connect at the first read. */
 export function createReplicas({ standbys, max, name, onError }: ReplicasOptions): Replicas {
   const replicas: Replica[] = standbys.map(({ shard, url }) => ({
     shard,

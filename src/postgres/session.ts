@@ -1,10 +1,10 @@
-/** For migrations and copies, which need a connection outside of a pool. */
+/** Opens a single connection outside of a pool, for migrations and copies. */
 import pg from 'pg';
 import { addressOf } from '../rules/database_url.js';
 
 /**
- * Uses the first host of the URL that answers and is not a standby. The caller must close the connection. Errors:
- * those of the last host.
+ * Connects to the first host of the URL that answers and is not a standby. The caller must close the connection.
+ * Errors: those of the last host.
  */
 export async function openSession(url: string, application: string, timeoutMs: number): Promise<pg.Client> {
   const { urls } = addressOf(url);

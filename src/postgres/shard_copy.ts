@@ -26,7 +26,7 @@ export function partitionSql(id: string, count: number): string {
 }
 
 export interface Share {
-  /** All publications, slots and subscriptions of this installation have this prefix. */
+  /** The common prefix of all publications, slots and subscriptions of this installation. */
   readonly prefix: string;
   /**
    * The name of the publication, the slot and the subscription. It differs for other partitions, another source or
@@ -63,7 +63,7 @@ export const takenOver = () => new Error('another process has taken over this mo
 export const claimShard = (shard: Shard, { runner }: Pick<Share, 'runner'>) =>
   noteInstallation(shard.db, 'SHARD_MOVE', runner);
 
-/** Fails when another process has claimed the database. */
+/** Runs a transaction of the move. Fails when another process has claimed the database. */
 function moving<T>(shard: Shard, { runner }: Share, work: (sql: Sql) => Promise<T>): Promise<T> {
   return shard.db.transaction(async (sql) => {
     const claimed = await sql.some`
@@ -209,9 +209,9 @@ export async function isCopying(source: Shard, target: Shard, { name }: Share): 
 
 export interface CopyState {
   readonly tables: number;
-  /** Their initial copy is complete, and they now receive changes. */
+  /** The number of tables whose initial copy is complete and that now receive changes. */
   readonly ready: number;
-  /** Counts since the subscription began. The texts are in the log of the target. */
+  /** The number of errors since the subscription began. Their texts are in the log of the target. */
   readonly errors: number;
 }
 
@@ -486,11 +486,11 @@ export const isRewriting = (shard: Shard, partitions: readonly number[]) => shar
 
 export interface ShardSize {
   readonly bytes: number;
-  /** The last estimate of Postgres. */
+  /** Postgres's last estimate of the number of messages. */
   readonly messages: number;
 }
 
-/** In bytes, with indexes. */
+/** Reads the size of tables in bytes, with indexes. */
 export async function sizeOf(shard: Shard, tables: readonly string[]): Promise<ShardSize> {
   return shard.db.one<ShardSize>`
     select coalesce(sum(pg_total_relation_size(i.relid)), 0)::bigint as bytes,

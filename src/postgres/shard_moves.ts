@@ -1,9 +1,14 @@
-/** There is at most one unfinished move. The statements use the control database. */
+/**
+ * Holds SQL statements for the unfinished move of partitions, and for the process that runs it. There is at most one
+ * unfinished move. The statements use the control database.
+ */
 import type { Queryable } from './pool.js';
 import { takenOver } from './shard_copy.js';
 import { fragment, plainSql } from './sql.js';
 
-/** In order. The source serves the partitions up to `fence`, and the target from `switch` on. */
+/**
+ * Lists the steps in order. The source serves the partitions up to `fence`, and the target from `switch` on.
+ */
 export const moveSteps = ['copy', 'pause', 'fence', 'switch', 'clean'] as const;
 export type MoveStep = (typeof moveSteps)[number];
 
@@ -17,7 +22,7 @@ export interface Move {
   readonly renewed_at: Date;
 }
 
-/** A process loses the move this long after its last report. */
+/** A process loses the move this many seconds after its last report. */
 const lease_s = 10;
 export const moveRenewal_ms = 2_000;
 

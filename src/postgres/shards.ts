@@ -10,7 +10,7 @@ import { type ControlMarks, markedTransaction } from './marks.js';
 import { type Pool, type Queryable, statement } from './pool.js';
 import type { Database, ShardDatabase } from './sql.js';
 
-/** The column determines the partition of a row. */
+/** Maps each divided table to the column that determines the partition of a row. */
 export const shardedTables: Readonly<Record<string, 'chat_id' | 'bot_id' | 'partition'>> = {
   messages: 'chat_id',
   chat_sequences: 'chat_id',
@@ -43,7 +43,7 @@ export interface Shard {
 }
 
 export interface Shards {
-  /** Ascending by id. The control database comes first. */
+  /** All shards in ascending order of their ids. The control database comes first. */
   readonly all: readonly Shard[];
   readonly control: Shard;
   /**
@@ -56,10 +56,10 @@ export interface Shards {
    * partition. Statements fail with `unavailable` if a partition was moved and this process does not know it yet.
    */
   at(...partitions: readonly number[]): Database;
-  /** According to the last read of the map. */
+  /** Returns the partitions of a shard, according to the last read of the map. */
   owned(shard: Pick<Shard, 'id'>): readonly number[];
   isPaused(partition: number): boolean;
-  /** 0 if partitions were never divided. */
+  /** Returns the epoch of the map; 0 if partitions were never divided. */
   epoch(): number;
 }
 
@@ -134,7 +134,7 @@ const readEpoch = statement(
   'shard_epoch',
   "select coalesce((select value::int from installation where name = 'shard_epoch'), 0) as epoch",
 );
-/** One statement reads both, so that both are from the same instant. */
+/** Loads the epoch and the rows in one statement, so that both are from the same instant. */
 const readMap = statement(
   'shard_map',
   `select coalesce((select value::int from installation where name = 'shard_epoch'), 0) as epoch,
@@ -217,11 +217,11 @@ export async function awaitEpoch(control: Pool, epoch: number): Promise<void> {
 }
 
 export interface FollowOptions {
-  /** The control database comes first. */
+  /** All configured shards. The control database comes first. */
   readonly all: readonly Shard[];
   readonly partitions: number;
   readonly map: ShardMap;
-  /** When the map was requested, by performance.now(). */
+  /** The time when the map was requested, by performance.now(). */
   readonly at: number;
   /**
    * The name under which this process reports the epoch that it follows. Without a name, the process does not report.
@@ -285,7 +285,6 @@ export function followShards(options: FollowOptions): FollowedShards {
   const byId = new Map(all.map((shard) => [shard.id, shard]));
   let followed = divisionOf(options.map, options);
   let readAt = options.at;
-  /** As this process last reported it. */
   let reported: number | undefined;
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;

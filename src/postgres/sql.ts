@@ -1,11 +1,14 @@
-/** Modules with SQL statements use this interface to a pool or a transaction. */
+/**
+ * Defines the interface between modules with SQL statements and a database connection, which is a pool or a
+ * transaction.
+ */
 
 import { createHash } from 'node:crypto';
 import { ApiError } from '../errors.js';
 import { type ControlMarks, markedTransaction } from './marks.js';
 import { isUnavailable, type Pool, type Queryable, type Statement, statement } from './pool.js';
 
-/** Marks SQL text, in contrast to a value. The text must not come from a user. */
+/** Holds SQL text, in contrast to a value. The text must not come from a user. */
 class Fragment {
   readonly text: string;
 
@@ -20,14 +23,14 @@ class Fragment {
 
 export const fragment = (text: string) => new Fragment(text);
 
-/** Converts a time to Unix seconds. */
+/** Returns the SQL that converts a time to Unix seconds. */
 export const seconds = (column: string) => fragment(`floor(extract(epoch from ${column}))::bigint`);
 
-/** The values become parameters, and the fragments become SQL text. */
+/** A statement as a template literal. Its values become parameters, and its fragments become SQL text. */
 type Template = [parts: TemplateStringsArray, ...values: unknown[]];
 
 export interface Sql {
-  /** The text names its parameters $1, $2, … */
+  /** Runs a statement whose text names its parameters $1, $2, … */
   query<T>(text: string, params?: readonly unknown[]): Promise<T[]>;
   rows<T = unknown>(...statement: Template): Promise<T[]>;
   first<T>(...statement: Template): Promise<T | null>;
@@ -118,7 +121,7 @@ export function prepare(text: string): Statement {
   return known;
 }
 
-/** Throws the unchanged errors of Postgres. */
+/** Runs statements. Throws the unchanged errors of Postgres. */
 export const plainSql = (queryable: Queryable): Sql =>
   sqlOver(
     async <T>(text: string, params: readonly unknown[] = []) =>

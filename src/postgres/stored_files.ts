@@ -1,7 +1,9 @@
 /** Holds SQL statements for stored uploads, and for the storage that each owner uses. */
 import type { Database, Sql } from './sql.js';
 
-/** Returns false and records nothing if the owner's files would exceed `max` bytes in total. */
+/**
+ * Records a file. Returns false and records nothing if the owner's files would exceed `max` bytes in total.
+ */
 export const noteStored = (sql: Sql, owner: number, key: string, bytes: number, max: number) => sql.some`
   with total as (
     insert into stored_totals as t (owner_id, bytes) select ${owner}::bigint, ${bytes}::bigint
@@ -23,7 +25,7 @@ export const forgetStored = (sql: Sql, keys: readonly string[]) => sql.value<num
 export const loadStored = async (sql: Sql, owner: number) =>
   (await sql.firstValue<number>`select bytes from stored_totals where owner_id = ${owner}`) ?? 0;
 
-/** Also finds the owner who stores most. Null when nothing is stored. */
+/** Adds up all stored bytes, and finds the owner who stores most. Null when nothing is stored. */
 export const loadStoredOverall = (sql: Sql) =>
   sql.first<{ readonly bytes: number; readonly owner: number; readonly ownBytes: number }>`
     select (sum(bytes) over ())::bigint as bytes, owner_id as owner, bytes as "ownBytes" from stored_totals

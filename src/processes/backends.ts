@@ -60,14 +60,14 @@ export interface Backends {
   readonly nodeKeys: NodeKeys;
   readonly store: Store;
   readonly files: Files;
-  /** Null when uploaded files can be written. */
+  /** Returns why uploaded files cannot be written now; null when they can. */
   readonly filesProblem: () => Promise<string | null>;
-  /** True in a drill, during which nothing is sent to webhooks and browsers. */
+  /** Returns true in a drill, during which nothing is sent to webhooks and browsers. */
   readonly held: () => boolean;
   readonly wakeQueue: WakeQueue;
   readonly figures: Figure[];
   readonly troubles: Troubles;
-  /** The reports begin when the process starts to serve. */
+  /** Reports this process to the others. The reports begin when it starts to serve. */
   readonly node: OwnNode;
   readonly traces: Traces | undefined;
   readonly managementBot: number;
@@ -176,7 +176,9 @@ async function openPartitions(connection: RedisServers, recovery: Recovery, coun
   await Promise.all([...byRun].map(([run, partitions]) => recovery.openAll(partitions, run)));
 }
 
-/** Errors: IdentityError when Redis belongs to another installation, or `unavailable`. */
+/**
+ * Waits until Redis is usable. Errors: IdentityError when Redis belongs to another installation, or `unavailable`.
+ */
 async function reachRedis(connection: RedisServers, identity: Identity): Promise<void> {
   await connection.ready(1_000).catch((error: Error) => {
     throw identity.refusal() ?? error;
@@ -240,7 +242,7 @@ async function openIdentity(opening: Opening): Promise<Identity> {
   return identity;
 }
 
-/** The module is loaded only when traces are turned on. */
+/** Loads the module for traces only when they are turned on. */
 async function openTraces({ config, role, troubles }: Opening): Promise<Traces | undefined> {
   const { OTLP_TRACES_URL: url, OTLP_TRACES_RATIO: ratio } = config;
   if (!url) return undefined;

@@ -8,7 +8,7 @@ import { parseInfo } from './facts.js';
 import { processLimits as limits } from './limits.js';
 import type { Role } from './role.js';
 
-/** Summed over all partitions. */
+/** Counts pending items over all partitions. */
 export interface Backlog {
   journal: number;
   fullestJournal: number;
@@ -16,7 +16,7 @@ export interface Backlog {
   outbox: number;
   webhooksDue: number;
   webhooksOverdue: number;
-  /** For the most overdue webhook. */
+  /** How many seconds ago the most overdue webhook was due. */
   webhookOverdueSeconds: number;
 }
 

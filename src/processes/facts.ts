@@ -15,7 +15,7 @@ import type { DatabaseFacts, Facts, ServerFacts } from './findings.js';
 
 const flusher_age_ms_max = 30_000;
 
-/** From 0 to 1; above 1 when a limit is exceeded. */
+/** Returns the used fraction of a journal's limits, which is above 1 when a limit is exceeded. */
 export function fullness({ length, highWater, bytes, bytesMax }: PartitionState): number {
   return Math.max(highWater > 0 ? length / highWater : 0, bytesMax > 0 ? bytes / bytesMax : 0);
 }
@@ -102,7 +102,8 @@ async function movingNow({ pool }: Backends): Promise<Facts['moving']> {
 }
 
 /**
- * `warnings` are warnings about the configuration of Redis. Errors: those of an unavailable Redis or Postgres.
+ * Gathers the facts. `warnings` are about the configuration of Redis. Errors: those of an unavailable Redis or
+ * Postgres.
  */
 export async function gather(
   backends: Backends,

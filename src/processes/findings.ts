@@ -3,7 +3,7 @@
 export interface ServerFacts {
   readonly server: string;
   readonly usedBytes: number;
-  /** In bytes; 0 when unlimited. */
+  /** The memory limit in bytes; 0 when unlimited. */
   readonly maxBytes: number;
   readonly replicas: number;
   readonly appending: boolean;
@@ -14,29 +14,29 @@ export interface DatabaseFacts {
   readonly connections: number;
   readonly connectionsMax: number;
   readonly quarantined: number;
-  /** Future days that have a partition. Null for a database without chat partitions. */
+  /** The number of future days that have a partition. Null for a database without chat partitions. */
   readonly failureDaysAhead: number | null;
-  /** Future days that have a partition. Null for a database without chat partitions. */
+  /** The number of future days that have a partition. Null for a database without chat partitions. */
   readonly messageDaysAhead: number | null;
-  /** `ago` is in ms. Null if the database lost no committed transactions. */
+  /** The last loss of committed transactions: its age in ms, and their number. Null if there was none. */
   readonly lost: { readonly ago: number; readonly transactions: number } | null;
-  /** Partitions whose entities are still being rewritten from Redis. */
+  /** The number of partitions whose entities are still being rewritten from Redis. */
   readonly rewriting: number;
 }
 
 export interface Facts {
   readonly engine: { readonly note: string | undefined };
-  /** About the configuration of Redis, which is checked before Redis is used. */
+  /** The warnings about the configuration of Redis, which is checked before Redis is used. */
   readonly warnings: readonly string[];
   readonly servers: readonly ServerFacts[];
   readonly journal: {
     readonly waiting: number;
     readonly fullest: number;
-    /** In ms; null if nothing was written to Postgres. */
+    /** The time since the last write to Postgres in ms; null if there was none. */
     readonly flushedAgo: number | null;
   };
   readonly overdueWebhooks: number;
-  /** Seen recently. `nodes` counts all roles. */
+  /** Counts flushers seen recently. `nodes` counts all roles. */
   readonly flushers: number;
   readonly nodes: number;
   readonly databases: readonly DatabaseFacts[];
@@ -44,9 +44,9 @@ export interface Facts {
   readonly moving: { readonly what: string; readonly paused: boolean; readonly silentMs: number } | null;
   /** True in a drill, during which nothing is sent to webhooks and browsers. */
   readonly held: boolean;
-  /** Null when files can be written, or when this was not checked. */
+  /** Why uploaded files cannot be written. Null when they can, or when this was not checked. */
   readonly files: string | null;
-  /** In ms; null if Redis never lost changes. */
+  /** The time in ms since Redis last lost changes; null if it never did. */
   readonly lostAgo: number | null;
 }
 

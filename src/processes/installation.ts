@@ -43,7 +43,7 @@ type Given = Pick<Config, 'PARTITIONS'> & {
   readonly TOKEN_KEYS: NonNullable<Config['TOKEN_KEYS']>;
 };
 
-/** Changes nothing. Errors: StartError. */
+/** Compares the settings with those recorded in Postgres, and changes nothing. Errors: StartError. */
 export async function checkSettings(db: Sql, config: Given): Promise<void> {
   const { TOKEN_PEPPER: peppers, TOKEN_KEYS: ring, PARTITIONS: partitions } = config;
   compare(await readInstallation(db), partitions, createSecrets(peppers, ring));
@@ -82,7 +82,7 @@ export async function noteSecrets(db: Database, { checks }: Secrets): Promise<vo
     throw new StartError(`TOKEN_KEYS ${first.id} is not the key that this installation has under this id`);
 }
 
-/** Uses the number recorded in this Redis. Errors: StartError. */
+/** Compares the number of partitions with the number recorded in this Redis. Errors: StartError. */
 export async function checkPartitions(redis: RedisConnection['client'], keys: Keys): Promise<void> {
   const ownCount = String(keys.partitions.count);
   const read = () => redis.hget(keys.installation(), 'PARTITIONS');

@@ -14,10 +14,10 @@ import type { Backends } from './backends.js';
 import { processLimits } from './limits.js';
 import type { Role } from './role.js';
 
-/** `reported_ms` is by the clock of Redis. */
+/** Holds a report. `reported_ms` is its time by the clock of Redis. */
 export type SeenNode = (NodeReport | NodeCore) & { readonly reported_ms: number; readonly silent_ms: number };
 
-/** In ms. Clocks of nodes may differ. */
+/** Reads the time of Redis in ms, because the clocks of nodes may differ. */
 async function clockOf(client: RedisConnection['client']): Promise<number> {
   const [seconds, micros] = await client.time();
   return Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000);

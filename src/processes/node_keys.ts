@@ -55,7 +55,7 @@ export function createNodeKeys({ connection, runner, keys, secrets, onError }: N
   const key = keys.rings();
   let stopAnnouncing: (() => void) | undefined;
 
-  /** Returns the server's time in ms, because the clocks of nodes may differ. */
+  /** Returns the time of Redis in ms, because the clocks of nodes may differ. */
   async function open() {
     await connection.ready(redisLimits.redis_command_timeout_ms, 0);
     const client = connection.at(0)?.client;

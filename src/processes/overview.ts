@@ -28,7 +28,7 @@ async function inTime<T>(asked: Promise<T>): Promise<T | null> {
   return Promise.race([asked.catch(() => null), late]).finally(() => clearTimeout(timer));
 }
 
-/** The time counts from the start of the request. */
+/** Caches an answer. Its age counts from the start of the request. */
 function remembered<T>(ms: number, ask: () => Promise<T>): () => Promise<T> {
   let last: { readonly at: number; readonly answer: Promise<T> } | undefined;
   return () => {

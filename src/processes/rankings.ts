@@ -77,7 +77,7 @@ export async function describeBots(
   return known.map((row) => ({ ...row, ...(counts.get(row.id) ?? none), id: row.id }));
 }
 
-/** Stops counting dead letters at ruleLimits.dead_updates_counted_max. */
+/** Counts webhooks and dead letters. Stops counting dead letters at ruleLimits.dead_updates_counted_max. */
 export async function loadTotals(sources: Sources) {
   const [totals, letters] = await Promise.all([
     rows.loadTotals(sources.shards.control.db),

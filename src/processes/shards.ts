@@ -29,12 +29,12 @@ export interface ShardUrl {
   readonly url: string;
 }
 
-/** The control database comes first. */
+/** Returns the URLs of the databases. The control database comes first. */
 export const shardUrls = (
   config: Pick<Config, 'DATABASE_SHARDS'> & { readonly DATABASE_URL: string },
 ): ShardUrl[] => [{ id: 0, url: config.DATABASE_URL }, ...config.DATABASE_SHARDS];
 
-/** Throws a StartError if a standby belongs to an unconfigured database. */
+/** Returns the standbys. Throws a StartError if one belongs to an unconfigured database. */
 export function standbysOf(
   config: Pick<Config, 'DATABASE_SHARDS' | 'DATABASE_REPLICA_URLS'>,
 ): Config['DATABASE_REPLICA_URLS'] {
@@ -158,7 +158,7 @@ export interface OpenOptions {
   readonly role: string;
   readonly node: string;
   readonly connection: RedisServers;
-  /** A function, because the runner is created after this object. */
+  /** Returns the runner. It is a function, because the runner is created after this object. */
   readonly runner: () => ScriptRunner;
   readonly events: PostgresEvents;
   readonly identity: Pick<Identity, 'checkPostgres'>;

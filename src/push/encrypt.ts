@@ -11,7 +11,7 @@ export interface BrowserKeys {
   readonly auth: Buffer;
 }
 
-/** Each message uses a new key, so that nobody can link two messages. */
+/** Encrypts a push message. Each message uses a new key, so that nobody can link two messages. */
 export function seal(payload: unknown, { p256dh, auth }: BrowserKeys): Buffer {
   const sender = createECDH('prime256v1');
   sender.generateKeys();

@@ -9,6 +9,6 @@ declare module 'http_ece' {
     readonly authSecret: string;
   }
 
-  /** Uses RFC 8188 with the keys of RFC 8291. Returns the header and one record. */
+  /** Encrypts by RFC 8188 with the keys of RFC 8291. Returns the header and one record. */
   export function encrypt(plain: Buffer, params: EncryptParams): Buffer;
 }

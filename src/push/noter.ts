@@ -28,8 +28,8 @@ export interface Noter {
   start(): void;
   stop(): Promise<void>;
   /**
-   * `noted` counts only the newest message per chat. `dropped` counts messages dropped because too many were
-   * pending.
+   * Returns the number of recorded messages (only the newest per chat), and of messages dropped because too many
+   * were pending.
    */
   readonly stats: { readonly noted: number; readonly dropped: number };
 }
@@ -59,7 +59,9 @@ function notedOf({ table, key, entry }: WrittenRow, now: number): NotedMessage |
 export function createNoter({ push, delayMs, onError }: NoterOptions): Noter {
   const waiting = new Map<string, NotedMessage>();
   const stats = { noted: 0, dropped: 0 };
-  /** As of the last check, which happens only while rows are written. */
+  /**
+   * True if somebody had a push subscription at the last check, which happens only while rows are written.
+   */
   let wanted = true;
   let lookedAt = Number.NEGATIVE_INFINITY;
   let stopped = false;

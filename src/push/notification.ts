@@ -5,7 +5,7 @@ import { type ChatRef, isDirect } from '../store/core/keys.js';
 import type { StoredMessage } from '../store/core/stored_message.js';
 import { pushLimits as limits } from './limits.js';
 
-/** The service worker in `web/client` uses this payload. */
+/** Defines a payload that the service worker in `web/client` uses. */
 export interface Notification {
   readonly chat_id: number;
   readonly message_id: number;

@@ -25,14 +25,14 @@ export interface PusherOptions {
 }
 
 export interface PushStats {
-  /** Push messages that a push service accepted. */
+  /** The number of push messages that a push service accepted. */
   sent: number;
-  /** Subscriptions that the push service no longer knows. */
+  /** The number of subscriptions that the push service no longer knows. */
   gone: number;
   failed: number;
-  /** People who had a window open. */
+  /** The number of people who had a window open. */
   present: number;
-  /** Notifications dropped because too many for one person were in flight. */
+  /** The number of notifications dropped because too many for one person were in flight. */
   dropped: number;
 }
 
@@ -40,7 +40,7 @@ const take_interval_ms = 250;
 /** The longest pause while nothing is due. Messages are recorded `delayMs` before they are due. */
 const idle_interval_ms_max = 4_000;
 
-/** One notification to one person about one chat, with a row for each of the person's browsers. */
+/** Holds one notification to one person about one chat, with a row for each of the person's browsers. */
 type Job = readonly [Addressee, ...Addressee[]];
 
 const chatOf = ({ chat_id, user_id }: Addressee) =>

@@ -8,11 +8,11 @@ import { pushLimits as limits } from './limits.js';
 export interface VapidSettings {
   /** The setting VAPID_PRIVATE_KEY: 32 bytes as base64url. */
   readonly privateKey: string;
-  /** A mailto: or https: URL of the operator. */
+  /** The operator's contact: a mailto: or https: URL. */
   readonly subject: string;
 }
 
-/** Browsers subscribe with this key: an uncompressed P-256 point as base64url. */
+/** Returns the public key with which browsers subscribe: an uncompressed P-256 point as base64url. */
 export function publicKeyOf(privateKey: string): string {
   const ecdh = createECDH('prime256v1');
   ecdh.setPrivateKey(Buffer.from(privateKey, 'base64url'));

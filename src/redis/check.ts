@@ -19,12 +19,12 @@ import {
 
 export interface RedisCheck {
   readonly version: string;
-  /** One sentence for each setting that works but is discouraged. */
+  /** Warnings: one sentence for each setting that works but is discouraged. */
   readonly warnings: readonly string[];
 }
 
 export class RedisCheckError extends Error {
-  /** Redis did not answer properly, so the cause may be temporary. */
+  /** True if Redis did not answer properly, so that the cause may be temporary. */
   readonly away: boolean;
 
   constructor(message: string, away = false) {
@@ -81,7 +81,7 @@ async function checkCluster(seeds: readonly string[], timeout_ms: number): Promi
   };
 }
 
-/** Throws if the cluster does not serve every slot. */
+/** Asks for a cluster's masters. Throws if the cluster does not serve every slot. */
 async function mastersFrom(seed: string, timeout_ms: number): Promise<string[]> {
   return connected(seed, timeout_ms, async (client) => {
     const refuse = (why: string) =>

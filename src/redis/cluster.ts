@@ -23,7 +23,7 @@ export interface ClusterOptions {
 }
 
 export interface SlotMap {
-  /** Null while the master of the slot is unknown. */
+  /** Returns null while the master of the slot is unknown. */
   urlAt(slot: number): string | null;
   learn(refusal: string, from: string): void;
   onMove(listener: () => void): void;
@@ -42,7 +42,7 @@ const viewMsMax = 1_000;
 /** How long to keep the connection to a server without slots. Calls on it may be in flight. */
 const unownedMsMax = 10_000;
 
-/** Errors: those of the connection, or of Redis. */
+/** Returns one server's view of the cluster. Errors: those of the connection, or of Redis. */
 export async function viewFrom(connection: Pick<RedisConnection, 'client' | 'url'>): Promise<View> {
   const [info, slots] = await Promise.all([
     connection.client.cluster('INFO'),
@@ -55,7 +55,7 @@ export async function viewFrom(connection: Pick<RedisConnection, 'client' | 'url
   };
 }
 
-/** Prefers servers that consider the cluster healthy, then the highest epoch. */
+/** Prefers views of servers that consider the cluster healthy, then the view with the highest epoch. */
 function newest(views: readonly (View | null)[]): View | null {
   const sound = views.filter((view) => view !== null);
   const serving = sound.filter((view) => view.ok);
@@ -69,13 +69,13 @@ export class RedisCluster implements RedisServers, SlotMap {
   readonly clustered = true;
   readonly #options: ClusterOptions;
   readonly #connections = new Map<string, RedisConnection>();
-  /** In ms of the monotonic clock. */
+  /** When a server lost its last partition, in ms of the monotonic clock. */
   readonly #unownedSince = new Map<string, number>();
   readonly #owners = new Array<RedisConnection | null>(clusterSlots).fill(null);
   readonly #waiting = createWaiting();
   readonly #listeners: Array<() => void> = [];
   readonly #timer = setInterval(() => this.#refreshSoon(), refreshMs).unref();
-  /** `#again` means that another refresh was requested since this one began. */
+  /** Set `#again` when another refresh was requested since this one began. */
   #refreshing = false;
   #again = false;
   #closed = false;

@@ -24,7 +24,10 @@ export interface RedisServers {
   close(): Promise<void>;
 }
 
-/** With `asking`, the redirection applies only to this call, because the slot is being migrated. */
+/**
+ * Names the server to call instead. With `asking`, this applies only to this call, because the slot is being
+ * migrated.
+ */
 export interface Redirected {
   readonly to: RedisConnection;
   readonly asking: boolean;
@@ -39,7 +42,7 @@ export interface ConnectOptions {
   readonly admit?: ((connection: RedisConnection) => Promise<boolean>) | undefined;
 }
 
-/** Grows exponentially with jitter, up to about a second. */
+/** Returns the wait before a reconnect, which grows exponentially with jitter, up to about a second. */
 export function reconnectDelay(attempt: number): number {
   return Math.min(1_000, 20 * 2 ** Math.min(attempt, 6)) * (0.75 + Math.random() / 2);
 }
@@ -54,7 +57,7 @@ const watchMs = 250;
  */
 export class RedisConnection implements RedisServers {
   readonly clustered = false;
-  /** With Sentinels, the host is the master's name. */
+  /** The URL of the server. With Sentinels, its host is the master's name. */
   readonly url: string;
   readonly client: Redis;
   readonly #options: ConnectOptions;
@@ -72,7 +75,7 @@ export class RedisConnection implements RedisServers {
   #silence = { bytes: 0, ticks: 0 };
   /** The timer of `#checkSilence`. It runs only while the server owes answers. */
   #watch: NodeJS.Timeout | undefined;
-  /** True until the end of the event loop turn. */
+  /** True while writes are held back until the end of the event loop turn. */
   #held = false;
   #clockReadAt = 0;
 

@@ -5,7 +5,8 @@ import type { RedisConnection } from './connection.js';
 export class CopyError extends Error {}
 
 /**
- * Returns redis-cli arguments. Uses the address of the socket, because a URL with Sentinels has no address.
+ * Returns redis-cli arguments for a server. Uses the address of the socket, because a URL with Sentinels has no
+ * address.
  */
 function argumentsFor({ url, client }: RedisConnection): { args: string[]; password: string } {
   const { protocol, username, password, hostname, port } = new URL(url);

@@ -22,7 +22,7 @@ interface Channel {
   readonly name: string;
   readonly slot: number;
   readonly listeners: Set<(hint: Buffer) => void>;
-  /** Null while the slot's master is unknown. The subscriber may still be connecting. */
+  /** The subscriber, which may still be connecting. Null while the slot's master is unknown. */
   at: Subscriber | null;
   readonly subscribed: Promise<void>;
   readonly settle: () => void;

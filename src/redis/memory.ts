@@ -26,7 +26,7 @@ export function createMemoryWatch({ connection, bytesMax = 0, onChange }: Memory
   let asked = true;
   let started = false;
 
-  /** An unreachable server keeps its last known state. */
+  /** Returns whether a server is full. An unreachable server keeps its last known state. */
   async function isFullNow(server: RedisConnection): Promise<boolean> {
     const was = full.has(server);
     if (!server.reachable()) return was;

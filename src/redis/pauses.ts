@@ -5,9 +5,9 @@
 
 export interface Pause {
   readonly partition: number;
-  /** From the first blocked call to the next successful call. */
+  /** The time from the first blocked call to the next successful call. */
   readonly ms: number;
-  /** Calls that waited too long and were rejected without a change. */
+  /** The number of calls that waited too long and were rejected without a change. */
   readonly refused: number;
 }
 

@@ -12,11 +12,11 @@ type DecoderOptions = ConstructorParameters<typeof OwnDecoder>[0];
 const { ARRAY, BLOB_STRING, NUMBER, SIMPLE_ERROR, SIMPLE_STRING } = decoders.RESP_TYPES;
 const carriageReturn = 13;
 
-/** RESP3 connections start with a map. */
+/** Detects RESP2 by the first reply, because RESP3 connections start with a map. */
 const isOfResp2 = (type: number | undefined) =>
   type === SIMPLE_STRING || type === BLOB_STRING || type === NUMBER || type === ARRAY;
 
-/** An error has the same form in RESP2 and RESP3. */
+/** Detects a single error reply, which has the same form in RESP2 and RESP3. */
 const isOneRefusal = (chunk: Buffer) =>
   chunk[0] === SIMPLE_ERROR && chunk.length > 2 && chunk.indexOf(carriageReturn) === chunk.length - 2;
 

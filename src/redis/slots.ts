@@ -13,12 +13,12 @@ export function clusterSlot(tag: string): number {
   return crc % clusterSlots;
 }
 
-/** The name must begin with its hash tag. */
+/** Returns the slot of a key, which must begin with its hash tag. */
 export function slotOf(key: string): number {
   return clusterSlot(key.slice(1, key.indexOf('}')));
 }
 
-/** Takes the protocol and password from `model`. */
+/** Builds a server's URL with the protocol and password of `model`. */
 export function urlOf(model: string, host: string, port: number): string {
   const url = new URL(model);
   url.hostname = host.includes(':') ? `[${host}]` : host;
@@ -26,7 +26,7 @@ export function urlOf(model: string, host: string, port: number): string {
   return url.href;
 }
 
-/** Omits the password, for messages. */
+/** Returns a URL without its password, for messages. */
 export function shownUrl(url: string): string {
   const { protocol, hostname, port } = new URL(url);
   return `${protocol}//${hostname}:${port || 6379}`;
@@ -39,7 +39,7 @@ export interface Redirection {
 }
 
 /**
- * Returns null if the error is not a redirection. Uses the host of `from` when the error omits the host, because a
+ * Parses a redirection; null for any other error. Uses the host of `from` when the error omits the host, because a
  * server may not know its own address.
  */
 export function readRedirection(refusal: string, from: string): Redirection | null {

@@ -3,7 +3,7 @@ import { Redis, type RedisOptions, SentinelConnector } from 'ioredis';
 import './replies.js';
 import { shownUrl } from './slots.js';
 
-/** Sentinels know the current address of the master. */
+/** Describes a master by Sentinels, which know its current address. */
 export interface Watched {
   /** `redis://:password@<name of the master>`. Password and protocol apply to every server that becomes master. */
   readonly url: string;
@@ -13,7 +13,7 @@ export interface Watched {
 
 export type RedisServer = string | Watched;
 
-/** An array has the seed URLs of a cluster. */
+/** Names one server, or the seed URLs of a cluster. */
 export type RedisTarget = RedisServer | readonly string[];
 
 export const isCluster = (target: RedisTarget): target is readonly string[] => Array.isArray(target);
@@ -22,7 +22,7 @@ export const masterName = ({ url }: Watched): string => decodeURIComponent(new U
 
 const sentinelPort = 26_379;
 
-/** Omits passwords, for messages. */
+/** Describes a server without passwords, for messages. */
 export function shownServer(server: RedisServer): string {
   if (typeof server === 'string') return shownUrl(server);
   return `the master ${masterName(server)} of ${server.sentinels.length} Sentinels`;

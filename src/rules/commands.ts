@@ -8,7 +8,7 @@ export interface BotCommand {
   readonly description: string;
 }
 
-/** A chat given as `@username` has already been resolved to its id. */
+/** Describes a scope. A chat given as `@username` has already been resolved to its id. */
 export type CommandScope =
   | { readonly type: 'default' | 'all_private_chats' | 'all_group_chats' | 'all_chat_administrators' }
   | { readonly type: 'chat' | 'chat_administrators'; readonly chat_id: number }

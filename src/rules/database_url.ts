@@ -29,7 +29,7 @@ export function parseAddress(text: string): PostgresAddress | null {
   return { urls, pooled: pooler !== null, named: pooler !== 'unnamed' };
 }
 
-/** The settings have already validated the URL. Throws if it is invalid. */
+/** Parses a URL that the settings have already validated. Throws if it is invalid. */
 export function addressOf(url: string): PostgresAddress {
   const address = parseAddress(url);
   // Omits the URL from the message, because it contains a password.

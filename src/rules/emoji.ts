@@ -10,7 +10,7 @@ const emojiByDefault = /^\p{Emoji_Presentation}$/u;
 const skinTone = /^\p{Emoji_Modifier}$/u;
 
 const selector = '\ufe0f';
-/** In code units. No emoji sequence with its selectors is longer. */
+/** The limit in code units. No emoji sequence with its selectors is longer. */
 const codeUnitsMax = 64;
 
 /** Converts an emoji to its fully qualified form by inserting U+FE0F where required. */
@@ -25,7 +25,7 @@ function qualified(bare: string): string {
     .join('');
 }
 
-/** Valid emoji without U+FE0F. The number of emoji in Unicode limits the size of the cache. */
+/** Caches valid emoji without U+FE0F. The number of emoji in Unicode limits the size of the cache. */
 const recommended = new Set<string>();
 
 /** Converts an emoji to the form that is stored, compared and shown: without U+FE0F. Error: `reaction_invalid`. */

@@ -1,5 +1,5 @@
 /** Compares entity tags (ETags), which let clients reuse a cached response (RFC 9110 §8.8.3, §13.1.2). */
 
-/** Uses weak comparison. False for an absent header (''). */
+/** Compares tags by weak comparison. Returns false for an absent header (''). */
 export const matchesTag = (header: string, tag: string): boolean =>
   header.trim() === '*' || header.split(',').some((one) => one.trim().replace(/^W\//, '') === tag);

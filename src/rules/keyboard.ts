@@ -3,7 +3,7 @@ import { fail } from '../errors.js';
 import { ruleLimits as limits } from './limits.js';
 import { isLongerThan } from './text.js';
 
-/** If a button has several actions, the first action in the order of `actionOf` counts. */
+/** Describes a button as bots send it. Of several actions, the first in the order of `actionOf` counts. */
 export interface ButtonInput {
   readonly text: string;
   readonly callback_data?: string | undefined;
@@ -19,7 +19,7 @@ export interface ButtonInput {
 
 type Rows = ReadonlyArray<readonly ButtonInput[]>;
 
-/** As stored and shown, with exactly one action. */
+/** Describes a button as stored and shown, with exactly one action. */
 export type StoredButton = { text: string; style?: string } & ReturnType<typeof actionOf>;
 
 /**
@@ -100,7 +100,7 @@ export interface ReplyButton {
   readonly request?: (typeof shareKinds)[number];
 }
 
-/** Shown below the composer. Also stands for the removal of a keyboard, or the request for a reply. */
+/** Describes a keyboard below the composer, its removal, or the request for a reply. */
 export interface ReplyKeyboard {
   readonly keyboard?: readonly (readonly ReplyButton[])[];
   readonly remove_keyboard?: true;

@@ -1,4 +1,7 @@
-/** Only administrators may pin messages, until an administrator permits members to pin (interface §5.11). */
+/**
+ * Defines default permissions. Only administrators may pin messages, until an administrator permits members to pin
+ * (interface §5.11).
+ */
 const defaults = {
   can_send_messages: true,
   can_send_audios: true,

@@ -5,7 +5,7 @@ import { ruleLimits as limits } from './limits.js';
 // Matches texts that consist only of white space, control and format characters, and characters that fonts draw blank.
 const invisible = /^[\s\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\u2800]*$/u;
 
-/** A lone surrogate counts as one code point. */
+/** Counts code points. A lone surrogate counts as one. */
 export function codePointLength(text: string): number {
   let count = text.length;
   for (let i = 0; i + 1 < text.length; i++) {

@@ -3,7 +3,7 @@ import { ruleLimits as limits } from './limits.js';
 
 export type TokenKind = 'bot' | 'user';
 
-/** A for bots, U for people, O for administrators. */
+/** The kind of a token: A for bots, U for people, O for administrators. */
 type Letter = 'A' | 'U' | 'O';
 
 export interface TokenOwner {
@@ -74,7 +74,7 @@ export function parseToken(text: string): TokenOwner | null {
 export const isAdminToken = (text: string): boolean =>
   text[text.length - secretLength] === 'O' && idOf(text) !== null;
 
-/** Accepts tokens of any kind. Returns null if the text is not a token. */
+/** Returns the id in a token of any kind. Returns null if the text is not a token. */
 function idOf(text: string): number | null {
   const colon = text.length - secretLength - 1;
   if (colon < 1 || colon > idDigitsMax || text[colon] !== ':') return null;

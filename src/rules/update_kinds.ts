@@ -1,6 +1,6 @@
 /** Defines the update kinds, and the bit masks that select the kinds that a bot's queue accepts (behaviour §9). */
 
-/** The index of a kind is its bit in a mask. */
+/** Lists the update kinds. The index of a kind is its bit in a mask. */
 export const updateKinds = [
   'message',
   'edited_message',
@@ -27,7 +27,7 @@ const listedOnly: readonly UpdateKind[] = ['chat_member', 'message_reaction_coun
  */
 export const defaultUpdateMask = 63;
 
-/** A bot gets these kinds without a request. `lua/lib/queue.lua` contains the same number. */
+/** Holds the kinds that a bot gets without a request. `lua/lib/queue.lua` contains the same number. */
 export const defaultKinds = updateKinds
   .filter((kind) => !listedOnly.includes(kind))
   .reduce((mask, kind) => mask | kindBit(kind), 0);
@@ -36,8 +36,8 @@ export const defaultKinds = updateKinds
 const listedBit = 1 << 30;
 
 /**
- * Ignores unknown names. Returns the default mask if all names are unknown, because a typo must not drop every
- * update.
+ * Builds a mask. Ignores unknown names. Returns the default mask if all names are unknown, because a typo must not
+ * drop every update.
  */
 export function updateMask(names: readonly string[]): number {
   const mask = updateKinds

@@ -1,10 +1,10 @@
-/** The oldest versions with which the tests run. */
+/** Sets the minimum versions of the supported servers. They are the oldest versions with which the tests run. */
 
 export const postgresVersionMin = 15;
 export const redisVersionMin = '7.0';
 export const valkeyVersionMin = '7.2';
 
-/** Negative if `a` is older than `b`. Ignores suffixes such as `-rc1`. */
+/** Compares versions. The result is negative if `a` is older than `b`. Ignores suffixes such as `-rc1`. */
 function compareVersions(a: string, b: string): number {
   const [left, right] = [a, b].map((text) => (/^[\d.]*/.exec(text)?.[0] ?? '').split('.').map(Number));
   for (let i = 0; i < 3; i++) {

@@ -61,7 +61,7 @@ export function runMethod(
   return withChatIds(method, context.store, params).then(run);
 }
 
-/** Returns the length of the longest list of ids or media, otherwise 1. */
+/** Returns the length of a call's longest list of ids or media, otherwise 1. */
 export function messagesIn(params: unknown): number {
   const { message_ids, media } = (params ?? {}) as {
     readonly message_ids?: unknown;
@@ -145,7 +145,7 @@ export function createAnswerCalls({ methods, store, files, receivers, onError }:
   /** `skipped` counts calls in answers to updates that a bot caused. */
   const stats = { done: 0, failed: 0, skipped: 0 };
 
-  /** Returns false when the call is not allowed in an answer, or the bot may not act now. */
+  /** Runs one call. Returns false when the call is not allowed in an answer, or the bot may not act now. */
   async function runOne(id: number, seed: string, call: unknown): Promise<boolean> {
     const method = isCall(call) ? methodNamed(call.method) : undefined;
     if (!method || !changesState(method) || method.inAnswers === false) return false;

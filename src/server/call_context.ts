@@ -35,7 +35,7 @@ export interface DispatchOptions {
   readonly leakKeys?: LeakKeys | null;
   readonly push?: PushService | null;
   readonly operations?: Operations | null;
-  /** Address ranges. `X-Forwarded-For` of other peers is ignored. */
+  /** Address ranges of proxies. `X-Forwarded-For` of other peers is ignored. */
   readonly trustedProxies?: readonly string[];
   readonly onResult?: ((request: ApiRequest, result: unknown) => void) | undefined;
   readonly own: Readonly<Record<string, (request: ApiRequest) => void | Promise<void>>>;
@@ -76,7 +76,7 @@ export function envelope(result: unknown): string {
     : `{"ok":true,"result":${JSON.stringify(result)}}`;
 }
 
-/** Does nothing if the handler has already replied. */
+/** Replies with a result. Does nothing if the handler has already replied. */
 export function finish({ onResult }: CallContext, request: ApiRequest, result: unknown): void {
   onResult?.(request, result);
   if (result !== replied) request.reply(200, envelope(result));

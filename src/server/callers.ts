@@ -7,7 +7,7 @@ import { storeLimits as limits } from '../store/limits.js';
 import type { Store } from '../store/store.js';
 import type { ApiRequest } from './request.js';
 
-/** For tokens of an external identity provider. `identity/` implements this interface. */
+/** Verifies tokens of an external identity provider. `identity/` implements this interface. */
 export interface TokenProvider {
   takes(token: string): boolean;
   /**
@@ -28,7 +28,7 @@ export interface Operator {
 /** Represents the administrator of setting ADMIN_TOKEN. No other administrator can have this name. */
 const fromSettings: Operator = { id: 0, name: 'ADMIN_TOKEN' };
 
-/** In ms. setTimeout accepts no longer delay. */
+/** The longest delay in ms that setTimeout accepts. */
 const timer_ms_max = 2 ** 31 - 1;
 
 function bearer({ authorization }: ApiRequest): string {
@@ -74,7 +74,10 @@ export class Callers {
     return provider?.takes(token) ? provider.person(token, known) : store.auth.user(token);
   }
 
-  /** Creates no promise when the bot is in memory. Errors: `unauthorized`, `too_many_requests`. */
+  /**
+   * Finds the bot of a token. Creates no promise when the bot is in memory. Errors: `unauthorized`,
+   * `too_many_requests`.
+   */
   bot(request: ApiRequest, token: string): Bot | Promise<Bot> {
     this.#checkGuesser(request, token);
     const bot = this.#options.store.auth.bot(token);

@@ -4,7 +4,7 @@ import type { ApiRequest } from './request.js';
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
-/** Null for other text. An IPv4-mapped IPv6 address becomes IPv4. */
+/** Parses an address; null for other text. An IPv4-mapped IPv6 address becomes IPv4. */
 function parse(text: string): Address | null {
   // Removes the port that proxies may add: `192.0.2.1:4711`, `[2001:db8::1]:4711`.
   const bare = text.trim().replace(/^\[([^\]]*)\](?::\d+)?$/, '$1');
@@ -30,7 +30,7 @@ function rangesOf(trusted: readonly string[]): (address: Address) => boolean {
     );
 }
 
-/** Forwarding headers of other peers are ignored. */
+/** Checks for trusted proxies. Forwarding headers of other peers are ignored. */
 export function createTrust(
   trusted: readonly string[],
 ): (request: Pick<ApiRequest, 'remoteAddress'>) => boolean {
@@ -74,7 +74,7 @@ export function createClientAddress(trusted: readonly string[]): (request: Peer)
 
 export type AdminClients = ReturnType<typeof createAdminClients>;
 
-/** `allowed` is the setting ADMIN_ALLOW_CIDRS. An empty list allows all. */
+/** Checks administrators' addresses against the setting ADMIN_ALLOW_CIDRS. An empty list allows all. */
 export function createAdminClients(trusted: readonly string[], allowed: readonly string[]) {
   const clientOf = createClient(trusted);
   const isAllowed = rangesOf(allowed);

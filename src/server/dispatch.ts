@@ -43,7 +43,10 @@ const bots = { admit: admitBot, call: callBot };
 const files = { admit: admitFile, call: callFile };
 const application = { admit: admitEndpoint, call: callEndpoint };
 
-/** Undefined for a path of the process, such as its metrics, and for unknown paths. */
+/**
+ * Returns the kind of caller of a path. Undefined for a path of the process, such as its metrics, and for unknown
+ * paths.
+ */
 function callersOf(path: string) {
   if (path.startsWith('/bot')) return bots;
   if (path.startsWith('/file/bot')) return files;

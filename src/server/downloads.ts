@@ -10,7 +10,9 @@ import type { ApiRequest } from './request.js';
 
 export type Downloads = ReturnType<typeof createDownloads>;
 
-/** Has an RFC 8187 file name, and a plain name for clients that do not support it. */
+/**
+ * Builds Content-Disposition with an RFC 8187 file name, and a plain name for clients that do not support it.
+ */
 function disposition({ type, name }: MediaFile, shown: boolean): string {
   const kind = shown && type !== 'document' ? 'inline' : 'attachment';
   if (name === undefined) return kind;

@@ -26,9 +26,9 @@ export interface GivenSubscription {
   readonly auth: string;
 }
 
-/** For people without an open window. `push/` implements this interface. */
+/** Serves push notifications for people without an open window. `push/` implements this interface. */
 export interface PushService {
-  /** Browsers subscribe with this key. base64url. */
+  /** The public key with which browsers subscribe, as base64url. */
   readonly publicKey: string;
   /**
    * Checks a subscription. Error: `push_subscription_invalid` for invalid keys, and for addresses that may not be
@@ -92,7 +92,7 @@ export interface Endpoint extends Answer {
    * and query.
    */
   readonly rawBody?: true;
-  /** For a body that is more than named parameters. The handler parses such a body. */
+  /** The schema of a body that is more than named parameters. The handler parses such a body. */
   readonly given?: z.ZodType;
   /**
    * True when the call changes nothing in its chat. It then does not count against the chat's limit (behaviour §14).
@@ -100,7 +100,7 @@ export interface Endpoint extends Answer {
   readonly uncounted?: true;
   /** True when the call changes only Redis. It then need not wait for other changes by the same person. */
   readonly inRedis?: true;
-  /** The administrators' log shows this body parameter as the target of the call. */
+  /** Names the body parameter that the administrators' log shows as the target of the call. */
   readonly target?: string;
   readonly errors: readonly ErrorName[];
   readonly handler: (context: EndpointContext<never>, params: never) => unknown;
@@ -125,7 +125,7 @@ type Definition<P extends z.ZodType, U> = Omit<
       })
   );
 
-/** Without the schema of an answer, the result is `true`. */
+/** Defines an endpoint. Without the schema of an answer, its result is `true`. */
 const define = <P extends z.ZodType, U>(caller: Endpoint['caller'], definition: Definition<P, U>) => {
   const { result, body, contentType } = definition;
   const answer = result ?? body ?? contentType;

@@ -23,7 +23,7 @@ interface EndpointCall extends Match {
 /** Limits parallel changes by one person. They wait for the same rows and could occupy all Postgres connections. */
 const changeTurns = createTurns(limits.settings_calls_at_once, limits.settings_calls_waiting_max);
 
-/** For a reply that is not JSON. The status releases the idempotency key. */
+/** The outcome of a reply that is not JSON. Its status releases the idempotency key. */
 const notKept: Outcome = { status: 500, body: '' };
 
 function matchOf({ findEndpoint }: CallContext, { method, path }: ApiRequest): Match {
@@ -41,7 +41,7 @@ export function admitEndpoint(context: CallContext, request: ApiRequest): boolea
   return caller instanceof Promise ? caller.then(() => true) : true;
 }
 
-/** Creates no promise when nothing is awaited, as in `callBot`. */
+/** Runs a call. Creates no promise when nothing is awaited, as in `callBot`. */
 export function callEndpoint(context: CallContext, request: ApiRequest): void | Promise<void> {
   const match = matchOf(context, request);
   const { endpoint } = match;
@@ -54,7 +54,9 @@ export function callEndpoint(context: CallContext, request: ApiRequest): void | 
     : callInTurn(context, request, { ...match, user });
 }
 
-/** Returns none when they cannot be parsed. The call itself then answers with the parse error. */
+/**
+ * Returns the parameters, or none when they cannot be parsed. The call itself then answers with the parse error.
+ */
 function givenIn(request: ApiRequest): Readonly<Record<string, unknown>> {
   try {
     return parseParams(request).values;
@@ -178,7 +180,10 @@ function run(context: CallContext, request: ApiRequest, call: EndpointCall, stor
   return counted === undefined ? kept() : counted.then(kept);
 }
 
-/** Saves JSON replies that the handler sends itself under the key. Other replies release the key. */
+/**
+ * Runs a call under an idempotency key. Saves JSON replies that the handler sends itself. Other replies release the
+ * key.
+ */
 async function callOnce(context: CallContext, request: ApiRequest, call: EndpointCall): Promise<void> {
   const { store } = context;
   const { endpoint, segments, user, administrator = 0 } = call;

@@ -28,7 +28,7 @@ export interface KeyedCall {
   readonly method: string;
   readonly segments?: Readonly<Record<string, string>>;
   readonly raw?: true | undefined;
-  /** The call creates something permanent. It is then refused while Redis is full. */
+  /** True if the call creates something permanent. It is then refused while Redis is full. */
   readonly grows: boolean;
   /**
    * Counts a repeated call that gets a saved answer. Other calls are counted when they run. Error: `too_many_requests`.
@@ -58,7 +58,10 @@ function fileParts(values: string, files: ReadonlyMap<string, UploadedFile>): re
   return [renamed, ...[...texts].filter(([name]) => !named.has(name)).sort()];
 }
 
-/** Depends neither on the order of names nor on the boundary of a multipart body. */
+/**
+ * Returns a text of the parameters that depends neither on the order of names nor on the boundary of a multipart
+ * body.
+ */
 export function parametersText(
   request: ApiRequest,
   segments: Readonly<Record<string, string>> = {},
@@ -133,7 +136,9 @@ async function runOnce(
   return outcome;
 }
 
-/** For a handler that replies itself. Holds back a JSON reply until it is saved under the key. */
+/**
+ * Wraps the request of a handler that replies itself. Holds back a JSON reply until it is saved under the key.
+ */
 export function holdReply(request: ApiRequest): {
   readonly request: ApiRequest;
   readonly held: () => Outcome | undefined;

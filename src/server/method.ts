@@ -18,7 +18,7 @@ export interface Receivers {
     url: string,
     count: () => Promise<void>,
   ): Promise<{ readonly target: { readonly url: string }; readonly address: string }>;
-  /** Returns PEM. Errors: `certificate_too_big`, `certificate_invalid`. */
+  /** Returns the PEM of a certificate. Errors: `certificate_too_big`, `certificate_invalid`. */
   readCertificate(given: Buffer): string;
 }
 
@@ -54,10 +54,12 @@ interface Traits {
 }
 
 export interface Method extends Traits {
-  /** In schema order. A change counts against the limit of the first chat. */
+  /**
+   * Lists the parameters that name a chat, in schema order. A change counts against the limit of the first chat.
+   */
   readonly chatParams: readonly string[];
   readonly summary: string;
-  /** Null for a method without parameters that answers from memory. */
+  /** The schema of the parameters; null for a method without parameters that answers from memory. */
   readonly params: z.ZodType | null;
   readonly errors: readonly ErrorName[];
   readonly result: z.ZodType;
@@ -76,7 +78,7 @@ export class Described {
   }
 }
 
-/** Serialised only once with its envelope, because many calls return this result. */
+/** Holds a result that is serialised only once with its envelope, because many calls return it. */
 export class Prepared {
   readonly envelope: string;
 
@@ -101,12 +103,12 @@ type Definition<P extends z.ZodType | null> = Traits & {
     | { readonly result?: never; readonly handler: Handler<P, void | Promise<void>> }
   );
 
-/** Without the schema of a result, the result is `true`. */
+/** Defines a method. Without the schema of a result, its result is `true`. */
 export function defineMethod<P extends z.ZodType | null>(method: Definition<P>): Method {
   return { errors: [], result: done, ...method, chatParams: chatParamsOf(method.params) } as Method;
 }
 
-/** Clients expect these answers (behaviour §1). */
+/** Converts a schema error to the answer that clients expect (behaviour §1). */
 function refusal(error: z.ZodError): ApiError {
   const { path = [], message = '', input } = error.issues[0] ?? {};
   if (message.startsWith('!') && message.slice(1) in catalogue) {

@@ -13,11 +13,11 @@ import { callLimits as limits } from './limits.js';
 export interface MultipartPart {
   readonly name: string;
   readonly file: boolean;
-  /** Without the path; '' when absent. */
+  /** The file name without the path; '' when absent. */
   readonly filename: string;
-  /** In lower case, without parameters; 'text/plain' when absent. */
+  /** The content type in lower case, without parameters; 'text/plain' when absent. */
   readonly contentType: string;
-  /** Shares memory with the body. */
+  /** The content of the part, which shares memory with the body. */
   readonly bytes: Buffer;
 }
 

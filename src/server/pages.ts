@@ -6,7 +6,7 @@ export interface Page<T> {
   readonly next_cursor?: string;
 }
 
-/** Rows converted to items per step. No step follows once the page is full. */
+/** Limits the rows converted to items per step. No step follows once the page is full. */
 const shownAtOnce = 10;
 
 /**
@@ -41,7 +41,7 @@ export const each =
   (rows: readonly R[]): Promise<T[]> =>
     Promise.all(rows.map(view));
 
-/** The rows were queried with `limit + 1`. The extra row shows that more rows follow. */
+/** Builds a page from rows queried with `limit + 1`. The extra row shows that more rows follow. */
 export const pageOfRows = <R, T>(
   found: readonly R[],
   limit: number,

@@ -8,15 +8,15 @@ import { parseMultipart } from './multipart.js';
 import type { ApiRequest } from './request.js';
 
 export interface UploadedFile {
-  /** Without the path; '' when the part is a file only because of its content type. */
+  /** The file name without the path; '' when the part is a file only because of its content type. */
   readonly filename: string;
   readonly contentType: string;
   readonly bytes: Buffer;
 }
 
 /**
- * The object has no prototype, so that `__proto__` and `constructor` are ordinary names. Values are text, except in
- * a JSON body.
+ * Holds the parameters without a prototype, so that `__proto__` and `constructor` are ordinary names. Values are
+ * text, except in a JSON body.
  */
 export type Params = Record<string, unknown>;
 
@@ -63,7 +63,8 @@ function readEscape(bytes: Buffer, at: number): number {
 let memory = Buffer.alloc(0);
 
 /**
- * Returns at least `bytes`. The next call overwrites the buffer. Reusing it avoids garbage for each large form.
+ * Returns a buffer of at least `bytes`, which the next call overwrites. Reusing it avoids garbage for each large
+ * form.
  */
 function scratch(bytes: number): Buffer {
   if (memory.length < bytes) memory = Buffer.allocUnsafeSlow(bytes);
@@ -120,7 +121,7 @@ function beginsObject(body: Buffer): boolean {
   return false;
 }
 
-/** For a call whose body is raw bytes. Errors: `bad_unicode`, `too_many_parameters`. */
+/** Parses the query of a call whose body is raw bytes. Errors: `bad_unicode`, `too_many_parameters`. */
 export function parseQuery({ query }: ApiRequest): ParsedParams {
   const values = Object.create(null) as Params;
   if (query !== '') readQuery(query, values);

@@ -11,7 +11,7 @@ export interface ApiRequest {
    * token.
    */
   readonly path: string;
-  /** Without the question mark, as the client sent it; '' when absent. */
+  /** The query without the question mark, as the client sent it; '' when absent. */
   readonly query: string;
   readonly contentType: string;
   readonly authorization: string;
@@ -27,49 +27,49 @@ export interface ApiRequest {
    */
   readonly handover: boolean;
   readonly host: string;
-  /** '' when absent. Set only for pages. */
+  /** The `Accept` header; '' when absent. Set only for pages. */
   readonly acceptedTypes: string;
-  /** '' when absent. Set only for pages and the OpenAPI document. */
+  /** The `Accept-Encoding` header; '' when absent. Set only for pages and the OpenAPI document. */
   readonly acceptEncoding: string;
-  /** Names the key that signed the body, on paths that take signed bodies; '' when absent. */
+  /** The id of the key that signed the body, on paths that take signed bodies; '' when absent. */
   readonly keyId: string;
   readonly signature: string;
   readonly range: string;
   readonly ifRange: string;
   readonly ifNoneMatch: string;
-  /** As the access log shows it: a method name or an endpoint path, never text from the request. */
+  /** The call as the access log shows it: a method name or an endpoint path, never text from the request. */
   called: string;
-  /** For the access log; 0 while unknown. */
+  /** The id of the caller for the access log; 0 while unknown. */
   calledBy: number;
-  /** Complete and within `limits`. Empty when the request had no body. */
+  /** The complete body within `limits`. Empty when the request had no body. */
   readonly body: Buffer;
   readonly remoteAddress: string;
   readonly aborted: boolean;
   /**
-   * Called at most once, when the client disconnects before the reply. Called immediately if the client has already
-   * disconnected.
+   * Calls `listener` at most once, when the client disconnects before the reply. Calls it immediately if the client
+   * has already disconnected.
    */
   onAbort(listener: () => void): void;
-  /** `body` is JSON text; `retryAfter` (seconds) becomes the header Retry-After. */
+  /** Sends a reply. `body` is JSON text; `retryAfter` (seconds) becomes the header Retry-After. */
   reply(status: number, body: string | Buffer, retryAfter?: number): void;
   replyWith(status: number, contentType: string, body: string | Buffer): void;
-  /** The body is written no faster than the client reads. */
+  /** Sends a stream as the reply. The body is written no faster than the client reads. */
   replyStream(reply: StreamedReply): void;
-  /** The reply has unknown length. It is an event stream, or the text that `form` describes. */
+  /** Starts a reply of unknown length. It is an event stream, or the text that `form` describes. */
   openStream(form?: StreamForm): EventStream;
 }
 
 export interface StreamForm {
   readonly contentType: string;
-  /** Besides `Cache-Control`, which is `no-store`. */
+  /** Lists headers besides `Cache-Control`, which is `no-store`. */
   readonly headers: ReadonlyArray<readonly [name: string, value: string]>;
-  /** Clients ignore this text. The engine flushes buffered data only together with a write. */
+  /** A text that clients ignore. The engine flushes buffered data only together with a write. */
   readonly filler: string;
 }
 
 export interface StreamedReply {
   readonly status: number;
-  /** Excludes the length, which is sent with the body. */
+  /** Lists all headers except the length, which is sent with the body. */
   readonly headers: ReadonlyArray<readonly [name: string, value: string]>;
   readonly length: number;
   /** Yields exactly `length` bytes, and is always destroyed afterwards. Null sends only the head. */
@@ -78,8 +78,8 @@ export interface StreamedReply {
 
 export interface EventStream {
   /**
-   * Returns false when more than `limits.stream_buffer_bytes_max` bytes wait unsent. The caller should then close
-   * the stream.
+   * Writes text. Returns false when more than `limits.stream_buffer_bytes_max` bytes wait unsent. The caller should
+   * then close the stream.
    */
   write(text: string): boolean;
   /** Resolves when everything is sent, or the client has disconnected. */

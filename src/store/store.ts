@@ -79,7 +79,9 @@ type Aggregates = ReturnType<typeof createShared> & {
 
 type Defaulted = 'replicas' | 'transferConsent' | 'editAfterPress' | 'baseUrl';
 
-/** By default, TRANSFER_CONSENT is off and EDIT_AFTER_PRESS is on. */
+/**
+ * Holds the parts and settings of a store. By default, TRANSFER_CONSENT is off and EDIT_AFTER_PRESS is on.
+ */
 export interface StoreOptions
   extends Omit<StoreContext, 'requestId' | 'again' | Defaulted>,
     Partial<Pick<StoreContext, Defaulted>> {
@@ -92,7 +94,9 @@ export interface StoreOptions
   readonly uploadBounds?: UploadBounds;
   /** The settings GUESSES_BURST and GUESSES_PER_MINUTE. Unlimited if absent. */
   readonly guessing?: Guessing;
-  /** People with windows open get no notifications. Off by default. */
+  /**
+   * Whether this node records open windows. People with windows open get no notifications. Off by default.
+   */
   readonly notingWindows?: boolean;
   readonly onError: (error: unknown) => void;
 }
@@ -137,7 +141,7 @@ function createParts(shared: StoreContext, { hints, onError, wake = () => {} }: 
 
 type Parts = ReturnType<typeof createParts>;
 
-/** These parts make changes. They are stateless and use the request ids of their call. */
+/** Lists the parts that make changes. They are stateless and use the request ids of their call. */
 const changing = {
   callbacks: (own: StoreContext, p: Parts) => createCallbacks(own, p.readBack, p.forwarder),
   messages: (own: StoreContext, p: Parts) =>

@@ -34,7 +34,7 @@ export const viewOwnBot = (
   },
 });
 
-/** Omits `can_manage_chat`, which every administrator has. */
+/** Returns the rights without `can_manage_chat`, which every administrator has. */
 const rightsIn = (asked: DefaultRights): DefaultRights =>
   Object.fromEntries(
     Object.entries(asked).map(([type, names]) => [
@@ -68,7 +68,7 @@ export const viewBotPage = (
   can_write: canWrite,
 });
 
-/** Used on installations where transfers need consent. */
+/** Returns a pending offer, which is used on installations where transfers need consent. */
 export const viewTransfer = ({ bot_id, bot_username, from_id, to_id, expires_at }: OfferRow) => ({
   bot_id,
   bot_username,

@@ -4,10 +4,9 @@ import type { ForwardOrigin, MessageRecord, Profile, Service } from '../store/co
 import type { StoredMessage } from '../store/core/stored_message.js';
 import { viewChat, viewPerson, viewStranger, viewUser } from './users.js';
 
-/** Each side of a direct chat sees the chat under the name of the other side. */
+/** Describes the viewer. Each side of a direct chat sees the chat under the name of the other side. */
 export interface Viewer {
   readonly isBot: boolean;
-  /** Not used in groups and channels. */
   readonly bot: Profile | null;
 }
 
@@ -16,7 +15,7 @@ const serviceKind = 2;
 
 export type MessageView = Readonly<Record<string, unknown>>;
 
-/** Includes the fields that older libraries expect (behaviour §6). */
+/** Returns the fields about a forward, including those that older libraries expect (behaviour §6). */
 function viewForward({ from, chat, message, date }: ForwardOrigin): MessageView {
   if (chat === undefined) {
     const sender = from && viewStranger(from);
@@ -83,7 +82,10 @@ function viewRecord(message: StoredMessage, id: number, record: MessageRecord, v
   return view;
 }
 
-/** Contains the message to which it replies, or which it pins, but not further levels (interface §2). */
+/**
+ * Builds a `Message` with the message to which it replies, or which it pins, but without further levels (interface
+ * §2).
+ */
 export function viewMessage(message: StoredMessage, viewer: Viewer): MessageView {
   const view = viewRecord(message, message.id, message.record, viewer);
   const { keyboard } = message.record.origin;

@@ -29,24 +29,24 @@ export function viewUser(profile: Profile): UserView {
   return view;
 }
 
-/** For a user who may share no chat with the viewer. Omits language and external id. */
+/** Returns a user who may share no chat with the viewer. Omits language and external id. */
 export function viewStranger(profile: Profile): UserView {
   const { language_code: _, ...view } = viewUser(profile);
   return view;
 }
 
-/** Includes the external id. For the application API (behaviour §11). */
+/** Returns a user with the external id, for the application API (behaviour §11). */
 export function viewPerson(profile: Profile): UserView & { readonly external_id?: string } {
   return { ...viewStranger(profile), ...(profile.x === undefined ? {} : { external_id: profile.x }) };
 }
 
-/** Includes the language, which nobody else sees. */
+/** Returns the caller with the language, which nobody else sees. */
 export const viewSelf = (profile: Profile): UserView & { readonly external_id?: string } => ({
   ...viewUser(profile),
   ...viewPerson(profile),
 });
 
-/** For a direct chat, `profile` is the profile of the other side. */
+/** Returns the chat of a message. For a direct chat, `profile` is the profile of the other side. */
 export function viewChat(profile: Profile): Readonly<Record<string, unknown>> {
   const username = profile.u === undefined ? {} : { username: profile.u };
   if (profile.t !== undefined) return { id: profile.id, type: profile.t, title: profile.n, ...username };

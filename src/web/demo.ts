@@ -22,7 +22,7 @@ function isOwnMachine({ remoteAddress, forwardedFor, host }: ApiRequest): boolea
 
 const sameText = (a: Buffer, b: Buffer) => a.length === b.length && timingSafeEqual(a, b);
 
-/** Of several fronts that share the file, only one succeeds. */
+/** Removes the key. Of several fronts that share the file, only one succeeds. */
 async function claim(path: string, { authorization }: ApiRequest): Promise<void> {
   const given = Buffer.from(authorization.replace(/^bearer /i, ''));
   const key = await readFile(path).catch(() => fail('not_found'));

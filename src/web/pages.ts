@@ -88,7 +88,7 @@ export interface Asset {
   readonly encoded: ReadonlyMap<string, Buffer>;
 }
 
-/** A weight of 0 forbids an encoding. */
+/** Chooses the preferred encoding. A weight of 0 forbids an encoding. */
 export function chosenEncoding(accepted: string, offered: Iterable<string>): string | undefined {
   const takes = new Set<string>();
   for (const part of accepted.toLowerCase().split(',')) {

@@ -50,7 +50,7 @@ const flush = z.strictObject({
   partitions: count,
 });
 
-/** Every version reports these fields. */
+/** Holds the fields that every version reports. */
 const core = {
   id: z.string(),
   role: z.string(),
@@ -73,7 +73,7 @@ const details = {
   flush: flush.optional(),
 };
 
-/** Counters start with the process. The difference of two reports gives a rate. */
+/** Describes a report. Counters start with the process, so the difference of two reports gives a rate. */
 export const nodeReport = z.strictObject({ ...core, ...details });
 export type NodeReport = z.output<typeof nodeReport>;
 export const nodeCore = z.object(core);
@@ -163,7 +163,7 @@ const rankedBot = z
 export const rankedBots = z.strictObject({ items: z.array(rankedBot) });
 export type RankedBot = z.output<typeof rankedBot>;
 
-/** Omits the content of the message, because only the bot's owner may see that. */
+/** Describes a dead letter without the content of the message, because only the bot's owner may see that. */
 export const operatorLetters = pageOf(
   z
     .strictObject({

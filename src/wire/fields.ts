@@ -21,7 +21,7 @@ const id = (refusal: string) =>
     z.number({ error: refusal }).int({ error: refusal }),
   );
 
-/** The id of a person or a bot. Ids of groups and channels are negative. */
+/** Accepts the id of a person or a bot. Ids of groups and channels are negative. */
 const positiveId = (refusal: string) => id(refusal).pipe(z.number().positive({ error: refusal }));
 
 export const userId = positiveId(answer('user_not_found')).describe('Id of a person or a bot');
@@ -48,7 +48,7 @@ const usernameIf = (isValid: (name: string) => boolean) =>
     .refine(isValid, { error: answer('username_invalid') });
 export const username = usernameIf(validUsername);
 export const botUsername = usernameIf(validBotUsername);
-/** Accepts `@`. The handler reports a name that no person can have as unknown. */
+/** Accepts a username with or without `@`. The handler reports a name that no person can have as unknown. */
 export const usernameOfPerson = z
   .string({ error: 'a username' })
   .regex(/^@?\w{1,32}$/, { error: 'a username' })
@@ -73,5 +73,5 @@ export const externalSubject = z
   .describe("The person's subject at the identity provider, from the claim set by JWT_SUBJECT_CLAIM");
 export const chatTitle = filled(limits.chat_title_length_max, answer('title_invalid'));
 
-/** Calls without undo require this. */
+/** Confirms calls that cannot be undone. */
 export const confirm = boolean.pipe(z.literal(true, { error: 'true' })).describe('Must be true');

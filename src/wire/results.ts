@@ -238,7 +238,7 @@ export const callbackQuery = z
 
 const flag = z.boolean();
 
-/** Libraries expect more flags than this service has rights. */
+/** Describes a chat member. Libraries expect more flags than this service has rights. */
 export const botChatMember = z
   .strictObject({
     user,

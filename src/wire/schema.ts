@@ -59,7 +59,7 @@ export function shortText(max: number) {
 export const unsupported = (what: string) =>
   optional(z.undefined({ error: `absent: ${what}` })).describe(`Not supported: ${what}`);
 
-/** Clamps values outside the range. */
+/** Accepts an integer. Clamps values outside the range. */
 export const clampedInteger = (min: number, max: number) =>
   integer().transform((value) => Math.min(max, Math.max(min, value)));
 
@@ -154,7 +154,7 @@ const noChat = {
     answer(input === undefined || input === '' ? 'chat_id_empty' : 'chat_not_found'),
 };
 
-/** An id, or the `@username` of a public chat. */
+/** Accepts the id of a chat, or the `@username` of a public chat. */
 export const chatId = z
   .preprocess(
     asNumber,
@@ -174,7 +174,7 @@ export const messageId = z
   .preprocess(asNumber, z.number(noMessage).int(noMessage).min(0, noMessage).max(idMax, noMessage))
   .describe('Id of the message in its chat');
 
-/** 1 to `limits.messages_batch_max` ids, in any order. */
+/** Accepts 1 to `limits.messages_batch_max` ids, in any order. */
 export const messageIds = json(
   z
     .array(messageId, {
@@ -239,7 +239,7 @@ const keyboardFlag = z.boolean({ error: unparsable }).optional();
 const rowsOf = <T extends z.ZodType>(each: T) =>
   z.array(z.array(each, { error: unparsable }), { error: unparsable }).optional();
 
-/** A text stands for a button with this text. */
+/** Accepts a button. A text stands for a button with this text. */
 const replyButton = z.union([z.string(), z.looseObject({ text: z.string() })], { error: unparsable });
 
 /** Checks only the structure. `rules/keyboard.ts` checks the limits. */

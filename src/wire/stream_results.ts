@@ -1,4 +1,4 @@
-/** The data of each event, by the name of the event (behaviour §11). */
+/** Defines the data of each event on people's streams, by the name of the event (behaviour §11). */
 import { z } from 'zod';
 import { reactionPayload } from './post_results.js';
 import { message, messageEvent, messageReference } from './results.js';

@@ -55,7 +55,7 @@ function waitFor(
 
 const tcpFault = (error: unknown) => connectionFault(error, ['connect', 'Connection failed']);
 
-/** Passing the address instead of the host name prevents a second lookup. */
+/** Connects to a vetted address. Passing the address instead of the host name prevents a second lookup. */
 function begin(address: string, { port, host }: Target, { secureContext, checkHost }: Trust): TLSSocket {
   const socket = connectTls({
     host: address,

@@ -73,7 +73,7 @@ const verification: Record<string, string> = {
 const codeOf = (error: unknown): string =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
 
-/** Unknown error codes become `otherwise`. */
+/** Converts a socket error to a fault. Unknown error codes become `otherwise`. */
 export function connectionFault(error: unknown, otherwise: readonly [FaultReason, string]): DeliveryFault {
   if (error instanceof DeliveryFault) return error;
   const code = codeOf(error);

@@ -12,7 +12,10 @@ import type { Headers } from './sign.js';
 import { readTarget, type Target } from './target.js';
 import { type Trust, trustIn } from './trust.js';
 
-/** Built once per webhook. Webhooks with equal receivers share connections. */
+/**
+ * Holds the receiver of a bot's updates. It is built once per webhook, and webhooks with equal receivers share
+ * connections.
+ */
 export interface Receiver {
   readonly key: string;
   readonly target: Target;
@@ -52,7 +55,6 @@ interface Kept {
 
 export class Sender {
   readonly #options: Required<SenderOptions>;
-  /** Least recently used first. */
   readonly #kept = new Map<string, Kept>();
   /** The requests of each signal. They end when the signal is aborted. */
   readonly #underWay = new WeakMap<AbortSignal, Set<Answer>>();

@@ -13,7 +13,7 @@ export interface Signable {
   readonly botId: string;
   readonly updateId: number;
   readonly body: Buffer;
-  /** Unix time in seconds at the start of this attempt. */
+  /** The start of this attempt, as Unix time in seconds. */
   readonly nowS: number;
 }
 

@@ -1,7 +1,7 @@
 import type { Method } from '../../server/method.js';
 import { getChatMemberCount } from './getChatMemberCount.js';
 
-/** The former name of getChatMemberCount. Telegraf still calls it. */
+/** Keeps the former name of getChatMemberCount, which Telegraf still calls. */
 export const getChatMembersCount: Method = {
   ...getChatMemberCount,
   name: 'getChatMembersCount',

@@ -5,9 +5,9 @@ import { type Database, fragment, noteStale, type Sql } from '../sql.js';
 import { endBots } from './removal.js';
 
 export interface Ended {
-  /** Bots that the person owned, by id. */
+  /** The bots that the person owned, by id. */
   readonly bots: readonly number[];
-  /** Bots that had a direct chat with the person, by id. */
+  /** The bots that had a direct chat with the person, by id. */
   readonly direct: readonly number[];
   readonly identities: readonly number[];
 }
@@ -71,7 +71,7 @@ export function endAccount(db: Database, user: number, holdMs: number): Promise<
 export interface RemovalStep<P> {
   readonly place: P;
   readonly over: boolean;
-  /** In ms; 0 to run the next step at once. */
+  /** The delay in ms before the next step; 0 to run it at once. */
   readonly restMs: number;
 }
 
@@ -121,11 +121,11 @@ export const loadReactedPosts = (
     and partition = any(${partitions}::bigint[])
   order by partition, number limit ${limit}`;
 
-/** Kept until the removal no longer needs it. */
+/** Loads an external id, which is kept until the removal no longer needs it. */
 export const loadExternalId = async (sql: Sql, user: number) =>
   (await sql.firstValue<string>`select external_id from users where id = ${user}`) ?? '';
 
-/** Includes chats that the person has left. Ids are greater than `after`. */
+/** Loads chats, also those that the person has left. Ids are greater than `after`. */
 export const loadChatsOfMember = (sql: Sql, user: number, after: number, limit: number) =>
   sql.column<number>`
     select chat_id from chat_members where member_id = ${user} and chat_id > ${after}
@@ -139,7 +139,7 @@ export async function removeDirectChat(sql: Sql, bot: number, user: number): Pro
   await sql.run`delete from direct_chats where bot_id = ${bot} and user_id = ${user}`;
 }
 
-/** Only the id remains. */
+/** Removes the last data of a person. Only the id remains. */
 export async function forgetPerson(sql: Sql, user: number): Promise<void> {
   await sql.run`delete from chat_members where member_id = ${user}`;
   // Deletes rows again, because calls that were running when the account ended may have added some.

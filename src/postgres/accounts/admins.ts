@@ -23,7 +23,9 @@ export interface NewAdminToken {
   readonly fingerprintOf: (id: number) => Buffer;
 }
 
-/** Returns `taken` if another token has this name, and `full` if there are already `max` tokens. */
+/**
+ * Adds a token. Returns `taken` if another token has this name, and `full` if there are already `max` tokens.
+ */
 export function addAdminToken(
   db: Database,
   { name, days, fingerprintOf }: NewAdminToken,
@@ -54,7 +56,7 @@ export function removeAdminToken(db: Database, name: string): Promise<boolean> {
   return db.transaction((sql) => sql.some`delete from admin_tokens where name = ${name} returning 1`);
 }
 
-/** None of the texts may contain a token. */
+/** Describes an API call. None of the texts may contain a token. */
 export interface AdminCall {
   readonly token: string;
   readonly action: string;
@@ -66,7 +68,7 @@ export interface AdminCallRow extends AdminCall {
   readonly id: number;
   /** Unix time in s; for a group of identical calls, the time of the first call. */
   readonly at: number;
-  /** HTTP status; null for a change whose outcome is unknown. */
+  /** The HTTP status; null for a change whose outcome is unknown. */
   readonly status: number | null;
   readonly times: number;
 }

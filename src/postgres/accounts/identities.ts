@@ -1,4 +1,7 @@
-/** An identity is the name that an identity provider uses for a person: an issuer and a subject. */
+/**
+ * Holds SQL statements for identities. An identity is the name that an identity provider uses for a person: an issuer
+ * and a subject.
+ */
 import { ApiError, fail } from '../../errors.js';
 import { type Database, fragment, noteStale, type Sql } from '../sql.js';
 import { insertUser, type NewUser } from './users.js';

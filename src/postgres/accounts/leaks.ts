@@ -9,9 +9,9 @@ export interface FoundToken {
   readonly place: string;
 }
 
-/** The found tokens that were valid, and the outbox rows for the cached copies of these tokens. */
+/** Holds the found tokens that were valid, and the outbox rows for their cached copies. */
 export interface Ended {
-  /** Tokens that were valid until now, and bot tokens that were already blocked. */
+  /** Indexes of tokens that were valid until now, and of bot tokens that were already blocked. */
   readonly hits: readonly number[];
   readonly outbox: readonly number[];
 }

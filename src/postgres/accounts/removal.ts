@@ -1,10 +1,13 @@
-/** The bot's row stays without an owner, because people can still read the bot's messages. */
+/**
+ * Holds SQL statements that delete a bot. The bot's row stays without an owner, because people can still read the bot's
+ * messages.
+ */
 import { noteAudit } from '../bots/audit.js';
 import { lockOwned } from '../bots/ownership.js';
 import { releasePictures } from '../bots/pictures.js';
 import { type Database, fragment, noteStale, type Sql } from '../sql.js';
 
-/** Runs inside the transaction that locked the bots. Nobody can take their usernames for `holdMs`. */
+/** Deletes bots inside the transaction that locked them. Nobody can take their usernames for `holdMs`. */
 export async function endBots(
   sql: Sql,
   bots: readonly number[],
@@ -36,7 +39,7 @@ export async function endBots(
   );
 }
 
-/** Nobody can take the username for `holdMs`. Errors: `bot_not_found`, `not_bot_owner`. */
+/** Deletes a bot. Nobody can take its username for `holdMs`. Errors: `bot_not_found`, `not_bot_owner`. */
 export function deleteBot(db: Database, bot: number, owner: number, holdMs: number): Promise<boolean> {
   return db.transaction(async (sql) => {
     await lockOwned(sql, bot, owner);

@@ -1,7 +1,9 @@
 /** Re-encrypts stored secrets with new keys and moves lookup values to a new pepper. */
 import { type Database, fragment, type Sql } from '../sql.js';
 
-/** A batch made this cached copy in Redis stale. The outbox row is removed after the copy is refreshed. */
+/**
+ * Describes a cached copy in Redis that a batch made stale. The outbox row is removed after the copy is refreshed.
+ */
 export interface StaleCopy {
   readonly outboxId: number;
   readonly id: number;
@@ -106,7 +108,7 @@ export async function strikeOff(sql: Sql, copies: readonly StaleCopy[]): Promise
     delete from control_outbox where id = any(${copies.map(({ outboxId }) => outboxId)}::bigint[])`;
 }
 
-/** A test compares this list with the schema. */
+/** Lists the columns with encrypted values. A test compares this list with the schema. */
 export const boxColumns = {
   bots: ['token_box'],
   webhooks: ['url_box', 'secret_box', 'signing_box', 'former_signing_box'],

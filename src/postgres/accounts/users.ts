@@ -13,7 +13,7 @@ export interface UserRow {
   readonly last_name: string | null;
   readonly language_code: string | null;
   readonly version: number;
-  /** Lookup values of live tokens (base64). */
+  /** The lookup values of live tokens (base64). */
   readonly tokens: readonly string[];
   readonly suspended: boolean;
   readonly add_to_groups: AddPolicy;
@@ -35,7 +35,7 @@ export async function takeName(sql: Sql, name: string, owner: number): Promise<v
   if (!taken) fail('username_taken');
 }
 
-/** Runs inside the caller's transaction. Error: `username_taken`. */
+/** Inserts a person inside the caller's transaction. Error: `username_taken`. */
 export async function insertUser(sql: Sql, user: NewUser): Promise<number> {
   const id = await sql.value<number>`select nextval('ids') as id`;
   if (user.username !== undefined) await takeName(sql, user.username, id);
@@ -67,15 +67,18 @@ export function createUser(
 
 export interface UserTokenRow {
   readonly id: number;
-  /** '' for a token issued without a name. */
+  /** '' means that the token was issued without a name. */
   readonly name: string;
   /** Unix time in seconds. */
   readonly created_at: number;
-  /** YYYY-MM-DD in UTC; null for a token that was never used. */
+  /** A date as YYYY-MM-DD in UTC; null for a token that was never used. */
   readonly last_used_on: string | null;
 }
 
-/** `lookup` is the digest (base64) under which the token is stored. Only the creator knows the token. */
+/**
+ * Holds a new token. `lookup` is the digest (base64) under which the token is stored. Only the creator knows the
+ * token.
+ */
 export interface MadeUserToken {
   readonly id: number;
   readonly lookup: string;
@@ -126,7 +129,7 @@ export const loadUserTokens = (
   select id, name, ${seconds('created_at')} as created_at, last_used_on::text as last_used_on
   from user_tokens where user_id = ${user} and id > ${after} order by id limit ${limit}`;
 
-/** Takes an id or a name. Returns false when there is no such token. */
+/** Removes a token by id or name. Returns false when there is no such token. */
 export function removeUserToken(
   db: Database,
   user: number,
@@ -205,7 +208,7 @@ export const loadUser = (sql: Sql, id: number) => sql.first<UserRow>`
       from user_tokens t where t.user_id = u.id), '{}') as tokens
   from users u where u.id = ${id} and u.deleted_at is null`;
 
-/** Null if the name is reserved or belonged to a deleted bot. */
+/** Finds the owner of a name. Null if the name is reserved or belonged to a deleted bot. */
 export const findName = async (sql: Sql, name: string) =>
   (await sql.firstValue<number>`
     select owner from names where name = ${name.toLowerCase()} and free_at is null and owner <> 0`) ?? null;

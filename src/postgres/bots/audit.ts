@@ -1,4 +1,7 @@
-/** An event is written in the same transaction as the change that it describes. */
+/**
+ * Holds SQL statements for the audit log of bots. An event is written in the same transaction as the change that it
+ * describes.
+ */
 import { type Sql, seconds } from '../sql.js';
 
 export const auditEvents = [
@@ -23,7 +26,7 @@ export const auditEvents = [
 ] as const;
 export type AuditEvent = (typeof auditEvents)[number];
 
-/** `bot` is the bot itself, through the bot interface. */
+/** Names the actor of a change. `bot` is the bot itself, through the bot interface. */
 export type AuditActor =
   | { readonly type: 'user'; readonly id: number }
   | { readonly type: 'bot' | 'operator' | 'service' };
@@ -56,7 +59,7 @@ export async function noteAudit(
     values (${bot}, ${actor.type}, ${id}, ${event}, ${JSON.stringify(details)}) returning id`;
 }
 
-/** For updates that an operator replays in one call. */
+/** Holds the audit entry for updates that an operator replays in one call. */
 export interface ReplayNote {
   readonly actor: AuditActor;
   /** The id of the entry that earlier steps of the same call created; null for the first step. */
@@ -82,7 +85,9 @@ export async function noteReplay(
   return noteAudit(sql, bot, actor, 'updates_replayed', details);
 }
 
-/** Ids below `before`, newest first. Omits entries from before the current owner got the bot. */
+/**
+ * Loads entries with ids below `before`, newest first. Omits entries from before the current owner got the bot.
+ */
 export const loadAudit = (sql: Sql, bot: number, before: number, limit: number) => sql.rows<AuditRow>`
   select a.id, a.actor_type, a.actor_id, a.event, a.details, ${seconds('a.at')} as at
    from bot_audit a join bots b on b.id = a.bot_id

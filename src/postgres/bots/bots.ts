@@ -13,16 +13,16 @@ export interface BotRow {
   /** Null for a deleted bot, and for the management bot. */
   readonly owner_id: number | null;
   readonly username: string;
-  /** The default name, or the name given at creation if no default is set. */
+  /** The default name of the bot, or the name given at creation if no default is set. */
   readonly name: string;
   /**
-   * Lookup value of the live token (base64); '' while the token is blocked; null for a deleted bot and for the
+   * The lookup value of the live token (base64); '' while the token is blocked; null for a deleted bot and for the
    * management bot.
    */
   readonly token: string | null;
   readonly suspended: boolean;
   readonly deleted: boolean;
-  /** By language; '' is the default language. */
+  /** The names by language; '' is the default language. */
   readonly names: TextsColumn;
   readonly version: number;
 }
@@ -95,7 +95,7 @@ export function createBot(
   });
 }
 
-/** Returns null unless `owner` owns the bot now. */
+/** Replaces a token. Returns null unless `owner` owns the bot now. */
 export function replaceBotToken(
   db: Database,
   id: number,
@@ -134,7 +134,7 @@ export const loadBotsOf = (
 export const countBotsOf = (sql: Sql, owner: number) => sql.value<number>`
   select count(*) as count from bots where owner_id = ${owner}`;
 
-/** Stored because the owner may ask to see the token. */
+/** Holds the encrypted token. It is stored because the owner may ask to see it. */
 export interface TokenBox {
   readonly box: Buffer;
   /** A token is blocked after a leak. Nobody can see a blocked token. */
@@ -150,7 +150,7 @@ export const loadTokenBoxes = (sql: Sql, owner: number, ids: readonly number[]) 
   sql.rows<TokenBox & { readonly id: number }>`
     select id, ${boxColumns} from bots where owner_id = ${owner} and id = any(${ids})`;
 
-/** Adds an audit entry unless the token is blocked. */
+/** Returns the encrypted token. Adds an audit entry unless the token is blocked. */
 export function showTokenBox(db: Database, id: number, owner: number): Promise<TokenBox | null> {
   return db.transaction(async (sql) => {
     const row = await sql.first<TokenBox>`
@@ -200,14 +200,14 @@ export function setCommands(
 export const loadCommands = (sql: Sql, id: number) => sql.first<CommandsRow>`
   select commands, version from bots where id = ${id}`;
 
-/** By language; '' is the default language. A null value removes the text. */
+/** Holds texts by language; '' is the default language. A null value removes the text. */
 export type TextsChange = Readonly<Record<string, string | null>>;
 
 const isEmpty = (change: TextsChange) => Object.keys(change).length === 0;
 
 /**
- * If `owner` is given, the bot must belong to that person now. Returns null when the bot does not exist or belongs
- * to somebody else.
+ * Sets texts. If `owner` is given, the bot must belong to that person now. Returns null when the bot does not exist
+ * or belongs to somebody else.
  */
 export function setTexts(
   db: Database,
@@ -250,7 +250,7 @@ export function setTexts(
   });
 }
 
-/** The rights that a bot asks for as administrator, by type of chat. */
+/** Holds the rights that a bot asks for as administrator, by type of chat. */
 export interface DefaultRights {
   readonly group?: readonly string[];
   readonly channel?: readonly string[];
@@ -270,6 +270,8 @@ export const loadDescriptions = (sql: Sql, id: number) => sql.first<Descriptions
   from bots
   where id = ${id}`;
 
-/** Infinite for an unknown bot, so that no audit entry is shown. */
+/**
+ * Loads when the current owner got a bot. The time is infinite for an unknown bot, so that no audit entry is shown.
+ */
 export const loadOwnedSince = async (sql: Sql, bot: number) =>
   (await sql.firstValue<Date>`select owned_since from bots where id = ${bot}`) ?? new Date(8.64e15);

@@ -1,10 +1,10 @@
-/** The management bot has no owner and no token. */
+/** Holds SQL statements that create the management bot and update its texts. This bot has no owner and no token. */
 
 import { takeName } from '../accounts/users.js';
 import { type Database, noteStale } from '../sql.js';
 import type { BotCommand } from './bots.js';
 
-/** Texts by language ('' for the default), and commands by scope and language. */
+/** Holds texts by language ('' for the default), and commands by scope and language. */
 export interface ManagementIdentity {
   readonly username: string;
   readonly names: Readonly<Record<string, string>>;
@@ -14,7 +14,7 @@ export interface ManagementIdentity {
 }
 
 const place = 'MANAGEMENT_BOT';
-/** An arbitrary number that must be equal on all nodes. */
+/** The key of the advisory lock: an arbitrary number that must be equal on all nodes. */
 const advisoryLock = 7_261_530_115;
 
 /**

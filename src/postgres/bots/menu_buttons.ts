@@ -5,7 +5,7 @@ export type MenuButton =
   | { readonly type: 'commands' }
   | { readonly type: 'web_app'; readonly text: string; readonly web_app: { readonly url: string } };
 
-/** The button for people without a button of their own. Null removes it. */
+/** Sets the button for people without a button of their own. Null removes it. */
 export function setMenuButton(db: Database, bot: number, button: MenuButton | null): Promise<void> {
   return db.transaction(async (sql) => {
     await sql.run`
@@ -34,7 +34,7 @@ export const setMenuButtonOf = (
 export const loadMenuButtonOf = (sql: Sql, bot: number, user: number) => sql.firstValue<MenuButton>`
   select button from bot_menu_buttons where bot_id = ${bot} and user_id = ${user}`;
 
-/** The rights that a bot asks for as administrator, by type of chat. */
+/** Sets the rights that a bot asks for as administrator, by type of chat. */
 export function setDefaultRights(
   db: Database,
   bot: number,

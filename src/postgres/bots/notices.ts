@@ -9,7 +9,7 @@ interface OfBot {
   readonly username: string;
 }
 
-/** Must never contain a token. */
+/** Describes a notice, which must never contain a token. */
 export type Notice =
   /** A token of the bot was found in public and no longer works; `where` is an address or '' */
   | ({ readonly kind: 'leak_found'; readonly where: string } & OfBot)

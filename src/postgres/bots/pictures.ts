@@ -6,18 +6,20 @@ import { noteAudit } from './audit.js';
 export interface StoredPicture {
   readonly key: string;
   readonly size: number;
-  /** In pixels. The picture is square. */
+  /** The width and height in pixels. The picture is square. */
   readonly width: number;
   readonly height: number;
 }
 
-/** Each picture has all its sizes, largest first. A kind without a picture is absent. */
+/**
+ * Holds pictures by kind. Each picture has all its sizes, largest first. A kind without a picture is absent.
+ */
 export interface BotPictures {
   readonly avatar?: readonly StoredPicture[];
   readonly start_picture?: readonly StoredPicture[];
 }
 
-/** `former` is the picture that was replaced. */
+/** Holds a new picture and, in `former`, the picture that it replaced. */
 export interface PictureChange {
   readonly present: readonly StoredPicture[] | null;
   readonly former: readonly StoredPicture[] | null;
@@ -60,13 +62,13 @@ export async function releasePictures(sql: Sql, bots: readonly number[]): Promis
   await noteUnused(sql, keys);
 }
 
-/** Call this before a file is written, and when its last reference is removed. */
+/** Records unused files. Call this before a file is written, and when its last reference is removed. */
 export async function noteUnused(sql: Sql, keys: readonly string[]): Promise<void> {
   if (keys.length === 0) return;
   await sql.run`insert into unused_files (key) select unnest(${keys}::text[]) on conflict do nothing`;
 }
 
-/** Call this after the files were deleted. */
+/** Forgets unused files. Call this after the files were deleted. */
 export const forgetUnused = (sql: Sql, keys: readonly string[]) => sql.run`
   delete from unused_files where key = any(${keys}::text[])`;
 

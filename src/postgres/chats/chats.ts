@@ -15,7 +15,7 @@ export interface ChatRow {
   readonly username: string | null;
   readonly private: boolean;
   readonly member_count: number;
-  /** Only those that differ from the defaults, separated by commas. */
+  /** Permissions that differ from the defaults, separated by commas. */
   readonly permissions: string;
   readonly incarnation: number;
   readonly version: number;
@@ -114,7 +114,7 @@ export interface NewChat {
   readonly type: 'group' | 'channel';
   readonly title: string;
   readonly creator: number;
-  /** Absent for private chats. */
+  /** Private chats have no username. */
   readonly username?: string | undefined;
   readonly private: boolean;
 }
@@ -223,7 +223,7 @@ export async function loadSequence(sql: Sql, chat: number, user: number): Promis
   return row ?? null;
 }
 
-/** The record is null after the message was unpinned. */
+/** Loads a pin. The record is null after the message was unpinned. */
 export async function loadPin(
   sql: Sql,
   chat: number,
@@ -239,7 +239,7 @@ export async function loadPin(
 export interface MessageRow {
   readonly message_id: number;
   readonly version: number;
-  /** Null for a deleted message. */
+  /** The record; null for a deleted message. */
   readonly record: Buffer | null;
 }
 
@@ -280,7 +280,7 @@ export function loadNewestMessages(
   );
 }
 
-/** Skips deleted messages. Returns 0 when there is no message below `before`. */
+/** Finds the newest message below `before` that is not deleted. Returns 0 when there is none. */
 export async function newestMessage(sql: Sql, chat: number, user: number, before: number): Promise<number> {
   const [row] = await sql.query<{ message_id: number }>(
     `select message_id from messages

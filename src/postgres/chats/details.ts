@@ -8,9 +8,9 @@ import { loadStanding, noteService, type Who } from './events.js';
 export interface DetailsRow {
   readonly description: string;
   readonly photo: readonly StoredPicture[] | null;
-  /** Only those that differ from the defaults, separated by commas. */
+  /** Permissions that differ from the defaults, separated by commas. */
   readonly permissions: string;
-  /** Codes of the primary invite links, by the id of their creator. */
+  /** The codes of primary invite links, by the id of their creator. */
   readonly links: Readonly<Record<string, string>>;
   readonly version: number;
 }
@@ -59,7 +59,9 @@ function changeInfo(
   });
 }
 
-/** Returns false if the chat already has this title. Errors: `chat_not_found`, `title_not_allowed`. */
+/**
+ * Sets the title. Returns false if the chat already has it. Errors: `chat_not_found`, `title_not_allowed`.
+ */
 export const setTitle = (db: Database, chat: number, by: Who, title: string): Promise<boolean> =>
   changeInfo(db, chat, by, 'title_not_allowed', async (sql, info) => {
     if (info.title === title) return false;

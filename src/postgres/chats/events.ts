@@ -1,14 +1,18 @@
 /**
- * An event is a change of a chat. After the commit it is reported to the chat's bots and shown in the chat.
+ * Holds SQL statements for events. An event is a change of a chat. After the commit it is reported to the chat's bots
+ * and shown in the chat.
  */
 import { noteStale, type Sql } from '../sql.js';
 
 export type MemberStatus = 'creator' | 'administrator' | 'member' | 'restricted' | 'left' | 'kicked';
 
-/** A member who left while restricted has the status `left` and keeps the restricted rights. */
+/**
+ * Holds the status and rights of a member. A member who left while restricted has the status `left` and keeps the
+ * restricted rights.
+ */
 export interface Standing {
   readonly status: MemberStatus;
-  /** Of an administrator; permissions for a restricted member. */
+  /** The rights of an administrator, or the permissions of a restricted member. */
   readonly rights: Readonly<Record<string, boolean>>;
   /** Unix time in seconds; null or absent if a ban or restriction never ends. */
   readonly until_date?: number | null;
@@ -20,14 +24,14 @@ export const isPresent = (status: MemberStatus): boolean => status !== 'left' &&
 
 const ended = 'coalesce(until_date <= extract(epoch from now()), false)';
 
-/** Omits a ban or restriction that has expired. */
+/** These columns omit a ban or restriction that has expired. */
 export const standingColumns = `
   case when ${ended} and status = 'kicked' then 'left' when ${ended} and status = 'restricted' then 'member'
        else status end as status,
   case when ${ended} then '{}'::jsonb else rights end as rights,
   case when ${ended} then null else until_date end as until_date, custom_title, promoted_by`;
 
-/** Null for somebody who was never a member. */
+/** Loads a standing; null for somebody who was never a member. */
 export async function loadStanding(sql: Sql, chat: number, member: number): Promise<Standing | null> {
   const [row] = await sql.query<Standing>(
     `select ${standingColumns} from chat_members where chat_id = $1 and member_id = $2`,
@@ -56,9 +60,11 @@ export interface MemberEvent {
   readonly by_id: number;
   readonly was: Standing;
   readonly became: Standing;
-  /** In these fields `true` stands for the member. Null if there is no service message. */
+  /**
+   * The fields of a service message, in which `true` stands for the member. Null if there is no service message.
+   */
   readonly service: Readonly<Record<string, unknown>> | null;
-  /** The member joined or asked to join by this link. Null for other changes. */
+  /** The link by which the member joined or asked to join. Null for other changes. */
   readonly link: EventLink | null;
   /** The bots that may decide on a request to join. Null for other changes. */
   readonly request_bots: readonly number[] | null;

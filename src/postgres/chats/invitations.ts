@@ -31,7 +31,10 @@ async function countStrangerAdd(sql: Sql, user: number, by: number): Promise<boo
   return rows.length > 0;
 }
 
-/** For a person who is not in the chat now. Error: `user_not_found` for a stranger without a username. */
+/**
+ * Returns whether `by` may add a person who is not in the chat now. Error: `user_not_found` for a stranger without a
+ * username.
+ */
 async function mayAdd(
   sql: Sql,
   user: number,

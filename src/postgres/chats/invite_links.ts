@@ -10,7 +10,7 @@ export interface LinkSettings {
   readonly name: string | null;
   /** Unix time in seconds; null for a link that does not expire. */
   readonly expire_date: number | null;
-  /** Counts current members who joined by the link; null for no maximum. */
+  /** The maximum number of current members who joined by the link; null for no maximum. */
   readonly member_limit: number | null;
   readonly creates_join_request: boolean;
 }
@@ -18,7 +18,7 @@ export interface LinkSettings {
 export interface InviteLinkRow extends EventLink {
   readonly id: number;
   readonly chat_id: number;
-  /** Current members who joined by the link. */
+  /** The number of current members who joined by the link. */
   readonly members: number;
 }
 
@@ -37,7 +37,10 @@ export const loadLinks = (sql: Sql, chat: number, before: number, limit: number)
   select ${columns} from invite_links l
   where l.chat_id = ${chat} and l.revoked_at is null and l.id < ${before} order by l.id desc limit ${limit}`;
 
-/** Null if nobody can join by the link now. Another person may take its last place before the join. */
+/**
+ * Finds a link by which somebody can join now; null if there is none. Another person may take its last place before
+ * the join.
+ */
 export const loadUsableLink = (sql: Sql, code: string) => sql.first<InviteLinkRow>`
   select ${columns} from invite_links l
   where l.code = ${code} and not ${ended} and (l.member_limit is null or l.members < l.member_limit)`;
@@ -62,7 +65,7 @@ export function asInviter<T>(
 const manage = <T>(db: Database, chat: number, by: number, change: (sql: Sql) => Promise<T>) =>
   asInviter(db, chat, by, 'invite_links_not_allowed', change);
 
-/** Deletes the oldest revoked links of the chat if there are too many. */
+/** Revokes links. Deletes the oldest revoked links of the chat if there are too many. */
 async function endLinks(sql: Sql, chat: number, ids: readonly number[]): Promise<void> {
   await sql.run`update invite_links set revoked_at = now() where id = any(${ids}::bigint[])`;
   await sql.run`
@@ -71,7 +74,7 @@ async function endLinks(sql: Sql, chat: number, ids: readonly number[]): Promise
       order by revoked_at desc, id desc limit ${limits.revoked_links_per_chat_max})`;
 }
 
-/** Revokes expired links if the chat is full. Error: `too_many_invite_links`. */
+/** Revokes expired links if the chat has no room for another link. Error: `too_many_invite_links`. */
 async function makeRoom(sql: Sql, chat: number): Promise<void> {
   const links = await sql.rows<{ id: number; ended: boolean }>`
     select l.id, ${ended} as ended from invite_links l where l.chat_id = ${chat} and l.revoked_at is null`;
@@ -88,7 +91,7 @@ async function checkExpiry(sql: Sql, { expire_date }: LinkSettings): Promise<voi
 }
 
 /**
- * Returns the id. Errors: `chat_not_found`, `invite_links_not_allowed`, `link_expiry_invalid`,
+ * Adds a link and returns its id. Errors: `chat_not_found`, `invite_links_not_allowed`, `link_expiry_invalid`,
  * `too_many_invite_links`.
  */
 export const createLink = (db: Database, chat: number, by: number, code: string, settings: LinkSettings) =>
@@ -103,7 +106,7 @@ export const createLink = (db: Database, chat: number, by: number, code: string,
       returning id`;
   });
 
-/** `getChat` shows this link from the copy of the chat's details. */
+/** Adds a primary link. `getChat` shows it from the copy of the chat's details. */
 async function addPrimary(sql: Sql, chat: number, creator: number, code: string): Promise<number> {
   await makeRoom(sql, chat);
   const id = await sql.value<number>`
@@ -130,7 +133,7 @@ export const exportLink = (db: Database, chat: number, by: number, code: string)
     return addPrimary(sql, chat, by, code);
   });
 
-/** The creator uses the code, and other administrators who may invite use the id. */
+/** Names a link. The creator uses the code, and other administrators who may invite use the id. */
 export type LinkName = { readonly code: string } | { readonly id: number };
 
 interface Named {
@@ -139,7 +142,7 @@ interface Named {
   readonly is_primary: boolean;
 }
 
-/** Error: `invite_link_expired`, also for a revoked link. */
+/** Finds a link that is not revoked. Error: `invite_link_expired`. */
 async function findLink(sql: Sql, chat: number, by: number, name: LinkName): Promise<Named> {
   const found =
     'code' in name

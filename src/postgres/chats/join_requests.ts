@@ -9,14 +9,16 @@ import { changeMember, lockChat } from './members.js';
 
 const newcomer = { status: 'member', rights: {} } as const;
 
-/** Also refuses people whose account was suspended while the call was running. */
+/** Refuses people whose account was suspended while the call was running. */
 async function mustBeActive(sql: Sql, user: number, refusal: ErrorName): Promise<void> {
   const active = await sql.some`
     select 1 from users where id = ${user} and deleted_at is null and suspended_at is null`;
   if (!active) fail(refusal);
 }
 
-/** Adds an event for the bots that may decide on the request. A repeated call changes nothing. */
+/**
+ * Stores a request to join, and an event for the bots that may decide on it. A repeated call changes nothing.
+ */
 async function ask(sql: Sql, chat: number, user: number, link: InviteLinkRow): Promise<void> {
   const { of_chat, of_user } = await sql.one<{ of_chat: number; of_user: number }>`
     select (select count(*) from join_requests where chat_id = ${chat} and user_id <> ${user})::int as of_chat,
@@ -35,7 +37,7 @@ async function ask(sql: Sql, chat: number, user: number, link: InviteLinkRow): P
 
 export interface Joined {
   readonly chat_id: number;
-  /** `member` for somebody who was in the chat before. */
+  /** The status is `member` for somebody who was in the chat before. */
   readonly status: 'joined' | 'requested' | 'member';
 }
 
@@ -67,7 +69,7 @@ export function joinByLink(db: Database, code: string, user: number): Promise<Jo
 
 export type RequestMissing = 'join_request_missing' | 'join_request_not_found';
 
-/** Returns the link of the request. Errors: see `approveRequest`. */
+/** Removes a request and returns its link. Errors: see `approveRequest`. */
 async function takeRequest(
   sql: Sql,
   chat: number,
@@ -104,7 +106,8 @@ export const approveRequest = (
   });
 
 /**
- * The person may ask again. Errors: `chat_not_found`, `join_requests_not_allowed`, `already_participant`, `missing`.
+ * Declines a request. The person may ask again. Errors: `chat_not_found`, `join_requests_not_allowed`,
+ * `already_participant`, `missing`.
  */
 export const declineRequest = (
   db: Database,

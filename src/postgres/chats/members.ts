@@ -38,13 +38,13 @@ export const sameStanding = (a: Standing, b: Standing): boolean =>
   (a.until_date ?? 0) === (b.until_date ?? 0) &&
   (a.custom_title ?? '') === (b.custom_title ?? '');
 
-/** The title stays until it is changed or the member is demoted. */
+/** Returns the title of an administrator, which stays until it is changed or the member is demoted. */
 const titleOf = (was: Standing, { status, custom_title }: Standing): string | null =>
   (status === 'administrator'
     ? (custom_title ?? (custom_title === undefined ? was.custom_title : null))
     : null) ?? null;
 
-/** The restrictions still apply if the member returns. */
+/** Keeps the restrictions of a member who leaves, so that they still apply if the member returns. */
 function withRestrictions(was: Standing, became: Standing): Standing {
   const { rights, until_date = null } = was;
   if (was.status === 'restricted' && became.status === 'left') return { ...became, rights, until_date };
@@ -52,7 +52,7 @@ function withRestrictions(was: Standing, became: Standing): Standing {
   return back ? { status: 'restricted', rights, until_date } : became;
 }
 
-/** Only a group shows a message, when a member joins or leaves. */
+/** Returns the service message that a group, but not a channel, shows when a member joins or leaves. */
 function serviceOf(type: 'group' | 'channel', was: Standing, became: Standing): MemberEvent['service'] {
   const [before, after] = [isPresent(was.status), isPresent(became.status)];
   if (type !== 'group' || before === after) return null;
@@ -97,7 +97,7 @@ async function countBanned(sql: Sql, chat: number): Promise<void> {
   if (await isFull()) fail('too_many_banned');
 }
 
-/** Also deletes a declined invitation, and the person's request to join. */
+/** Deletes a person's invitation, even a declined one, and the person's request to join. */
 export async function removeInvitation(sql: Sql, chat: number, user: number): Promise<void> {
   await sql.query('delete from chat_invitations where user_id = $1 and chat_id = $2', [user, chat]);
   await sql.query('delete from join_requests where user_id = $1 and chat_id = $2', [user, chat]);
@@ -105,7 +105,7 @@ export async function removeInvitation(sql: Sql, chat: number, user: number): Pr
 
 type JoinLink = EventLink & { readonly id: number };
 
-/** Also counts a member who leaves after joining by a link. */
+/** Counts a member who joins by a link, or who leaves after joining by a link. */
 async function countByLink(sql: Sql, chat: number, member: number, link: JoinLink | null): Promise<void> {
   if (link !== null) {
     await sql.query('update invite_links set members = members + 1 where id = $1', [link.id]);
@@ -208,7 +208,7 @@ export async function mayChange(
   }
 }
 
-/** Members of a locked chat change one after another. Error: `chat_not_found`. */
+/** Locks a chat, so that its members change one after another. Error: `chat_not_found`. */
 export async function lockChat(sql: Sql, chat: number): Promise<{ readonly permissions: string }> {
   const [found] = await sql.query<{ permissions: string }>(
     'select permissions from chats where id = $1 for update',
@@ -300,7 +300,7 @@ export function joinChat(db: Database, chat: number, user: number): Promise<bool
   });
 }
 
-/** Returns false if nothing changes, or if the two have no direct chat. */
+/** Blocks or unblocks a bot. Returns false if nothing changes, or if the two have no direct chat. */
 export function setBlocked(db: Database, bot: number, user: number, blocked: boolean): Promise<boolean> {
   return db.transaction(async (sql) => {
     const rows = await sql.query(
@@ -317,7 +317,7 @@ export function setBlocked(db: Database, bot: number, user: number, blocked: boo
   });
 }
 
-/** Also returns the chat's version. Null when the chat does not exist. */
+/** Loads administrators and the chat's version. Null when the chat does not exist. */
 export async function loadAdministrators(
   sql: Sql,
   chat: number,

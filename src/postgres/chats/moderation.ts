@@ -42,7 +42,7 @@ function moderate(
   });
 }
 
-/** `until_date` is Unix time; null bans forever. */
+/** Bans a member until `until_date` (Unix time), or forever if it is null. */
 export const ban = (db: Database, change: Change, until_date: number | null): Promise<boolean> =>
   moderate(db, change, 'can_restrict_members', 'cant_restrict', async (sql, was) => {
     if (change.member.id === change.by.id) fail('cant_restrict_self');
@@ -106,7 +106,7 @@ export const setCustomTitle = (db: Database, change: Change, title: string): Pro
     return { ...was, custom_title: title || null };
   });
 
-/** `permissions` has the stored form. Errors: `chat_not_found`, `permissions_not_allowed`. */
+/** Sets permissions in their stored form. Errors: `chat_not_found`, `permissions_not_allowed`. */
 export function setPermissions(db: Database, chat: number, by: Who, permissions: string): Promise<boolean> {
   return db.transaction(async (sql) => {
     const [found] = await sql.query<{ permissions: string }>(

@@ -11,7 +11,7 @@ export interface ServerState {
   readonly incarnation: number;
   readonly installation: string | null;
   readonly marks: ReadonlyMap<number, number>;
-  /** Partitions that are still being rewritten from Redis. */
+  /** The number of partitions that are still being rewritten from Redis. */
   readonly rewriting: number;
 }
 
@@ -88,7 +88,7 @@ export const skipOwnSequences = (connection: Queryable) => plainSql(connection).
   from pg_sequences where schemaname = current_schema() and sequencename not in ('ids', 'control_versions')
     and data_type = 'bigint'::regtype`;
 
-/** The rewrite starts at the version that this Postgres has. */
+/** Marks partitions for a rewrite, which starts at the version that this Postgres has. */
 export const beginRewrite = (tx: Queryable, partitions: readonly number[]) => plainSql(tx).run`
   insert into partitions as p (partition, rewrite_after) select unnest(${partitions}::int[]), 0
   on conflict (partition) do update set rewrite_after = coalesce(p.rewrite_after, p.flushed_version)`;
@@ -153,9 +153,9 @@ export async function acceptServer(
 
 export interface PostgresLoss {
   readonly at: string;
-  /** Committed transactions that the server lost. */
+  /** The number of committed transactions that the server lost. */
   readonly transactions: number;
-  /** Token revocations and suspensions that were applied again. */
+  /** The number of token revocations and suspensions that were applied again. */
   readonly revoked: number;
 }
 
@@ -165,7 +165,7 @@ export const noteLostTransactions = (connection: Queryable, transactions: number
       'at', now(), 'transactions', ${transactions}::bigint, 'revoked', ${revoked}::int)::text)
     on conflict (name) do update set value = excluded.value`;
 
-/** Null if Postgres was never restored to an earlier state. */
+/** Returns the last loss; null if Postgres was never restored to an earlier state. */
 export async function lastPostgresLoss(pool: Pool): Promise<PostgresLoss | null> {
   const value = await plainSql(pool).firstValue<string>`
     select value from installation where name = 'postgres_lost'`;

@@ -37,7 +37,7 @@ export function takePiece<P>(
 
 type Partition = string;
 
-/** The default partition, with messages of days without their own partition. */
+/** Names the default partition, which has the messages of days without their own partition. */
 export const strayMessages: Partition = 'messages_default';
 
 export const hasStrays = (sql: Sql) => sql.some`select from ${fragment(strayMessages)} limit 1`;
@@ -45,7 +45,7 @@ export const hasStrays = (sql: Sql) => sql.some`select from ${fragment(strayMess
 export interface OldestRow {
   readonly chat_id: number;
   readonly user_id: number;
-  /** The start of the record, with its header; null if no message is left. */
+  /** The start of the oldest record, with its header; null if no message is left. */
   readonly head: Buffer | null;
 }
 
@@ -85,7 +85,7 @@ export const loadFrom = (
   where chat_id = ${chat} and user_id = ${user} and message_id > ${after} and record is not null
   order by message_id limit ${limit}`;
 
-/** The chat was deleted, so nobody can read its messages any more. */
+/** Deletes messages of a deleted chat, because nobody can read them any more. */
 export const deleteMessages = (
   sql: Sql,
   partition: Partition,

@@ -13,14 +13,14 @@ export interface NewAttempt {
   readonly status: number | null;
   readonly error: string | null;
   readonly latencyMs: number;
-  /** The first 1 KiB, with secrets redacted. */
+  /** The first 1 KiB of the answer, with secrets redacted. */
   readonly answer: string;
   readonly tries: number;
   /** Unix time in ms; null if no further attempt is planned. */
   readonly nextTryAt: number | null;
-  /** Null after a success or if another attempt follows. */
+  /** Why no further attempt follows; null after a success or if another attempt follows. */
   readonly dead: string | null;
-  /** Null if the update cannot be delivered again. */
+  /** The update; null if it cannot be delivered again. */
   readonly record: Buffer | null;
 }
 
@@ -28,13 +28,13 @@ export interface AttemptCounts {
   readonly delivered: number;
   readonly failed: number;
   readonly dead: number;
-  /** Failures that were counted but not stored. */
+  /** The number of failures that were counted but not stored. */
   readonly unkept: number;
 }
 
 const time = (ms: number | null) => ms && new Date(ms);
 
-/** Postgres refuses the attempt because of its data. */
+/** Describes an attempt that Postgres refuses because of its data. */
 export interface RefusedAttempt {
   readonly bot: number;
   readonly updateId: number;
@@ -91,7 +91,7 @@ async function insertApart(
   }
 }
 
-/** Counts it as a failure, without storing it. */
+/** Counts a refused attempt as a failure, without storing it. */
 function countRefused(
   counts: ReadonlyMap<number, AttemptCounts>,
   refused: Iterable<NewAttempt>,

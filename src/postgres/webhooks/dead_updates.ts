@@ -65,9 +65,9 @@ export interface Replay extends TakenReplay {
 export interface ReplayRange {
   readonly from: number;
   readonly to: number;
-  /** Includes delivered updates that are still stored. */
+  /** Whether to include delivered updates that are still stored. */
   readonly delivered: boolean;
-  /** Excludes updates that were delivered earlier. */
+  /** Updates that were delivered earlier are excluded. */
   readonly since: Date | null;
 }
 

@@ -5,11 +5,11 @@ import { notifyPerson } from '../bots/notices.js';
 import { type Database, fragment, noteStale, type Sql } from '../sql.js';
 
 export interface WebhookColumns {
-  /** Encrypted. Null removes the webhook. */
+  /** The encrypted URL. Null removes the webhook. */
   readonly url_box: Buffer | null;
-  /** Encrypted. Sent with each request. */
+  /** The encrypted secret that is sent with each request. */
   readonly secret_box: Buffer | null;
-  /** PEM. Trusted when connecting to the receiver. */
+  /** The PEM certificate to trust when connecting to the receiver. */
   readonly certificate: string | null;
   readonly max_connections: number;
   readonly ip_address: string | null;
@@ -17,16 +17,16 @@ export interface WebhookColumns {
 
 export interface WebhookRow extends WebhookColumns {
   readonly signing_box: Buffer;
-  /** Encrypted. Also signs requests until `former_until`. */
+  /** The encrypted former signing secret, which also signs requests until `former_until`. */
   readonly former_signing_box: Buffer | null;
   /** Unix time in ms. */
   readonly former_until: number | null;
   readonly version: number;
-  /** Of the last `setWebhook` or `deleteWebhook` call; unchanged by a new signing secret. */
+  /** The version of the last `setWebhook` or `deleteWebhook` call; unchanged by a new signing secret. */
   readonly set_version: number;
-  /** Pauses the deliveries of the bot. */
+  /** Suspending a bot pauses its deliveries. */
   readonly suspended: boolean;
-  /** Orders cached copies. Equal to `version`, or greater after re-encryption. */
+  /** The version that orders cached copies. It equals `version`, or is greater after re-encryption. */
   readonly copy_version: number;
 }
 
@@ -35,7 +35,7 @@ const columns = fragment(`url_box, secret_box, certificate, max_connections, ip_
   exists (select from bots b where b.id = bot_id and b.suspended_at is not null) as suspended,
   greatest(version, sealed_version) as copy_version`);
 
-/** Null when nothing had to change. */
+/** Holds the effect of `setWebhook`; null when nothing had to change. */
 export interface WebhookChange {
   readonly differed: boolean;
   readonly version: number;
@@ -56,7 +56,7 @@ async function lockWebhook(sql: Sql, bot: number, only: number | null) {
   return only === null || was?.version === only ? { ...lives, was } : null;
 }
 
-/** The row counts as set by the former call if `sets` is false. */
+/** Stores a row. It counts as set by the former call if `sets` is false. */
 const saveWebhook = (sql: Sql, bot: number, next: WebhookColumns, signing: Buffer, sets: boolean) =>
   sql.one<Pick<WebhookRow, 'version' | 'set_version'>>`
     insert into webhooks as w
@@ -169,12 +169,12 @@ export const listWebhooks = (sql: Sql, after: number, limit: number) =>
     select b.id, b.username from webhooks w join bots b on b.id = w.bot_id
     where w.url_box is not null and w.bot_id > ${after} order by w.bot_id limit ${limit}`;
 
-/** In packed form; null for the default. */
+/** Loads the requested update kinds in packed form; null for the default. */
 export const loadMask = async (sql: Sql, bot: number) =>
   (await sql.firstValue<Buffer | null>`select record from bot_update_masks where bot_id = ${bot}`) ?? null;
 
 export interface QueueSettings {
-  /** Null for a bot that polls. */
+  /** The version of the webhook; null for a bot that polls. */
   readonly hook: number | null;
   readonly set: number | null;
 }

@@ -33,7 +33,7 @@ const labelEnd = /(?:^|[^\p{L}\p{M}\p{N}_.@/#$&=%+~:-])([\p{L}\p{N}](?:[\p{L}\p{
 const localPartEnd = /(?:^|[^\p{L}\p{N}_.%+@/-])([a-zA-Z0-9_](?:[a-zA-Z0-9_.%+-]{0,63}))$/u;
 const trigger = /[/@#$.:]/g;
 
-// The longest part of a name or address before its trigger character, plus one.
+// The maximum length of the part of a name or address before its trigger character, plus one.
 const lookBack = 66;
 
 /**
@@ -54,7 +54,7 @@ export function computedEntities(text: string): Entity[] {
   return found;
 }
 
-/** The entity contains the trigger character at `at` and starts at `from` or later. */
+/** Finds the entity around the trigger character at `at`. The entity starts at `from` or later. */
 function entityAt(text: string, at: number, from: number): Entity | null {
   switch (text[at]) {
     case '/':
@@ -90,7 +90,7 @@ function matchEnd(pattern: RegExp, text: string, at: number): number {
   return pattern.test(text) ? pattern.lastIndex : at;
 }
 
-/** Returns the start of the captured group directly before `at`, or `at` if there is no match. */
+/** Finds the start of a captured group directly before `at`. Returns `at` if there is no match. */
 function matchStart(pattern: RegExp, text: string, at: number, from: number): number {
   const before = text.slice(Math.max(from, at - lookBack), at);
   return at - (pattern.exec(before)?.[1]?.length ?? 0);

@@ -1,4 +1,4 @@
-/** A name that ends in a top-level domain is a web address even without a scheme. */
+/** Lists the top-level domains. A name that ends in a top-level domain is a web address even without a scheme. */
 
 const generic =
   'com net org edu gov mil int info biz name pro aero coop museum jobs mobi tel travel asia cat post xxx ' +
@@ -20,7 +20,7 @@ const international =
 const known: ReadonlySet<string> = new Set(`${generic} ${countries} ${international}`.split(' '));
 
 /**
- * Covers only domains that people use without `http://`. Rejects file extensions such as `ts` in `main.ts`.
+ * Accepts only domains that people use without `http://`. Rejects file extensions such as `ts` in `main.ts`.
  */
 export function isTopLevelDomain(label: string): boolean {
   const lower = label.toLowerCase();

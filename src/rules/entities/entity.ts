@@ -18,12 +18,12 @@ export type EntityType =
 
 export interface Entity {
   readonly type: EntityType;
-  /** In UTF-16 code units. Never inside a surrogate pair. */
+  /** The offset in UTF-16 code units, never inside a surrogate pair. */
   readonly offset: number;
-  /** In UTF-16 code units; at least 1. */
+  /** The length in UTF-16 code units; at least 1. */
   readonly length: number;
   readonly url?: string;
-  /** Only for `text_mention`, from a `tg://user?id=` link. The parser sets only the id. */
+  /** The user of a `text_mention`, from a `tg://user?id=` link. The parser sets only the id. */
   readonly user?: { readonly id: number };
   readonly language?: string;
   readonly custom_emoji_id?: string;
@@ -32,7 +32,7 @@ export interface Entity {
 export interface FormattedText {
   readonly text: string;
   /**
-   * Properly nested and sorted by offset. Of two entities with the same offset, the longer entity comes first.
+   * The entities are properly nested and sorted by offset. Of two with the same offset, the longer one comes first.
    */
   readonly entities: readonly Entity[];
 }
@@ -48,7 +48,7 @@ export const isQuote = (type: string): boolean => quotes.has(type);
 /** Code contains no other entities. */
 export const isCode = (type: string): boolean => codes.has(type);
 
-/** Byte offsets in `reason` refer to the original text in UTF-8. */
+/** Reports an unparsable text. Byte offsets in `reason` refer to the original text in UTF-8. */
 export function unparsable(reason: string): never {
   fail('entities_unparsable', { reason });
 }
@@ -61,18 +61,18 @@ export function unparsableAt(source: string, index: number, reason: string): nev
 export class Marks {
   private left = limits.markup_marks_max;
 
-  /** Error: `entities_unparsable` beyond `limits.markup_marks_max`. */
+  /** Counts one mark. Error: `entities_unparsable` beyond `limits.markup_marks_max`. */
   count(): void {
     if (--this.left < 0) unparsable(`Text has more than ${limits.markup_marks_max} marks`);
   }
 }
 
-/** Slow, so only errors use it. */
+/** Computes a UTF-8 byte offset. This is slow, so only errors use it. */
 export function byteOffset(source: string, index: number): number {
   return Buffer.byteLength(source.slice(0, index));
 }
 
-/** In UTF-16 code units. Each link stores its URL. */
+/** Limits links in UTF-16 code units, because each link stores its URL. */
 const linkLengthMax = 2048;
 
 const withScheme = /^([a-z][a-z0-9+.-]*):(?:\/\/)?/i;
@@ -94,7 +94,7 @@ export function linkEntity(offset: number, length: number, target: string): Enti
   return url === null ? null : { type: 'text_link', offset, length, url };
 }
 
-/** The URL of the link is its own text. `withOwnAddresses` sets the URL once the text is complete. */
+/** Builds a link whose URL is its own text. `withOwnAddresses` sets the URL once the text is complete. */
 export const ownLink = (offset: number, length: number): Entity => ({ type: 'text_link', offset, length });
 
 /**

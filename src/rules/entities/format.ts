@@ -18,7 +18,7 @@ import { parseMarkdown } from './markdown.js';
 import { parseMarkdownV2 } from './markdown_v2.js';
 import { compareEntities, endOf, normalizeEntities, trimFormatted } from './normalize.js';
 
-/** The shape of the entity has been checked, but not its values. */
+/** Describes an entity whose shape has been checked, but not its values. */
 export interface EntityInput {
   readonly type: string;
   readonly offset: number;
@@ -84,7 +84,7 @@ function parseText(source: string, mode: string, entities: readonly EntityInput[
   return { text, entities: withoutLongLanguages(withOwnAddresses(text, bounded(found))) };
 }
 
-/** The limit on the text's length does not cover language names. */
+/** Removes long language names, because the limit on the text's length does not cover them. */
 function withoutLongLanguages(entities: readonly Entity[]): readonly Entity[] {
   const long = ({ language = '' }: Entity) => language.length > limits.code_language_length_max;
   if (!entities.some(long)) return entities;
@@ -147,7 +147,7 @@ function splitsPair(text: string, at: number): boolean {
   return (text.charCodeAt(at) & 0xfc00) === 0xdc00 && (text.charCodeAt(at - 1) & 0xfc00) === 0xd800;
 }
 
-/** Copies only the fields of the type. Returns null for an unsupported link. */
+/** Copies only the fields of an entity's type. Returns null for an unsupported link. */
 function checkedEntity(given: EntityInput): Entity | null {
   const { type, offset, length } = given;
   if (isStyle(type) || isQuote(type) || isCode(type)) {

@@ -4,7 +4,7 @@ import { type Marks, unparsableAt } from './entity.js';
 const named: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"' };
 const reference = /&(?:#(\d+)|#[xX]([0-9a-fA-F]+)|([A-Za-z]+));?/g;
 
-/** Leaves a reference unchanged if its number is not a storable character. */
+/** Decodes references. Leaves a reference unchanged if its number is not a storable character. */
 export function decodeReferences(text: string, marks: Marks): string {
   let at = text.indexOf('&');
   if (at < 0) return text;

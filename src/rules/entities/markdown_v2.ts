@@ -56,7 +56,7 @@ interface State {
   readonly open: OpenEntity[];
   readonly entities: Entity[];
   inQuote: boolean;
-  /** In `text`. A `>` is a mark only at the start of a line. */
+  /** The start of the current line in `text`. A `>` is a mark only there. */
   lineStart: number;
 }
 

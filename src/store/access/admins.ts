@@ -18,14 +18,14 @@ export function createAdmins({ db, secrets }: StoreContext, onError: (error: unk
   // change.
   const fingerprintOf = (token: string) => secrets.fingerprint(`admin ${token}`);
   return {
-    /** Null if the token is not valid. Error: `unavailable`. */
+    /** Finds an administrator; null if the token is not valid. Error: `unavailable`. */
     async find(token: string): Promise<{ readonly id: number; readonly name: string } | null> {
       // Skips the lookup of malformed tokens.
       return isAdminToken(token) ? rows.findAdminToken(db, fingerprintOf(token)) : null;
     },
     /**
-     * The token is valid forever if `days` is null. Returns `taken` if the name is in use, and `full` if there are
-     * too many tokens.
+     * Issues a token, which is valid forever if `days` is null. Returns `taken` if the name is in use, and `full` if
+     * there are too many tokens.
      */
     async add(name: string, days: number | null): Promise<{ readonly token: string } | 'taken' | 'full'> {
       const random = randomBytes(32);
@@ -38,7 +38,7 @@ export function createAdmins({ db, secrets }: StoreContext, onError: (error: unk
       return typeof id === 'number' ? { token: makeAdminToken(id, random) } : id;
     },
     list: () => rows.listAdminTokens(db),
-    /** Afterwards no node accepts the token. Returns false if no token has this name. */
+    /** Revokes a token. Afterwards no node accepts it. Returns false if no token has this name. */
     revoke: (name: string) => rows.removeAdminToken(db, name),
     /**
      * Logs a change before it is made. Returns a function that logs the result and never throws. Error: `unavailable`.

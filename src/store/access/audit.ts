@@ -1,4 +1,4 @@
-/** Each change writes its event with `noteAudit` in its own transaction. */
+/** Loads a bot's audit log for the owner. Each change writes its event with `noteAudit` in its own transaction. */
 import { loadAudit } from '../../postgres/bots/audit.js';
 import type { StoreContext } from '../core/context.js';
 
@@ -14,7 +14,9 @@ export type Audit = ReturnType<typeof createAudit>;
 
 export function createAudit({ db }: StoreContext) {
   return {
-    /** Omits events from before the current owner got the bot. Ids below `before`, newest first. */
+    /**
+     * Returns events with ids below `before`, newest first. Omits events from before the current owner got the bot.
+     */
     list: (bot: number, before: number, limit: number) => loadAudit(db, bot, before, limit),
   };
 }

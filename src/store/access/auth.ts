@@ -25,12 +25,12 @@ export type Subject = `bot:${number}` | `user:${number}`;
 
 type Known<T> = T | null | Promise<T | null>;
 
-/** `expiresAt` is Unix time in ms. */
+/** Verifies an external token. `expiresAt` is Unix time in ms. */
 type External = () => Promise<{ readonly id: number; readonly expiresAt: number } | null>;
 
 interface Memory<T> {
   readonly value: T;
-  /** By the monotonic clock, in whole ms: V8 stores a small integer inside the object. */
+  /** Expiry by the monotonic clock, in whole ms: V8 stores a small integer inside the object. */
   readonly until: number;
 }
 
@@ -73,7 +73,9 @@ export class Auth {
    * together.
    */
   #incarnation = 0;
-  /** As Redis last reported it. `since` is the monotonic time at which this node first saw it. */
+  /**
+   * Holds the incarnation that Redis last reported, and the monotonic time at which this node first saw it.
+   */
   #seen = { incarnation: 0, since: 0 };
   /** Counts removals from the cache. The result of a lookup that started before a removal is not cached. */
   #forgotten = 0;
@@ -150,7 +152,7 @@ export class Auth {
     return this.#renewing;
   }
 
-  /** The running renewal may have started before the hint, so it is not enough. */
+  /** Waits for a running renewal and renews again, because it may have started before the hint. */
   async #renewAgain(): Promise<void> {
     await this.#renewing;
     await this.#renew();
@@ -268,7 +270,7 @@ export class Auth {
     ]);
   }
 
-  /** Synchronous if cached. Null if the token is not valid. */
+  /** Returns the bot of a token, synchronously if cached. Null if the token is not valid. */
   bot(token: string): Known<Bot> {
     return this.#resolve(token, 'bot') as Known<Bot>;
   }
@@ -354,8 +356,8 @@ export class Auth {
   }
 
   /**
-   * Called when cached data of the subject becomes invalid, for example by a revocation. Returns the function that
-   * unsubscribes.
+   * Calls `listener` when cached data of the subject becomes invalid, for example by a revocation. Returns the
+   * function that unsubscribes.
    */
   onForgotten(subject: Subject, listener: () => void) {
     const those = this.#listeners.get(subject) ?? new Set();
@@ -387,7 +389,8 @@ export class Auth {
   }
 
   /**
-   * `leased` means that the lease is valid, or expired because there was no request for limits.auth_idle_ms.
+   * Returns the state of the cache. `leased` means that the lease is valid, or expired because there was no request
+   * for limits.auth_idle_ms.
    */
   get stats() {
     return {

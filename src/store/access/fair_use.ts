@@ -11,13 +11,13 @@ import type { Bot } from '../core/control.js';
 import { type ChatRef, chatText, isDirect } from '../core/keys.js';
 import { storeLimits as limits } from '../limits.js';
 
-/** A bucket has room for `calls` and refills evenly within `seconds`. */
+/** Describes a bucket that has room for `calls` and refills evenly within `seconds`. */
 export interface Rate {
   readonly calls: number;
   readonly seconds: number;
 }
 
-/** A rate that is absent or has 0 calls is unlimited. */
+/** Holds rates by kind of bucket. A rate that is absent or has 0 calls is unlimited. */
 export interface Rates {
   readonly bot?: Rate | undefined;
   readonly person?: Rate | undefined;
@@ -34,7 +34,7 @@ interface Bucket {
   readonly partition: number;
 }
 
-/** Calls that this node took from a bucket in advance. */
+/** Holds the calls that this node took from a bucket in advance. */
 interface Grant {
   left: number;
   readonly until: number;
@@ -59,7 +59,7 @@ const isFast = ({ calls, seconds }: Rate) => calls / seconds >= ownRateMin;
 
 type IsMember = (chat: ChatRef, bot: number) => Promise<boolean>;
 
-/** Returns undefined if all rates are unlimited, so that calls cost nothing. */
+/** Creates the rate limits. Returns undefined if all rates are unlimited, so that calls cost nothing. */
 export function createFairUse(context: StoreContext, given: Rates, isMember: IsMember): FairUse | undefined {
   const limited = Object.entries(given).filter(([, rate]) => rate !== undefined && rate.calls > 0);
   return limited.length === 0 ? undefined : new FairUse(context, Object.fromEntries(limited), isMember);
@@ -77,7 +77,7 @@ export class FairUse {
   readonly #own = new Map<string, number>();
   readonly #grants = new Map<string, Grant>();
   readonly #refused: Record<RateKind, number> = { bot: 0, poll: 0, person: 0, owner: 0, chat: 0, address: 0 };
-  /** Undefined if addresses are unlimited. Error: `too_many_requests`. */
+  /** Counts a client's request. Undefined if addresses are unlimited. Error: `too_many_requests`. */
   readonly request: ((address: string) => Promise<void> | undefined) | undefined;
 
   constructor(context: StoreContext, rates: { [K in keyof Rates]?: Rate }, isMember: IsMember) {
@@ -110,7 +110,9 @@ export class FairUse {
     return first === undefined ? countOthers() : first.then(countOthers);
   }
 
-  /** Polls have the same rate as calls, but at least `pollsMin`. Error: `too_many_requests`. */
+  /**
+   * Counts a poll. Polls have the same rate as calls, but at least `pollsMin`. Error: `too_many_requests`.
+   */
   poll(bot: Bot): Promise<void> | undefined {
     return this.#rates.poll && this.#count(this.#bucket('poll', bot.id, bot.id), 1);
   }
@@ -129,7 +131,7 @@ export class FairUse {
     return first === undefined ? countInChat() : first.then(countInChat);
   }
 
-  /** For a call that counts as several. Error: `too_many_requests`. */
+  /** Counts further calls, for a call that counts as several. Error: `too_many_requests`. */
   more({ id, isBot }: { readonly id: number; readonly isBot: boolean }, calls: number) {
     const kind = isBot ? 'bot' : 'person';
     return this.#rates[kind] && this.#count(this.#bucket(kind, id, id), calls);

@@ -96,7 +96,7 @@ export class Guesses {
     return wait;
   }
 
-  /** Returns the wait in seconds; 0 for no wait. */
+  /** Returns how many seconds the address must wait; 0 for no wait. */
   refused(address: string, token: string): number {
     if (this.#guessing.burst === 0 || token === '' || address === '') return 0;
     const wait = this.#left(address);
@@ -105,7 +105,7 @@ export class Guesses {
     return Math.ceil(wait / 1_000);
   }
 
-  /** Calls skip the check while this is false. */
+  /** True if an address was slowed recently. Otherwise calls skip the check. */
   get slowing(): boolean {
     return this.#waiting.size > 0;
   }

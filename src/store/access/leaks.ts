@@ -15,7 +15,7 @@ export interface FoundToken {
 
 export type Leaks = ReturnType<typeof createLeaks>;
 
-/** Keeps the host and path of a URL, or a file path, with tokens masked. */
+/** Returns the host and path of a URL, or a file path, with tokens masked. */
 function placeOf(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : null;
   const bare = url === null || url.host === '' ? text : `${url.host}${url.pathname}`;

@@ -8,7 +8,9 @@ export function createLookUps(context: StoreContext) {
     takeCalls(context, 'host', account, { calls, intervalUs: 60_000_000 / calls });
 
   return {
-    /** `bot` is null for a lookup of a person without a bot. Error: `too_many_requests`. */
+    /**
+     * Counts a DNS lookup. `bot` is null for a lookup of a person without a bot. Error: `too_many_requests`.
+     */
     async take(owner: number, bot: number | null) {
       // Checks the bot's own limit first. Its rejected lookups then do not count against the owner's other bots.
       if (bot !== null) await takeOf(bot, limits.host_look_ups_per_bot_max);

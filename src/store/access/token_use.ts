@@ -11,7 +11,10 @@ export type TokenUse = ReturnType<typeof createTokenUse>;
 
 const day_ms = 86_400_000;
 
-/** If Postgres is unreachable or too many tokens are pending, a later lookup records the use. */
+/**
+ * Records the use of tokens. If Postgres is unreachable or too many tokens are pending, a later lookup records the
+ * use.
+ */
 export function createTokenUse(db: Sql) {
   const noted = new Set<string>();
   let today = 0;

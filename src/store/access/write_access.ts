@@ -41,7 +41,7 @@ export function createWriteAccessCopies({ db, scripts, keys }: StoreContext) {
   }
 
   return {
-    /** Later messages are checked against this policy or a later policy. */
+    /** Copies the policy to Redis. Later messages are checked against this policy or a later policy. */
     async refresh(bot: number) {
       await copy(bot, nobody, 0);
     },

@@ -43,7 +43,7 @@ interface Place {
   readonly at: At;
 }
 
-/** A post (partition and number), or a chat. The next step continues after it. */
+/** Holds a position after a post (partition and number) or a chat. The next step continues after it. */
 type At = readonly [number, number];
 
 export interface AccountParts {
@@ -324,7 +324,9 @@ export class Accounts {
     return Promise.all([control.forgetMany('user', [user]), control.forgetMany('chats', [user])]);
   }
 
-  /** Null means the oldest pending removal. Returns null if no removal is pending. */
+  /**
+   * Runs one step of the removal of `only`, or of the oldest pending removal. Returns null if no removal is pending.
+   */
   async #take(only: number | null): Promise<rows.RemovalStep<Place> | null> {
     let taken: number | undefined;
     let step: RemovalStep | undefined;

@@ -58,11 +58,11 @@ export function createExports(context: StoreContext) {
         intervalUs: (limits.export_interval_ms * 1_000) / limits.exports_in_interval_max,
       }),
     facts: (user: number) => rows.loadFacts(db, user),
-    /** `chat` is the id under which the person sees the chat. */
+    /** Loads a read mark. `chat` is the id under which the person sees the chat. */
     readMark: (user: number, chat: number) => rows.loadReadMark(db, user, chat),
     notices: (user: number): AsyncIterable<rows.NoticeFact> =>
       paged((after) => rows.loadNotices(db, user, after?.id ?? 0, page)),
-    /** Only reactions that are already in Postgres. */
+    /** Loads only reactions that are already in Postgres. */
     async *reactions(user: number): AsyncIterable<ExportedReaction> {
       const none = { partition: -1, number: 0, emoji: 0 };
       for await (const { partition, number, record } of paged<rows.ReactionFact>((after) =>
@@ -72,7 +72,7 @@ export function createExports(context: StoreContext) {
         yield { post: postId(partition, number), emoji, date };
       }
     },
-    /** Only votes that are already in Postgres. */
+    /** Loads only votes that are already in Postgres. */
     async *votes(user: number): AsyncIterable<ExportedVote> {
       const loadPage = (after: Pick<VoteFact, 'partition' | 'number'>) =>
         pageOfAll(

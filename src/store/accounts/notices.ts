@@ -49,7 +49,7 @@ export function createNotices({ db }: StoreContext, store: () => Sending, onErro
   }
 
   return {
-    /** Runs in the caller's transaction. Modules in `postgres/` use `notifyPerson` instead. */
+    /** Queues a notice in the caller's transaction. Modules in `postgres/` use `notifyPerson` instead. */
     tell: notifyPerson,
     /**
      * Sends due notices as messages of `bot` in direct chats, and opens a chat if necessary. A person who blocks the

@@ -35,7 +35,7 @@ export function createOversight(
         await control.forget('user', id);
       });
     },
-    /** `username` has no `@`. Afterwards nobody can take it. Error: `username_taken`. */
+    /** Reserves a username (without `@`), so that nobody can take it. Error: `username_taken`. */
     async reserve(username: string) {
       await rows.reserveName(db, username);
     },

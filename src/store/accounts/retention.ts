@@ -28,7 +28,8 @@ import type { Erase } from './erasure.js';
 
 export interface AgedFiles {
   /**
-   * Keys follow the given key ('' for the start), sorted by key. Returns fewer than `limit` only at the end.
+   * Lists files with keys after the given key ('' for the start), sorted by key. Returns fewer than `limit` only at
+   * the end.
    */
   list(
     after: string,
@@ -42,7 +43,7 @@ export interface Removed {
   readonly more: boolean;
 }
 
-/** After `message` of the chat, or after the whole chat if `message` is 0. */
+/** Holds a position: after `message` of the chat, or after the whole chat if `message` is 0. */
 interface Place {
   readonly table: string;
   readonly chat: number;
@@ -58,18 +59,21 @@ const beginOf = (table: string, pins = false): Place => ({
   pins,
 });
 
-/** `span` is set if all messages of the partition are too old, so that it can be dropped. */
+/** Names a partition. `span` is set if all its messages are too old, so that it can be dropped. */
 interface Aged {
   readonly table: string;
   readonly span?: Span;
 }
 
-/** Stops at the first message after its time limit. */
+/** Runs one step. It stops at the first message after its time limit. */
 class MessageStep {
   readonly #shard: StoreShard;
   readonly #ageMs: number;
   readonly #erase: Erase;
-  /** This shard may still have rows of a partition that was moved to another shard. */
+  /**
+   * Returns whether a chat belongs to this shard, which may still have rows of a partition that was moved to another
+   * shard.
+   */
   readonly #isOwn: (chat: number) => boolean;
   readonly #until = performance.now() + limits.retention_piece_ms;
   removed = 0;
@@ -153,7 +157,9 @@ class MessageStep {
     }
   }
 
-  /** The partition also has younger messages. Returns where to continue, or null at the end. */
+  /**
+   * Erases old messages in a partition that also has younger ones. Returns where to continue, or null at the end.
+   */
   async #eraseIn(place: Place): Promise<Place | null> {
     let at = place.message > 0 ? await this.#eraseChat(place) : place;
     while (at.message === 0) {
@@ -173,7 +179,7 @@ class MessageStep {
     return at;
   }
 
-  /** Returns false for a chat of another shard. */
+  /** Returns whether the oldest message of a chat is too old. Returns false for a chat of another shard. */
   #isDue({ chat_id, head }: rows.OldestRow): boolean {
     const isOld = head !== null && messageDate(head) * 1_000 <= nowMs() - this.#ageMs;
     return isOld && this.#isOwn(chat_id);
@@ -215,7 +221,7 @@ class MessageStep {
     }
   }
 
-  /** Returns false if the chat was deleted with its person's account. */
+  /** Erases messages of a chat. Returns false if the chat was deleted with its person's account. */
   async #eraseSome(chat: ChatRef, found: readonly rows.RecordRow[]): Promise<boolean> {
     try {
       const all = found.map(({ message_id: id, record }) => ({ id, record: unpackMessage(record) }));

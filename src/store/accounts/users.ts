@@ -43,8 +43,8 @@ export function createUsers(
       return id === null ? null : control.read('user', id);
     },
     /**
-     * `subject` links the person to the identity provider. Errors: `username_taken`, `subject_taken`,
-     * `no_identity_provider`.
+     * Creates a person; `subject` links the person to the identity provider. Errors: `username_taken`,
+     * `subject_taken`, `no_identity_provider`.
      */
     async create(user: rows.NewUser, subject?: string) {
       let token = '';
@@ -61,7 +61,7 @@ export function createUsers(
       const created = await control.read('user', id);
       return { user: created as User, token };
     },
-    /** Afterwards every node uses the new values. Error: `user_not_found`. */
+    /** Changes a person. Afterwards every node uses the new values. Error: `user_not_found`. */
     async change(id: number, change: rows.UserChange): Promise<User> {
       if (!(await rows.changeUser(db, id, change))) fail('user_not_found');
       await control.refresh('user', id);
@@ -70,20 +70,22 @@ export function createUsers(
       return (await control.read('user', id)) ?? fail('user_not_found');
     },
     /**
-     * An empty `name` means that the token has no name. Errors: `user_not_found`, `too_many_tokens`,
+     * Issues a token. An empty `name` means that the token has no name. Errors: `user_not_found`, `too_many_tokens`,
      * `token_name_taken`.
      */
     addToken: (id: number, name: string = '') => issue(id, name, db),
-    /** Ids greater than `after`. Omits the secrets, because only digests are stored. */
+    /**
+     * Returns tokens with ids greater than `after`, without their secrets, because only digests are stored.
+     */
     tokens: (id: number, after: number, limit: number) => rows.loadUserTokens(db, id, after, limit),
-    /** Afterwards no node accepts the token. Error: `token_not_found`. */
+    /** Removes a token. Afterwards no node accepts it. Error: `token_not_found`. */
     async removeToken(id: number, which: { readonly id: number } | { readonly name: string }) {
       await auth.revoking(`user:${id}`, async () => {
         if (!(await rows.removeUserToken(db, id, which))) fail('token_not_found');
         await control.forget('user', id);
       });
     },
-    /** Afterwards no node accepts any of the tokens. Error: `user_not_found`. */
+    /** Removes all tokens. Afterwards no node accepts any of them. Error: `user_not_found`. */
     async removeTokens(id: number) {
       await auth.revoking(`user:${id}`, async () => {
         if (!(await rows.removeUserTokens(db, id))) fail('user_not_found');

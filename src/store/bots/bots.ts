@@ -1,4 +1,7 @@
-/** Every change is committed to Postgres first (law 2). */
+/**
+ * Manages bots, the operations of their owners, and their commands. Every change is committed to Postgres first (law
+ * 2).
+ */
 import { randomBytes } from 'node:crypto';
 import { fail } from '../../errors.js';
 import { deleteBot } from '../../postgres/accounts/removal.js';
@@ -74,7 +77,7 @@ export class Bots extends Transfers {
     return bot && botProfile(bot, language);
   }
 
-  /** For a call that had to wait. */
+  /** Returns the bot as it is now, for a call that had to wait. */
   present(bot: Bot): Bot | Promise<Bot> {
     const known = this.parts.auth.botById(bot.id);
     return known instanceof Promise ? known.then((found) => found ?? bot) : (known ?? bot);
@@ -116,27 +119,32 @@ export class Bots extends Transfers {
   }
 
   /**
-   * Plain text. The audit log records the access. Errors: `bot_not_found`, `not_bot_owner`, `token_blocked`.
+   * Returns a token in plain text, and records this in the audit log. Errors: `bot_not_found`, `not_bot_owner`,
+   * `token_blocked`.
    */
   async token(owner: number, id: number): Promise<string> {
     await this.owned(owner, id);
     return this.#opened(id, await rows.showTokenBox(this.#rawDb, id, owner));
   }
 
-  /** The bot's own pages verify signatures with this key. Errors: `bot_not_found`, `token_blocked`. */
+  /**
+   * Returns the key with which the bot's own pages verify signatures. Errors: `bot_not_found`, `token_blocked`.
+   */
   async signingToken(id: number): Promise<string> {
     const bot = unlessDeleted(await this.parts.control.read('bot', id)) ?? fail('bot_not_found');
     return this.#opened(id, await rows.loadTokenBox(this.context.db, id, bot.owner));
   }
 
-  /** Only live tokens of bots that the person owns now, to replace token placeholders in messages. */
+  /** Returns only live tokens of bots that the person owns now, to replace token placeholders in messages. */
   async tokensOf(owner: number, ids: readonly number[]): Promise<ReadonlyMap<number, string>> {
     const boxes = await rows.loadTokenBoxes(this.context.db, owner, ids);
     const shown = boxes.filter(({ blocked }) => !blocked);
     return new Map(shown.map(({ id, box }) => [id, this.context.secrets.open(box, `bot:${id}`)]));
   }
 
-  /** Afterwards no node accepts the former token. Errors: `bot_not_found`, `not_bot_owner`. */
+  /**
+   * Replaces a token. Afterwards no node accepts the former one. Errors: `bot_not_found`, `not_bot_owner`.
+   */
   async regenerateToken(owner: number, id: number): Promise<{ readonly bot: Bot; readonly token: string }> {
     await this.owned(owner, id);
     const token = newToken(id);
@@ -158,7 +166,9 @@ export class Bots extends Transfers {
     return (await this.parts.control.read('descriptions', id)) ?? noDescriptions;
   }
 
-  /** By language. An empty text removes the stored text. Afterwards no node shows a former name. */
+  /**
+   * Sets texts by language. An empty text removes the stored text. Afterwards no node shows a former name.
+   */
   async setTexts(id: number, texts: TextsByKind) {
     if (!(await this.#changeTexts(id, null, texts))) fail('bot_not_found');
   }
@@ -198,13 +208,13 @@ export class Bots extends Transfers {
     return (await this.parts.control.read('commands', id)) ?? {};
   }
 
-  /** Without a person, returns the button for all others. Null if none was set. */
+  /** Returns the menu button for a person, or for all others without a person. Null if none was set. */
   async menuButton(id: number, user: number | null): Promise<MenuButton | null> {
     const own = user === null ? null : await loadMenuButtonOf(this.context.db, id, user);
     return own ?? (await this.descriptions(id)).menuButton;
   }
 
-  /** Without a person, sets the default button for all people. Null removes the button. */
+  /** Sets the menu button of a person, or the default one without a person. Null removes the button. */
   async setMenuButton(id: number, user: number | null, button: MenuButton | null) {
     if (user !== null) return setMenuButtonOf(this.context.db, id, user, button);
     await setMenuButton(this.context.db, id, button);
@@ -241,7 +251,7 @@ export class Bots extends Transfers {
     return { lookup: secrets.lookup(token), box: secrets.seal(token, `bot:${id}`) };
   }
 
-  /** A missing row means that the owner has changed since the check. */
+  /** Decrypts a token. A missing row means that the owner has changed since the check. */
   #opened(id: number, kept: rows.TokenBox | null): string {
     if (kept === null) return fail('not_bot_owner');
     return kept.blocked ? fail('token_blocked') : this.context.secrets.open(kept.box, `bot:${id}`);

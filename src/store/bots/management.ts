@@ -1,4 +1,7 @@
-/** The management bot has no owner, and a delivery worker handles its updates in the same process. */
+/**
+ * Manages the data of the management bot. This bot has no owner, and a delivery worker handles its updates in the same
+ * process.
+ */
 
 import { ensureManagementBot, type ManagementIdentity } from '../../postgres/bots/management_bot.js';
 import { kindBit } from '../../rules/update_kinds.js';

@@ -1,7 +1,7 @@
 /**
- * The files are in the blob store, which has no transactions. A key is recorded as unused before its file is
- * written. The transaction that starts to use a file removes this record. The transaction that stops using the file
- * adds the record again. The sweep therefore finds every unused file after any crash.
+ * Manages pictures of bots. Their files are in the blob store, which has no transactions. A key is recorded as unused
+ * before its file is written. The transaction that starts to use a file removes this record. The transaction that stops
+ * using the file adds the record again. The sweep therefore finds every unused file after any crash.
  */
 import { fail } from '../../errors.js';
 import * as rows from '../../postgres/bots/pictures.js';
@@ -19,9 +19,9 @@ export type Pictures = ReturnType<typeof createPictures>;
 export function createPictures(context: StoreContext, rawDb: Database, control: ControlCopies, bots: Bots) {
   const { db } = context;
   return {
-    /** Call this before the files are written. */
+    /** Records keys. Call this before the files are written. */
     announce: (keys: readonly string[]) => rows.noteUnused(rawDb, keys),
-    /** Null removes the picture. Errors: `bot_not_found`, `not_bot_owner`. */
+    /** Sets a picture; null removes it. Errors: `bot_not_found`, `not_bot_owner`. */
     async set(
       owner: number,
       bot: number,

@@ -45,7 +45,7 @@ export function createRemovalFollowing(
 
   return {
     /**
-     * Runs after the commit. May be repeated. `revoked` means that no node accepts the bot's token any more.
+     * Cleans up after the commit. May be repeated. `revoked` means that no node accepts the bot's token any more.
      */
     async follow(id: number, revoked: boolean = false) {
       const gone = await loadGone(db, id);

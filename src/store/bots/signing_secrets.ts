@@ -31,7 +31,7 @@ export function createSigningSecrets(
   });
 
   return {
-    /** Creates a secret if the bot has none. Errors: `bot_not_found`, `not_bot_owner`. */
+    /** Returns the secret, and creates one if the bot has none. Errors: `bot_not_found`, `not_bot_owner`. */
     async show(owner: number, bot: number): Promise<SigningSecret> {
       await bots.owned(owner, bot);
       // Checks again that the caller owns the bot. The bot may have a new owner since the first check.

@@ -54,7 +54,7 @@ export class Transfers {
     await this.#handOver(id, () => rows.acceptBot(this.context.db, id, user, this.#newCredentials(id)));
   }
 
-  /** Also declines an offer. Error: `transfer_not_found`. */
+  /** Withdraws or declines an offer. Error: `transfer_not_found`. */
   async withdrawTransfer(user: number, id: number): Promise<void> {
     await rows.withdrawOffer(this.context.db, id, user);
   }
@@ -63,7 +63,7 @@ export class Transfers {
     return rows.loadOffers(this.context.db, user, after, limit);
   }
 
-  /** If this process dies after the commit, the sweep cleans up. */
+  /** Commits a change of owner and cleans up. If this process dies after the commit, the sweep cleans up. */
   #handOver(id: number, commit: () => Promise<unknown>): Promise<void> {
     const { control, auth, webhooks, access } = this.parts;
     return auth.revoking(`bot:${id}`, async () => {

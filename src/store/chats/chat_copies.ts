@@ -10,17 +10,18 @@ import { userProfile } from '../core/profiles.js';
 export interface ChatState {
   readonly chat: ChatRef;
   readonly newest: number;
-  /** Of the user in a direct chat, otherwise of the chat. */
+  /** The profile of the user in a direct chat, otherwise of the chat. */
   readonly profile: Profile;
   readonly bots: readonly number[];
   readonly kind: ChatKind;
   readonly pinned: number;
-  /** Messages whose reply keyboards are shown, newest first. */
+  /** The messages whose reply keyboards are shown, newest first. */
   readonly keyboards: readonly number[];
 }
 
 /**
- * `private` is a channel that only members can see. `blocked` is a direct chat whose user blocked the bot.
+ * Names the kind of a chat. `private` is a channel that only members can see. `blocked` is a direct chat whose user
+ * blocked the bot.
  */
 export type ChatKind = 'direct' | 'blocked' | 'group' | 'channel' | 'private';
 
@@ -35,7 +36,7 @@ export class ChatCopies {
     this.control = control;
   }
 
-  /** Copies the record to Redis if it is missing there. Null if the chat does not exist. */
+  /** Loads a chat, and copies its record to Redis if it is missing there. Null if the chat does not exist. */
   async find(chat: ChatRef): Promise<ChatState | null> {
     const { scripts } = this.context;
     const { partition, at } = this.#place(chat);

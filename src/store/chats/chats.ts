@@ -42,7 +42,7 @@ const takeLookUps = (context: StoreContext, who: number, count: number) =>
     count,
   });
 
-/** A change is committed in Postgres first and then shown in the chat. */
+/** Provides chats. A change is committed in Postgres first and then shown in the chat. */
 export class Chats extends InviteLinks {
   readonly #names = createNames(this.context);
 
@@ -54,7 +54,9 @@ export class Chats extends InviteLinks {
     return this.#names.refresh(id);
   }
 
-  /** Also unblocks the bot. Errors: `bot_not_found`, `cant_write_to_bot`, `too_many_chats`. */
+  /**
+   * Opens a direct chat and unblocks the bot. Errors: `bot_not_found`, `cant_write_to_bot`, `too_many_chats`.
+   */
   async openDirect(bot: number, user: number) {
     const chat = directChat(bot, user);
     const incarnation = await this.#incarnationOf(bot);
@@ -66,7 +68,8 @@ export class Chats extends InviteLinks {
   }
 
   /**
-   * By default, channels and groups with a username are public. Errors: `username_taken`, `too_many_chats`.
+   * Creates a chat. By default, channels and groups with a username are public. Errors: `username_taken`,
+   * `too_many_chats`.
    */
   async create(
     type: 'group' | 'channel',
@@ -135,7 +138,7 @@ export class Chats extends InviteLinks {
     return (await this.control.read('details', chat.id)) ?? none;
   }
 
-  /** `permissions` has the stored form. Errors: `chat_not_found`, `permissions_not_allowed`. */
+  /** Sets permissions in their stored form. Errors: `chat_not_found`, `permissions_not_allowed`. */
   async setPermissions(chat: ChatRef, by: Who, permissions: string) {
     if (await storePermissions(this.context.db, chat.id, by, permissions)) await this.#detailsChanged(chat);
   }

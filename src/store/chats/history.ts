@@ -11,9 +11,12 @@ import { storeLimits as limits } from '../limits.js';
 import type { ChatState, Chats } from './chats.js';
 
 export interface HistoryPage {
-  /** The total size is up to `ruleLimits.page_bytes_max`, without the messages to which these refer. */
+  /**
+   * The messages of a page. Their total size is up to `ruleLimits.page_bytes_max`, without the messages to which
+   * they refer.
+   */
   readonly messages: readonly StoredMessage[];
-  /** Exclusive; 0 at the end. */
+  /** The position where the next page starts, exclusive; 0 at the end. */
   readonly next: number;
   relate(messages: readonly StoredMessage[]): Promise<StoredMessage[]>;
 }
@@ -27,7 +30,7 @@ interface Range {
   readonly rows: ReadonlyArray<Buffer | null>;
 }
 
-/** Newest first, up to `limit` messages or `bytes` bytes in total. */
+/** Collects messages, newest first, up to `limit` messages or `bytes` bytes in total. */
 class Collected {
   readonly #limit: number;
   readonly #bytes: number;
@@ -79,7 +82,7 @@ export class History {
     return found && this.#records.relate(chat, found.messages, found.seen);
   }
 
-  /** Also limits the bytes. Loads no more messages than may fit. */
+  /** Loads a page that is also limited in bytes. Loads no more messages than may fit. */
   async page(chat: ChatRef, before: number, limit: number): Promise<HistoryPage | null> {
     const found = await this.#collect(chat, before, limit + 1, ruleLimits.page_bytes_max);
     if (found === null) return null;

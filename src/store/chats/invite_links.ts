@@ -1,4 +1,4 @@
-/** Postgres stores invite links. Redis has copies only of the primary links. */
+/** Manages invite links of groups and channels. Postgres stores them. Redis has copies only of the primary links. */
 import { randomBytes } from 'node:crypto';
 import * as links from '../../postgres/chats/invite_links.js';
 import * as requests from '../../postgres/chats/join_requests.js';
@@ -21,7 +21,10 @@ export const codeOf = (link: string): string => codeAtEnd.exec(link.slice(-64))?
 
 /** The errors are those of `postgres/chats/invite_links.ts` and `postgres/chats/join_requests.ts`. */
 export class InviteLinks extends Members {
-  /** Even a revoked link still has its row, because the newest revoked links are kept. */
+  /**
+   * Loads a link that was just changed. Even a revoked link still has its row, because the newest revoked links are
+   * kept.
+   */
   async #changedLink(chat: ChatRef, id: number): Promise<links.InviteLinkRow> {
     await this.control.refresh('details', chat.id);
     const row = await links.loadLink(this.context.db, id);

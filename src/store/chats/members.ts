@@ -1,4 +1,6 @@
-/** A change is first committed in Postgres, then copied to Redis, then announced to the bots. */
+/**
+ * Manages chat membership. A change is first committed in Postgres, then copied to Redis, then announced to the bots.
+ */
 
 import { ApiError, fail } from '../../errors.js';
 import type { MemberRow, MemberStatus } from '../../postgres/chats/chats.js';
@@ -53,7 +55,9 @@ export class Members extends ChatCopies {
     return bot ? botProfile(bot) : { id, n: '' };
   }
 
-  /** The code is in the fragment, which browsers do not send to servers. */
+  /**
+   * Returns the address of an invite link. The code is in the fragment, which browsers do not send to servers.
+   */
   inviteUrl(code: string): string {
     return `${this.context.baseUrl}/app#/join/${code}`;
   }
@@ -62,7 +66,7 @@ export class Members extends ChatCopies {
     return { ...link, url: this.inviteUrl(code), creator: await this.#profileOf(creator_id) };
   }
 
-  /** Posting an event again adds nothing. Returns false when the chat no longer exists. */
+  /** Posts an event. Posting it again adds nothing. Returns false when the chat no longer exists. */
   async #post(chat: ChatRef, event: events.MemberEvent): Promise<boolean> {
     const [who, by] = await Promise.all([this.#profileOf(event.member_id), this.#profileOf(event.by_id)]);
     const { was, became } = event;
@@ -156,7 +160,7 @@ export class Members extends ChatCopies {
     await this.tellEvents(chat);
   }
 
-  /** If Redis is full, the sweep posts the events later. */
+  /** Posts the events of a change. If Redis is full, the sweep posts them later. */
   async tellEvents(chat: ChatRef): Promise<void> {
     await this.postEvents(chat).catch((error) => {
       if (!(error instanceof ApiError && error.kind === 'too_many_requests')) throw error;
@@ -213,7 +217,8 @@ export class Members extends ChatCopies {
   }
 
   /**
-   * The person asks to join a public chat. Errors: `chat_not_found`, `kicked_from_chat`, `too_many_chats`.
+   * Adds a person to a public chat at the person's request. Errors: `chat_not_found`, `kicked_from_chat`,
+   * `too_many_chats`.
    */
   async join(chat: ChatRef, user: number) {
     if (await rows.joinChat(this.context.db, chat.id, user))
@@ -232,7 +237,9 @@ export class Members extends ChatCopies {
     else await this.changed(chat, heir, false);
   }
 
-  /** `until` is Unix time in seconds; null bans forever. Errors: see `postgres/chats/moderation.ts`. */
+  /**
+   * Bans a member until a Unix time in seconds, or forever if null. Errors: see `postgres/chats/moderation.ts`.
+   */
   async ban(chat: ChatRef, by: events.Who, member: events.Who, until: number | null) {
     if (await moderation.ban(this.context.db, { chat: chat.id, by, member }, until))
       await this.changed(chat, member.id, member.is_bot);

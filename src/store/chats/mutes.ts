@@ -1,4 +1,4 @@
-/** Mutes are stored only in Postgres and loaded together with the chat list. */
+/** Manages muted chats. They are stored only in Postgres and loaded together with the chat list. */
 import { ApiError, fail } from '../../errors.js';
 import { loadMutes, putMute, removeMute } from '../../postgres/chats/mutes.js';
 import type { StoreContext } from '../core/context.js';
@@ -24,7 +24,9 @@ export function createMutes({ db }: StoreContext, chats: Pick<Chats, 'find'>) {
         throw error;
       }
     },
-    /** `until` is in Unix seconds; null mutes forever. Errors: `chat_not_found`, `unavailable`. */
+    /**
+     * Mutes a chat until a time in Unix seconds, or forever if null. Errors: `chat_not_found`, `unavailable`.
+     */
     async set(user: number, chat: ChatRef, until: number | null) {
       if (!(await chats.find(chat))) fail('chat_not_found');
       await putMute(db, user, chat.id, until);

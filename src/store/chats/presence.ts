@@ -11,7 +11,7 @@ import { storeLimits as limits } from '../limits.js';
 export type Presence = ReturnType<typeof createPresence>;
 
 export interface PresenceOptions {
-  /** If false, this node only uses the records of other nodes. */
+  /** Whether this node records its own windows. If false, it only uses the records of other nodes. */
   readonly noting: boolean;
   readonly onError: (error: unknown) => void;
 }

@@ -1,4 +1,4 @@
-/** Subscriptions and pending notifications are stored only in Postgres. */
+/** Manages the push subscriptions of browsers, and the pending notifications. Both are stored only in Postgres. */
 
 import * as rows from '../../postgres/accounts/push.js';
 import type { StoreContext } from '../core/context.js';
@@ -34,17 +34,19 @@ export function createPush({ db, secrets }: StoreContext) {
         ...{ delayMs, recipientsMax },
         ...{ gapMs: limits.push_gap_ms, dueMax: limits.push_due_max },
       }),
-    /** Each notification is returned to one process only. */
+    /** Takes due notifications. Each is returned to one process only. */
     take: (limit: number) => rows.takeDue(db, limit),
-    /** In ms. Null if none is pending. */
+    /** Returns the milliseconds until a notification is due; null if none is pending. */
     untilDue: () => rows.untilDue(db),
     /** Returns one row per browser. Skips people who have meanwhile read the message or muted the chat. */
     addressees: (due: readonly rows.DueRow[]) => rows.loadAddressees(db, due),
-    /** The same chat does not notify these people again within limits.push_gap_ms. */
+    /** Records notified people. The same chat does not notify them again within limits.push_gap_ms. */
     notified: (notified: readonly rows.DueRow[]) => rows.recordNotified(db, notified),
-    /** The push service no longer knows the subscription. */
+    /** Removes a subscription that the push service no longer knows. */
     gone: (id: number) => rows.dropSubscription(db, id),
-    /** After limits.push_failures_max consecutive failures the browser is removed. */
+    /**
+     * Records the outcome of a push. After limits.push_failures_max consecutive failures the browser is removed.
+     */
     outcome: (id: number, failed: boolean) => rows.countFailure(db, id, failed, limits.push_failures_max),
     purge: () => rows.purgeDue(db, limits.push_age_ms_max * 2),
   };

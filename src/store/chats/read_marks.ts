@@ -1,6 +1,6 @@
 /**
- * A read mark is the last message that a person has read in a chat. Read marks are stored only in Postgres and never
- * move backward.
+ * Manages read marks. A read mark is the last message that a person has read in a chat. Read marks are stored only in
+ * Postgres and never move backward.
  */
 import { ApiError, fail } from '../../errors.js';
 import { loadReadMarks, setReadMark } from '../../postgres/chats/read_marks.js';
@@ -11,7 +11,8 @@ import type { Chats } from './chats.js';
 export function createReadMarks({ db }: StoreContext, chats: Pick<Chats, 'find'>) {
   return {
     /**
-     * By the person's chat id. Null while Postgres is unreachable; the chat list is then shown without read marks.
+     * Returns read marks by the person's chat id. Null while Postgres is unreachable; the chat list is then shown
+     * without read marks.
      */
     async of(user: number, ids: readonly number[]): Promise<ReadonlyMap<number, number> | null> {
       try {

@@ -26,23 +26,27 @@ export interface Change {
   readonly kind: ChangeKind;
   /** A message id, 0 after an unpin, or the id of a callback query. */
   readonly id: string;
-  /** Null for changes without a message, and if the message was deleted or is not in Redis. */
+  /** The message; null for changes without one, and if it was deleted or is not in Redis. */
   readonly message: StoredMessage | null;
   readonly answer: Readonly<Record<string, unknown>> | null;
   /** For a pin: whether to notify the person. */
   readonly notify: boolean;
-  /** A stream resumes with this cursor after this change. */
+  /** The cursor with which a stream resumes after this change. */
   readonly cursor: string;
 }
 
 export interface StreamListener {
   change(change: Change): void;
-  /** The stream reports all later changes. A stream that ends now resumes at `cursor`. */
+  /**
+   * Reports that the stream has started and reports all later changes. A stream that ends now resumes at `cursor`.
+   */
   start(cursor: string): void;
-  /** The person was added to a chat or opened it, or left it or was removed. The report is not stored. */
+  /**
+   * Reports that the person was added to a chat or opened it, or left it or was removed. The report is not stored.
+   */
   membership(chat: ChatRef, isIn: boolean): void;
   action(chat: ChatRef, text: string): void;
-  /** This node is shutting down. No more changes follow. */
+  /** Reports that this node is shutting down. No more changes follow. */
   leave(): void;
 }
 
@@ -139,8 +143,8 @@ async function readableChats(chats: Chats, user: number, changes: ReadonlyArray<
 }
 
 /**
- * The stream loads the person's chats while it is `starting`, reports their changes while it is `open`, and reports
- * nothing more once it has `ended`.
+ * Represents a stream. It loads the person's chats while it is `starting`, reports their changes while it is `open`,
+ * and reports nothing more once it has `ended`.
  */
 class Stream {
   readonly #from: Sources;
@@ -158,7 +162,7 @@ class Stream {
   readonly #dirty = new Set<number>();
   /** The partitions that are being read. Each is read independently, because one master of a cluster may be down. */
   readonly #showing = new Set<number>();
-  /** In ms, by partition. Until then the logs of its chats need no renewal. */
+  /** The time in ms, by partition, until which the logs of its chats need no renewal. */
   readonly #keptUntil = new Map<number, number>();
 
   constructor(from: Sources, user: number, cursor: string, listener: StreamListener, onEnd: () => void) {
@@ -361,7 +365,7 @@ export class Streams {
     return () => this.#count(user, -1, false);
   }
 
-  /** Called when all streams end. Returns the function that unsubscribes. */
+  /** Calls `listener` when all streams end. Returns the function that unsubscribes. */
   onLeave(listener: () => void): () => void {
     this.#leaving.add(listener);
     return () => void this.#leaving.delete(listener);

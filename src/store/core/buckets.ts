@@ -2,7 +2,10 @@
 import { fail } from '../../errors.js';
 import type { StoreContext } from './context.js';
 
-/** The bucket has room for `calls` and gets one call back every `intervalUs`. Error: `too_many_requests`. */
+/**
+ * Takes calls from a bucket, which has room for `calls` and gets one call back every `intervalUs`. Error:
+ * `too_many_requests`.
+ */
 export async function takeCalls(
   { scripts, keys }: Pick<StoreContext, 'scripts' | 'keys'>,
   what: string,

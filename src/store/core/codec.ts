@@ -20,7 +20,7 @@ const packr = new Packr({
 export const pack = (value: unknown): Buffer => packr.pack(value);
 export const unpack = <T>(bytes: Buffer): T => packr.unpack(bytes) as T;
 
-/** Short field names, no absent fields. */
+/** Holds a profile in records, with short field names and no absent fields. */
 export interface Profile {
   readonly id: number;
   readonly bot?: 1;
@@ -31,7 +31,7 @@ export interface Profile {
   readonly g?: string;
   readonly x?: string;
   readonly t?: 'group' | 'channel';
-  /** Members of a group or channel. */
+  /** The number of members of a group or channel. */
   readonly m?: number;
 }
 
@@ -55,7 +55,7 @@ export interface InlineKeyboard {
   readonly inline_keyboard: readonly (readonly InlineButton[])[];
 }
 
-/** File ids contain the index, so new types must be appended. */
+/** Lists media types. File ids contain the index, so new types must be appended. */
 export const mediaTypes = [
   'photo',
   'video',
@@ -67,13 +67,13 @@ export const mediaTypes = [
 ] as const;
 export type MediaType = (typeof mediaTypes)[number];
 
-/** Media stored by reference omit unknown properties. */
+/** Describes a file. Media stored by reference omit unknown properties. */
 export interface Media {
   readonly type: MediaType;
   readonly id: string;
   /** `file_unique_id`: the same for equal files; cannot be used to send or download. */
   readonly unique: string;
-  /** For media stored by reference; absent for uploads. */
+  /** The URL of media stored by reference; absent for uploads. */
   readonly url?: string;
   /** In bytes. */
   readonly size?: number;
@@ -90,17 +90,16 @@ export interface Media {
   readonly thumb?: Media;
 }
 
-/** A message with an object has neither text nor a file. `src/content` defines the kinds. */
+/** Describes content that is neither text nor a file. `src/content` defines the kinds. */
 export interface ContentObject {
   readonly type: string;
 }
 
 /**
- * An edit replaces this part of a message: a text, or media with their caption. A video note and an object have no
- * caption.
+ * Holds the part of a message that an edit replaces: a text, or media with their caption. A video note and an object
+ * have no caption.
  */
 export interface Content {
-  /** For media, the caption. */
   readonly text?: string;
   readonly entities?: readonly Entity[];
   readonly above?: true;
@@ -114,21 +113,21 @@ export interface ForwardOrigin {
   /** The channel of the original message. `message` is the id in that channel. */
   readonly chat?: Profile;
   readonly message?: number;
-  /** Of the original message, Unix time in seconds. */
+  /** When the original message was sent, as Unix time in seconds. */
   readonly date: number;
 }
 
 export interface Service {
-  /** The id. Views show the message as it was when the update was created. */
+  /** The id of the pinned message. Views show it as it was when the update was created. */
   readonly pinned?: number;
   readonly new_chat_members?: readonly Profile[];
   readonly left_chat_member?: Profile;
   readonly [key: string]: unknown;
 }
 
-/** These fields never change after the message is created. */
+/** Holds the fields that never change after the message is created. */
 export interface Origin {
-  /** Only in groups and channels; in direct chats it follows from the sender's id. */
+  /** The sender, only in groups and channels; in direct chats it follows from the sender's id. */
   readonly from?: Profile;
   readonly reply?: number;
   readonly forward?: ForwardOrigin;
@@ -142,7 +141,7 @@ export type MessageKind = (typeof messageKinds)[keyof typeof messageKinds];
 
 export const messageFlags = { protected: 1, silent: 2, forwarded: 4 } as const;
 
-/** Lua accesses the array by position (see lua/lib/message.lua). */
+/** Describes the header array. Lua accesses it by position (see lua/lib/message.lua). */
 export interface MessageHeader {
   readonly version: number;
   /** Unix time in seconds. */
@@ -174,7 +173,9 @@ function isEmpty(object: object): boolean {
   return true;
 }
 
-/** A video note is stored as an object, because it has no caption either. */
+/**
+ * Returns the message kind for a content. A video note is stored as an object, because it has no caption either.
+ */
 export const kindOfContent = ({ media, object }: Content): MessageKind => {
   if (media !== undefined && media.type !== 'video_note') return messageKinds.media;
   return (media ?? object) === undefined ? messageKinds.text : messageKinds.object;
@@ -198,7 +199,7 @@ function unpackContent(bytes: Buffer, kind: number): Content {
   return isFile ? { ...words, media: behind as Media } : { ...words, object: behind };
 }
 
-/** The caller provides all fields after version and date. */
+/** Packs the parts that the caller provides: all fields after version and date. */
 export function packMessageTail(message: Omit<MessageRecord, 'version' | 'date' | 'editedAt' | 'post'>) {
   const content = packContent(message.content);
   const markup = packMarkup(message.markup);
@@ -215,7 +216,7 @@ export function packMarkup(markup: InlineKeyboard | null): Buffer {
   return bytes.length > ruleLimits.keyboard_bytes_max ? fail('keyboard_too_large') : bytes;
 }
 
-/** In the form that scripts create. */
+/** Packs a complete record, in the form that scripts create. */
 export function packMessage(message: MessageRecord): Buffer {
   const tail = packMessageTail(message);
   const edited = pack(message.editedAt);
@@ -232,7 +233,7 @@ export function packMessage(message: MessageRecord): Buffer {
 
 type RawHeader = [number, number, number, number, number, number, number, number, number];
 
-/** Throws for an unknown format. */
+/** Unpacks a record. Throws for an unknown format. */
 export function unpackMessage(bytes: Buffer): MessageRecord {
   const [format, version, date, editedAt, sender, kind, flags, contentLength, markupLength] =
     unpackHeader(bytes);
@@ -287,12 +288,12 @@ export function messageHeader(bytes: Buffer): MessageHeader {
   return { version, date, editedAt, sender, kind, flags };
 }
 
-/** In seconds. `bytes` may be only the header. */
+/** Returns when a message was sent, in seconds. `bytes` may be only the header. */
 export function messageDate(bytes: Buffer): number {
   return unpackHeader(bytes)[2];
 }
 
-/** A tombstone replaces a deleted message. */
+/** Returns whether a record is a tombstone, which replaces a deleted message. */
 export function isTombstone(bytes: Buffer): boolean {
   let at = 1;
   for (let i = 0; i < kindField; i++) at += intSize(bytes, at);

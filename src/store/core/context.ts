@@ -18,7 +18,9 @@ export interface StoreShards {
   owned(shard: StoreShard): readonly number[];
 }
 
-/** For a call that may be rerun. `once` wraps one database; `partition` is one of its partitions. */
+/**
+ * Wraps databases for a call that may be rerun. `once` wraps one database; `partition` is one of its partitions.
+ */
 export function shardsOnce(
   shards: StoreShards,
   once: (db: Database, partition: number) => Database,
@@ -28,20 +30,20 @@ export function shardsOnce(
 
 export interface StoreContext {
   readonly db: Database;
-  /** Serve reads of messages that are not in Redis. */
+  /** Standbys serve reads of messages that are not in Redis. */
   readonly replicas: Replicas;
   readonly shards: StoreShards;
   readonly scripts: ScriptRunner;
   readonly keys: Keys;
   readonly secrets: Secrets;
-  /** In ms, for a record loaded from Postgres. */
+  /** How long a record loaded from Postgres stays in Redis, in ms. */
   readonly hotTtlMs: number;
   readonly transferConsent: boolean;
   /** The setting EDIT_AFTER_PRESS: a press of a button grants the bot one more edit. */
   readonly editAfterPress: boolean;
   /** The setting BASE_URL without a final slash. */
   readonly baseUrl: string;
-  /** Per emoji of a post; at most ruleLimits.reactors_listed_max. */
+  /** How many people are listed per emoji of a post; at most ruleLimits.reactors_listed_max. */
   readonly reactorsListed: number;
   /** The setting BOTS_PER_OWNER. If absent, ruleLimits.bots_per_owner_max applies. */
   readonly botsPerOwner?: number | undefined;
@@ -56,7 +58,7 @@ export interface StoreContext {
   readonly again: boolean;
 }
 
-/** In ms. The time is shorter while the Redis server is full. */
+/** Returns how long a record stays in Redis, in ms. The time is shorter while the Redis server is full. */
 export const readBackTtlMs = (
   { scripts, hotTtlMs }: Pick<StoreContext, 'scripts' | 'hotTtlMs'>,
   partition: number,
@@ -65,15 +67,15 @@ export const readBackTtlMs = (
 let counter = 0;
 const prefix = randomBytes(9).toString('base64url');
 
-/** Unique over all calls and nodes: for a request id, a ticket or the name of a poll. */
+/** Returns a text that is unique over all calls and nodes: a request id, a ticket or the name of a poll. */
 export function uniqueText(): string {
   counter = (counter + 1) % Number.MAX_SAFE_INTEGER;
   return `${prefix}${counter.toString(36)}`;
 }
 
 /**
- * `once` means that the call has an idempotency key. `answer` means that it comes from a webhook answer that may be
- * repeated.
+ * Names why a call may run again. `once` means that it has an idempotency key. `answer` means that it comes from a
+ * webhook answer that may be repeated.
  */
 export type CallOrigin = 'once' | 'answer';
 

@@ -36,14 +36,14 @@ interface Image {
 interface Kind<T> {
   key(keys: Keys, id: number, other: number): string;
   load(sql: Sql, id: number, other: number): Promise<Image | null>;
-  /** Defined only for kinds whose records often change together. */
+  /** Loads several records. Defined only for kinds whose records often change together. */
   loadMany?(sql: Sql, ids: readonly number[]): Promise<ReadonlyMap<number, Image>>;
   read(fields: readonly unknown[], id: number): T;
 }
 
 export interface Bot {
   readonly id: number;
-  /** 0 for a deleted bot and for the management bot. */
+  /** The owner's id; 0 for a deleted bot and for the management bot. */
   readonly owner: number;
   readonly username: string;
   /** The bot's default name, or its name at creation if no default was set. */
@@ -62,7 +62,7 @@ export interface Bot {
   prepared?: unknown;
 }
 
-/** Only the pages of a bot show these fields. */
+/** Holds fields of a bot that only its pages show. */
 export interface Descriptions {
   readonly description: Texts;
   readonly shortDescription: Texts;
@@ -79,7 +79,7 @@ export interface User {
   readonly lastName: string | null;
   readonly username: string | null;
   readonly languageCode: string | null;
-  /** Lookup values of valid tokens, base64. */
+  /** The lookup values of valid tokens, base64. */
   readonly tokens: readonly string[];
   /** Who may add the person to groups and channels without an invitation. */
   readonly addToGroups: 'everyone' | 'shared_chats' | 'nobody';
@@ -90,7 +90,7 @@ export interface Member {
   readonly status: MemberStatus | 'none';
   readonly rights: Readonly<Record<string, boolean>>;
   readonly isBot: boolean;
-  /** Of a ban or restriction, Unix time in seconds; 0 if it never ends. */
+  /** The end of a ban or restriction, Unix time in seconds; 0 if it never ends. */
   readonly until_date: number;
   readonly custom_title: string;
   /** Who made the member an administrator; 0 for other members. */
@@ -103,11 +103,11 @@ export interface Administrator extends Member {
 
 export interface ChatDetails {
   readonly description: string;
-  /** Largest first; empty without a photo. */
+  /** The sizes of the photo, largest first; empty without a photo. */
   readonly photo: readonly StoredPicture[];
-  /** Only those that differ from the defaults, separated by commas. */
+  /** Permissions that differ from the defaults, separated by commas. */
   readonly permissions: string;
-  /** Codes of the primary invite links, by the id of their creator. */
+  /** The codes of primary invite links, by the id of their creator. */
   readonly links: Readonly<Record<string, string>>;
 }
 
@@ -116,10 +116,10 @@ export interface UserChats {
   readonly shared: readonly number[];
 }
 
-/** The secrets are still encrypted. They are decrypted where they are needed. */
+/** Holds a webhook whose secrets are still encrypted. They are decrypted where they are needed. */
 export interface SealedWebhook {
   readonly version: number;
-  /** Encrypted; null while the bot polls. */
+  /** The encrypted URL; null while the bot polls. */
   readonly url: Buffer | null;
   readonly secret: Buffer | null;
   readonly certificate: string | null;
@@ -204,7 +204,7 @@ function memberFields({ status, rights, is_bot, until_date, custom_title, promot
   return [status, rights, is_bot, ...(more.some(Boolean) ? more : [])];
 }
 
-/** Ignores a ban or restriction that has ended. */
+/** Decodes a member. Ignores a ban or restriction that has ended. */
 function readMember(fields: readonly unknown[]): Member {
   const [status, rights, isBot, until_date = 0, custom_title = '', promoted_by = 0] = fields as [
     ...[Member['status'], Member['rights'], boolean],
@@ -217,7 +217,10 @@ function readMember(fields: readonly unknown[]): Member {
   return { ...others, status: now, rights: {}, until_date: 0 };
 }
 
-/** A person who is not a member also gets a record, so that repeated checks do not query Postgres. */
+/**
+ * Describes a member. A person who is not a member also gets a record, so that repeated checks do not query
+ * Postgres.
+ */
 const member: Kind<Member> = {
   key: (keys, chat, who) => keys.member(chat, who),
   async load(sql, chat, who) {
@@ -290,7 +293,7 @@ const descriptions: Kind<Descriptions> = {
     ({ description, shortDescription, pictures, menuButton, defaultRights }) as Descriptions,
 };
 
-/** Copies store the fields in this order. */
+/** Returns the webhook of a row. Copies store the fields in this order. */
 export const sealedOf = (row: WebhookRow): SealedWebhook => ({
   version: row.version,
   url: row.url_box,
@@ -439,7 +442,7 @@ export class ControlCopies {
     if (found.status !== 'ok') await this.#write(kind, id, other, found.ticket, false);
   }
 
-  /** Replaces only an older copy. */
+  /** Replaces an older copy with the current row. */
   async refresh(subject: ControlSubject, id: number, other: number = 0) {
     const kind = kinds[subject] as Kind<unknown>;
     // Writes a missing record with a ticket. Otherwise a late refresh could restore an old state.
@@ -447,7 +450,7 @@ export class ControlCopies {
     await this.#write(kind, id, other, found.status === 'ok' ? '' : found.ticket, true);
   }
 
-  /** Does not create missing copies. */
+  /** Refreshes many copies. Does not create missing copies. */
   async refreshMany(subject: ControlSubject, ids: readonly number[]) {
     const kind = kinds[subject] as Kind<unknown>;
     for (const piece of piecesOf(ids, refreshesMax)) await this.#rewrite(kind, piece);

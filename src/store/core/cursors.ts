@@ -13,7 +13,7 @@ export function parseCursor(text: string, partitions: number): Cursors {
   return cursors;
 }
 
-/** Returns '-' for no cursors, because an empty cursor means a new stream. */
+/** Encodes cursors. Returns '-' for no cursors, because an empty cursor means a new stream. */
 export const cursorText = (cursors: Cursors): string =>
   [...cursors].map(([partition, version]) => `${partition.toString(36)}.${version.toString(36)}`).join(',') ||
   '-';

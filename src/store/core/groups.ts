@@ -10,6 +10,6 @@ export function groupBy<T, K>(items: Iterable<T>, keyOf: (item: T) => K): Map<K,
   return groups;
 }
 
-/** Short pieces, so that no script blocks Redis for long. */
+/** Splits a list into short pieces, so that no script blocks Redis for long. */
 export const piecesOf = <T>(list: readonly T[], size: number): Array<readonly T[]> =>
   Array.from({ length: Math.ceil(list.length / size) }, (_, i) => list.slice(i * size, (i + 1) * size));

@@ -11,16 +11,16 @@ export interface IdempotentCall {
   readonly caller: Caller;
   readonly method: string;
   readonly key: string;
-  /** In canonical form. Only a keyed fingerprint is stored. */
+  /** The parameters in canonical form. Only a keyed fingerprint is stored. */
   readonly parameters: string;
-  /** While Redis is full, calls that add data are rejected. */
+  /** Whether the call adds data. While Redis is full, such calls are rejected. */
   readonly grows: boolean;
 }
 
 export type Claim =
   | {
       readonly state: 'run';
-      /** For `Store.under`. The same for every run of the call. */
+      /** The seed for `Store.under`, which is the same for every run of the call. */
       readonly seed: string;
       readonly again: boolean;
       /**

@@ -8,7 +8,7 @@ import { layPartitions, type Partitions } from './partitions.js';
 /** Identifies a chat. A direct chat has a bot and a user. Any other chat has a negative id. */
 export interface ChatRef {
   readonly id: number;
-  /** 0 for groups and channels. */
+  /** The user of a direct chat; 0 for groups and channels. */
   readonly user: number;
 }
 
@@ -36,7 +36,7 @@ export const partitionOfPost = (post: number): number => post % limits.partition
 export const postNumber = (post: number): number => Math.floor(post / limits.partitions_max);
 export const postId = (partition: number, number: number): number =>
   number * limits.partitions_max + partition;
-/** All operators share one set of idempotency keys, with id 0. */
+/** Names the owner of idempotency keys. All operators share one set, with id 0. */
 export interface Caller {
   readonly kind: 'bot' | 'user' | 'admin';
   readonly id: number;
@@ -53,7 +53,7 @@ export class Keys {
   }
 
   readonly #at = (partition: number) => this.partitions.tag(partition);
-  /** The id is that of a user, bot or chat. */
+  /** Takes the id of a user, bot or chat. */
   readonly #near = (id: number) => this.#at(this.partitions.of(id));
 
   /** HASH: the state of a partition (run, ver, hw, post, post_inc). One per partition, never evicted. */

@@ -6,11 +6,9 @@ export interface PollDraft extends ContentObject {
   readonly bot: number;
   readonly question: string;
   readonly options: readonly string[];
-  /** The bot gets the answer of each person. */
   readonly named?: true;
   readonly quiz?: true;
   readonly multiple?: true;
-  /** Votes cannot be changed. */
   readonly final?: true;
   readonly correct?: readonly number[];
   readonly explanation?: string;
@@ -34,11 +32,11 @@ export interface Poll extends PollDraft {
   readonly state?: PollState;
 }
 
-/** As Postgres stores it. Scripts never read this form. */
+/** A poll as Postgres stores it. Scripts never read this form. */
 export type PollRecord = [chat: string, bot: number, poll: Poll];
-/** `stopped` is 1 for a stopped poll. `counts` are the votes for each option. */
+/** Holds results. `stopped` is 1 for a stopped poll. `counts` are the votes for each option. */
 export type ResultsRecord = [voters: number, stopped: number, ...counts: number[]];
-/** The options are separated by spaces. The date is Unix time in seconds. */
+/** Holds a vote. The options are separated by spaces. The date is Unix time in seconds. */
 export type VoteRecord = [options: string, date: number];
 
 export const readOptions = (text: string): number[] => (text === '' ? [] : text.split(' ').map(Number));
@@ -58,7 +56,7 @@ export function readPoll(extra: unknown): Poll {
 
 export const readAnswer = (extra: unknown): number[] => readOptions((extra as [string])[0]);
 
-/** In ms; 0 for never. */
+/** Returns when the poll closes, in ms; 0 for never. */
 export const closesAt = ({ close_date = 0 }: PollDraft): number => close_date * 1_000;
 
 export const pollFields = ([chat, bot, poll]: PollRecord): Array<string | Buffer> => [

@@ -15,7 +15,7 @@ export interface EmojiCount {
 export const byUse = (a: EmojiCount, b: EmojiCount): number => b.count - a.count || a.first - b.first;
 
 export interface PostReaction extends EmojiCount {
-  /** External ids, newest first, at most `listed`. */
+  /** External ids of the latest users, newest first, at most `listed`. */
   readonly users: readonly string[];
   readonly listed: number;
 }
@@ -27,7 +27,7 @@ export const uuidText = (bytes: Buffer): string =>
   bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 
 const digits = Buffer.from(Array.from({ length: 256 }, (_, i) => i.toString(16).padStart(2, '0')).join(''));
-/** Positions of a byte's digits in the text of a UUID. */
+/** Maps bytes to the positions of their digits in the text of a UUID. */
 const places = Array.from(
   { length: uuidBytes },
   (_, i) => 2 * i + [4, 6, 8, 10].filter((n) => n <= i).length,
@@ -108,7 +108,7 @@ function usersOf(latest: Buffer, older: Buffer, listed: number): readonly string
   return [...users, ...spelledOnce(older)].slice(0, listed);
 }
 
-/** Reactions are sorted by use. `listed` is at most limits.reactors_listed_max. */
+/** Parses a post's record. Reactions are sorted by use. `listed` is at most limits.reactors_listed_max. */
 export function readReactions(
   raw: unknown,
   listed: number,

@@ -10,7 +10,7 @@ import { relatedId, type StoredMessage } from './stored_message.js';
 export type Records = ReturnType<typeof createRecords>;
 
 export function createRecords({ shards, scripts, keys }: StoreContext) {
-  /** Omits ids without a message. Deleted messages may appear as tombstones. */
+  /** Loads records. Omits ids without a message. Deleted messages may appear as tombstones. */
   async function read(chat: ChatRef, ids: readonly number[]): Promise<Map<number, Buffer>> {
     const found = new Map<number, Buffer>();
     if (ids.length === 0) return found;

@@ -4,15 +4,15 @@
  */
 
 export type Origin =
-  /** Loaded on demand from these Postgres tables. */
+  /** The field is loaded on demand from these Postgres tables. */
   | { readonly rows: string }
   /** The nodes restore the field, or it may start empty without loss. */
   | { readonly again: string }
-  /** The field cannot be restored. Names the lost data. */
+  /** The field cannot be restored. The text names the lost data. */
   | { readonly lost: string };
 
 export interface RedisRecord {
-  /** The part of the key after the hash tag. */
+  /** The kind of a record: the part of its key after the hash tag. */
   readonly kind: string;
   readonly what: string;
   /** A name ending in * matches all fields with that prefix. A record without fields uses ''. */
@@ -167,7 +167,7 @@ export const redisRecords: readonly RedisRecord[] = [
   ),
 ];
 
-/** Undefined if the list lacks the field. Fill tickets are not part of any record. */
+/** Returns the origin of a field; undefined if the list lacks it. Fill tickets are not part of any record. */
 export function originOf(kind: string, field: string): Origin | undefined {
   const fields = redisRecords.find((each) => each.kind === kind)?.fields;
   if (fields === undefined) return undefined;

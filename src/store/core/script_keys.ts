@@ -4,7 +4,10 @@
  */
 import { type ChatRef, type Keys, partitionOfPost } from './keys.js';
 
-/** The bot gets no update of its own message, so the keys of its queue are left out. */
+/**
+ * Returns the keys for a bot's message to a user. The bot gets no update of it, so the keys of its queue are left
+ * out.
+ */
 export function toUserKeys(keys: Keys, chat: ChatRef, request: string) {
   const partition = keys.partitions.of(chat.id);
   return {

@@ -4,7 +4,9 @@
  */
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
 
-/** A new kind of owner does not compile until `rotation.ts` re-encrypts its boxes. */
+/**
+ * Names kinds of owners of encrypted boxes. A new kind does not compile until `rotation.ts` re-encrypts its boxes.
+ */
 export type BoxKind = 'bot' | 'webhook' | 'idempotency' | 'installation';
 export type BoxOwner = `${BoxKind}:${string}`;
 
@@ -18,7 +20,7 @@ export interface KeyRingEntry {
 const nonceBytes = 12;
 const tagBytes = 16;
 
-/** `whsec_` and the base64 of 32 bytes (Standard Webhooks), as shown to owners. */
+/** Creates a signing secret: `whsec_` and the base64 of 32 bytes (Standard Webhooks), as shown to owners. */
 export const makeSigningSecret = (): string => `whsec_${randomBytes(32).toString('base64')}`;
 
 export const keyIdOf = (box: Buffer): string => box.subarray(1, 1 + (box[0] ?? 0)).toString();
@@ -38,7 +40,8 @@ export function createSecrets(
   const digest = (key: string, text: string) => createHmac('sha256', key).update(text).digest();
 
   /**
-   * Uses the first key and binds the box to the owner. The box consists of key id, nonce, tag and ciphertext.
+   * Encrypts with the first key and binds the box to the owner. The box consists of key id, nonce, tag and
+   * ciphertext.
    */
   function seal(text: string, belongsTo: BoxOwner): Buffer {
     const { id, key } = current as KeyRingEntry;
@@ -48,7 +51,7 @@ export function createSecrets(
     return Buffer.concat([Buffer.from([id.length]), Buffer.from(id), nonce, cipher.getAuthTag(), ciphertext]);
   }
 
-  /** Throws if the key is unknown or the box belongs to another owner. */
+  /** Decrypts a box. Throws if the key is unknown or the box belongs to another owner. */
   function open(box: Buffer, belongsTo: BoxOwner): string {
     const key = byId.get(keyIdOf(box));
     if (!key) throw new Error(`TOKEN_KEYS lacks the key ${keyIdOf(box)}, which encrypted this data`);
@@ -62,18 +65,20 @@ export function createSecrets(
   }
 
   return {
-    /** 32 bytes, from the first pepper. They identify a token without revealing it. */
+    /** Computes 32 bytes with the first pepper. They identify a token without revealing it. */
     lookup: (token: string): Buffer => digest(pepper, token),
-    /** One for each pepper, in order. A token is valid if one of them matches. */
+    /** Computes a lookup value for each pepper, in order. A token is valid if one of them matches. */
     lookups: (token: string): readonly Buffer[] => peppers.map((each) => digest(each, token)),
-    /** 32 bytes that do not change with the peppers. Not for tokens. */
+    /** Computes 32 bytes that do not change with the peppers. Not for tokens. */
     fingerprint: (text: string): Buffer => digest(root, text),
     seal,
     open,
-    /** Uses the first key. Returns the same box if it already uses that key. Throws like `open`. */
+    /**
+     * Re-encrypts a box with the first key. Returns the same box if it already uses that key. Throws like `open`.
+     */
     reseal: (box: Buffer, belongsTo: BoxOwner): Buffer =>
       keyIdOf(box) === current.id ? box : seal(open(box, belongsTo), belongsTo),
-    /** 32 bytes for one purpose. The result never changes. */
+    /** Derives 32 bytes for one purpose. The result never changes. */
     derive: (purpose: string): Buffer => Buffer.from(hkdfSync('sha256', root, '', `petrel ${purpose}`, 32)),
     /** The installation's first pepper. All values that must survive pepper rotation derive from it. */
     root,

@@ -6,7 +6,7 @@ export interface StoredMessage {
   readonly chat: ChatRef;
   readonly id: number;
   readonly record: MessageRecord;
-  /** Of the user in a direct chat, otherwise of the chat. */
+  /** The profile of the user in a direct chat, otherwise of the chat. */
   readonly peer: Profile;
   /** The message to which this message replies, or which it pins. */
   readonly reply: { readonly id: number; readonly record: MessageRecord } | null;

@@ -7,8 +7,8 @@ import { pack, unpack } from './codec.js';
 import { type StoreContext, uniqueText } from './context.js';
 
 /**
- * The id is 0 for texts without an id, which are stored too, so that repeated lookups do not query Postgres. The
- * version is 0 if the text never had an id.
+ * Holds the id for a text. It is 0 for texts without an id, which are stored too, so that repeated lookups do not
+ * query Postgres. The version is 0 if the text never had an id.
  */
 export interface TextRow {
   readonly version: number;

@@ -12,9 +12,9 @@ import { sealedFor } from '../webhooks/webhooks.js';
 
 export interface Rotated {
   readonly sealed: Readonly<Record<BoxKind, number>>;
-  /** Boxes, and copies with boxes, that still use another key. */
+  /** The number of boxes, and of copies with boxes, that still use another key. */
   readonly left: number;
-  /** Tokens of people that may still be hashed with a former pepper. */
+  /** The number of tokens of people that may still be hashed with a former pepper. */
   readonly onFormerPepper: number;
 }
 
@@ -56,7 +56,7 @@ export class Rotation {
   readonly #connection: Pick<RedisServers, 'nodes'>;
   readonly #current: string;
 
-  /** By kind. A missing kind does not compile. */
+  /** Re-encrypts boxes by kind. A missing kind does not compile. */
   readonly #passes: Readonly<Record<BoxKind, () => Promise<number>>> = {
     bot: () => this.#sealBots(),
     webhook: () => this.#sealWebhooks(),
@@ -71,7 +71,7 @@ export class Rotation {
     this.#current = context.secrets.checks.keys[0]?.id as string;
   }
 
-  /** Every running node must already use the first key and pepper for new data. */
+  /** Runs a rotation. Every running node must already use the first key and pepper for new data. */
   async run(): Promise<Rotated> {
     const sealed = { bot: 0, webhook: 0, idempotency: 0, installation: 0 };
     let left = 0;
@@ -152,7 +152,7 @@ export class Rotation {
     );
   }
 
-  /** Stored answers are only in Redis, for one day. */
+  /** Re-encrypts stored answers, which are only in Redis, for one day. */
   async #sealAnswers(): Promise<number> {
     let sealed = 0;
     for (const node of this.#connection.nodes()) {

@@ -43,7 +43,7 @@ export interface SweepParts {
   readonly accounts: Pick<Accounts, 'follow'>;
 }
 
-/** Acts in place of the process that made the change. */
+/** Completes a change in place of the process that made it. */
 async function complete(parts: SweepParts, { subject, subject_id: id, other_id: other }: StaleRow) {
   const { control } = parts;
   switch (subject) {
@@ -78,7 +78,7 @@ async function complete(parts: SweepParts, { subject, subject_id: id, other_id: 
   return control.refresh(subject as ControlSubject, id, other);
 }
 
-/** Sweeps once per interval from `start` to `stop`. */
+/** Sweeps on one node, once per interval, from `start` to `stop`. */
 export class Sweep {
   readonly #context: StoreContext;
   readonly #parts: SweepParts;
@@ -124,7 +124,7 @@ export class Sweep {
     this.#copiesAt = performance.now() + this.#copiesIntervalMs - intervalMs / 2;
   }
 
-  /** Returns the number of refreshed copies. */
+  /** Refreshes stale copies. Returns the number of refreshed copies. */
   async #sweepCopies(): Promise<number> {
     for (let sum = 0; ; ) {
       // Refreshes inside the transaction that takes the row, so that a failed refresh keeps the row.
@@ -134,7 +134,7 @@ export class Sweep {
     }
   }
 
-  /** Returns false if the refresh must be retried. */
+  /** Refreshes one copy. Returns false if the refresh must be retried. */
   async #refresh(row: StaleRow): Promise<boolean> {
     try {
       await complete(this.#parts, row);

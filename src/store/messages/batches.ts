@@ -1,4 +1,7 @@
-/** Each call takes one round trip if the data is in Redis. */
+/**
+ * Deletes or loads several messages of a chat, and shows chat actions. Each call takes one round trip if the data is in
+ * Redis.
+ */
 import { fail } from '../../errors.js';
 import { loadMessages } from '../../postgres/chats/chats.js';
 import { ruleLimits } from '../../rules/limits.js';
@@ -31,8 +34,8 @@ export class Batches {
   }
 
   /**
-   * People who are viewing the chat see the action. Errors: `chat_not_found`, `cant_initiate`, `bot_blocked`,
-   * `not_group_member`, `not_channel_member`.
+   * Shows a chat action to people who are viewing the chat. Errors: `chat_not_found`, `cant_initiate`,
+   * `bot_blocked`, `not_group_member`, `not_channel_member`.
    */
   async showAction(chat: ChatRef, bot: number, action: string) {
     const { scripts, keys } = this.context;
@@ -108,7 +111,7 @@ export class Batches {
     });
   }
 
-  /** Returns the ids without a message. */
+  /** Loads messages that a deletion found missing. Returns the ids without a message. */
   async #fillMany(chat: ChatRef, cold: readonly string[], tickets: readonly string[]) {
     const ids = cold.map(Number);
     const filled = await this.readBack.messages(chat, ids, tickets);

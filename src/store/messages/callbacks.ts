@@ -1,4 +1,4 @@
-/** A press of an inline button creates a callback query, which the bot answers once. */
+/** Manages callback queries. A press of an inline button creates a query, which the bot answers once. */
 import { fail } from '../../errors.js';
 import { type Profile, pack } from '../core/codec.js';
 import { type StoreContext, uniqueText } from '../core/context.js';
@@ -19,7 +19,7 @@ export function createCallbacks(
 ) {
   return {
     /**
-     * Returns the id of the query. Errors: `chat_not_found`, `message_not_found`, `button_not_found`,
+     * Creates a query and returns its id. Errors: `chat_not_found`, `message_not_found`, `button_not_found`,
      * `not_chat_member`.
      */
     async press(chat: ChatRef, user: Profile, messageId: number, data: string): Promise<string> {

@@ -1,4 +1,4 @@
-/** Each call takes one round trip if the data is in Redis. */
+/** Sends, edits and deletes messages. Each call takes one round trip if the data is in Redis. */
 import { type ErrorName, fail } from '../../errors.js';
 import { ruleLimits } from '../../rules/limits.js';
 import {
@@ -29,14 +29,14 @@ export interface NewMessage {
   readonly content: Content;
   readonly markup: InlineKeyboard | null;
   readonly flags: number;
-  /** A message id; 0 for none. */
+  /** The message to which this message replies; 0 for none. */
   readonly replyTo: number;
   readonly origin?: Pick<Origin, 'forward' | 'group' | 'keyboard'>;
-  /** Sends the message without the reply if the target of the reply no longer exists. */
+  /** Whether to send the message without the reply if the target of the reply no longer exists. */
   readonly allowMissingReply: boolean;
 }
 
-/** For `caption`, the content is only the caption. For `media` it includes the caption. */
+/** Holds the new content: for `caption` only the caption, and for `media` also the caption. */
 export type Edit =
   | {
       readonly what: 'text' | 'caption' | 'media';
@@ -72,7 +72,7 @@ function originOf(from: Profile | null, replyTo: number): Origin {
   return replyTo === 0 ? { from } : { from, reply: replyTo };
 }
 
-/** `replyTo` is 0 for none. Lacks the fields that the script adds. */
+/** Builds a new record without the fields that the script adds. `replyTo` is 0 for none. */
 function newRecord(chat: ChatRef, sender: Sender, message: NewMessage, replyTo: number) {
   const origin = originOf(isDirect(chat) ? null : sender.profile, replyTo);
   return {
@@ -85,7 +85,6 @@ function newRecord(chat: ChatRef, sender: Sender, message: NewMessage, replyTo: 
   };
 }
 
-/** See the argument `keep` of the send scripts. */
 function keptOf(chat: ChatRef, [message]: readonly NewMessage[], keep: boolean): string {
   const record = keep ? 'r' : '';
   const keyboard = message?.origin?.keyboard;
@@ -146,7 +145,7 @@ export class Messages extends Batches {
     return this.#applyEdit(request, found.chat, editor, found.messageId, found.edit);
   }
 
-  /** Errors are checked in the order of behaviour §7. */
+  /** Edits a message. Errors are checked in the order of behaviour §7. */
   edit(chat: ChatRef, editor: Sender, messageId: number, given: Given<Edit>) {
     if (!isLookUp(given)) return this.#applyEdit(this.context.requestId(), chat, editor, messageId, given);
     return this.editFound(this.context.keys.partitions.of(chat.id), editor, async () => ({
@@ -178,7 +177,7 @@ export class Messages extends Batches {
       });
   }
 
-  /** Uses one step. All messages reply to the same message as the first message. */
+  /** Sends messages in one step. All of them reply to the same message as the first one. */
   async #sendAll(
     chat: ChatRef,
     sender: Sender,

@@ -1,4 +1,4 @@
-/** Each chat has at most one pinned message (interface §3, §5.11; behaviour §5). */
+/** Pins messages. Each chat has at most one pinned message (interface §3, §5.11; behaviour §5). */
 import { messageFlags, messageKinds, pack, packMessageTail } from '../core/codec.js';
 import { type StoreContext, uniqueText } from '../core/context.js';
 import { type ChatRef, chatText, isDirect } from '../core/keys.js';
@@ -81,11 +81,13 @@ export function createPins(
   return {
     pin,
     /**
-     * Null unpins any pinned message. Errors: those of `pin` for membership and rights, and
+     * Unpins a message, or any pinned message if null. Errors: those of `pin` for membership and rights, and
      * `message_to_unpin_not_found` if the message is not pinned.
      */
     unpin: (chat: ChatRef, who: Sender, messageId: number | null) => take(chat, who, messageId ?? 'any'),
-    /** Succeeds if no message is pinned. Errors: those of `pin` for membership and rights. */
+    /**
+     * Unpins the pinned message, and succeeds if there is none. Errors: those of `pin` for membership and rights.
+     */
     unpinAll: (chat: ChatRef, who: Sender): Promise<void> => take(chat, who, 'all'),
   };
 }

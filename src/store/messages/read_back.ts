@@ -11,7 +11,7 @@ import type { ControlCopies } from '../core/control.js';
 import { type ChatRef, isDirect } from '../core/keys.js';
 import type { Queues } from '../updates/queues.js';
 
-/** `message` is the message that the call affects. */
+/** Names the chat and the caller of a script, and the message that the call affects. */
 export interface Place {
   readonly chat: ChatRef;
   readonly who: { readonly id: number; readonly isBot: boolean };
@@ -51,12 +51,12 @@ export class ReadBack {
     ) as never;
   }
 
-  /** Returns false if Postgres has no message or only a tombstone. */
+  /** Loads one message. Returns false if Postgres has no message or only a tombstone. */
   async message(chat: ChatRef, messageId: number, ticket: string): Promise<boolean> {
     return (await this.messages(chat, [messageId], [ticket])).has(messageId);
   }
 
-  /** Uses one statement. Returns the ids that exist. */
+  /** Loads several messages with one statement. Returns the ids that exist. */
   async messages(chat: ChatRef, ids: readonly number[], tickets: readonly string[]): Promise<Set<number>> {
     const { shards, scripts, keys } = this.#context;
     const partition = keys.partitions.of(chat.id);
@@ -73,7 +73,7 @@ export class ReadBack {
     return new Set((await Promise.all(filled)).flat());
   }
 
-  /** Returns false if the script's status reports nothing missing. */
+  /** Loads what a script reported as missing. Returns false if nothing is missing. */
   async #fill(
     place: Place,
     { status, ticket = '', incarnation = 0 }: { status: string; ticket?: string; incarnation?: number },

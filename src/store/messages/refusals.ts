@@ -1,13 +1,12 @@
 /** Maps refusals of the scripts that change messages to errors. */
 import { type ErrorName, fail } from '../../errors.js';
 
-/** A private channel does not exist for people outside it. */
+/** Returns the error for a caller outside the chat. A private channel does not exist for such callers. */
 export function notMember(who: { readonly isBot: boolean }, kind: string): never {
   if (!who.isBot) return fail(kind === 'private' ? 'chat_not_found' : 'not_chat_member');
   return fail(kind === 'group' ? 'not_group_member' : 'not_channel_member');
 }
 
-/** The wording differs for the bot and the person. */
 const blocked = (who: { readonly isBot: boolean }): never =>
   fail(who.isBot ? 'bot_blocked' : 'bot_blocked_by_you');
 
@@ -30,7 +29,7 @@ const plurals: Readonly<Record<string, string>> = {
 
 type CommonRefusal = 'blocked' | 'cant_write' | 'not_member' | 'not_permitted' | 'outbox_full' | 'too_often';
 
-/** `others` has the errors for refusals that only some scripts return. */
+/** Throws the error for a refusal. `others` has the errors for refusals that only some scripts return. */
 export function refused<
   R extends { readonly status: string; readonly kind?: string; readonly what?: string },
 >(

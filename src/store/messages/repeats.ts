@@ -10,7 +10,7 @@ import { type ChatRef, parseChat } from '../core/keys.js';
 import type { Records } from '../core/records.js';
 import type { StoredMessage } from '../core/stored_message.js';
 
-/** A function is called only if the change was not made yet. */
+/** Holds the input of a change: a value, or a function that is called only if the change was not made yet. */
 export type Given<T> = T | (() => T | Promise<T>);
 
 export const isLookUp = <T>(given: Given<T>): given is () => T | Promise<T> => typeof given === 'function';
@@ -29,7 +29,7 @@ export function createRepeats({ scripts, keys, again }: StoreContext, chats: Cha
     return known.status === 'ok' ? known : null;
   }
 
-  /** Adds the chat's current profile and the messages to which the messages reply. */
+  /** Converts records to messages. Adds the chat's current profile and the messages to which they reply. */
   async function show(chat: ChatRef, made: ReadonlyMap<number, Buffer>): Promise<StoredMessage[]> {
     const state = await chats.find(chat);
     if (!state) return [];
@@ -40,14 +40,16 @@ export function createRepeats({ scripts, keys, again }: StoreContext, chats: Cha
   }
 
   return {
-    /** In its original state. */
+    /** Returns the message that the request sent, in its original state. */
     async sent(chat: ChatRef, request: string): Promise<StoredMessage | null> {
       const known = await recall(keys.partitions.of(chat.id), request);
       if (!known?.record) return null;
       const [message] = await show(chat, new Map([[Number.parseInt(known.answer, 10), known.record]]));
       return message ?? null;
     },
-    /** In their current state. `messages` omits deleted messages. */
+    /**
+     * Returns the messages that the request sent, in their current state. `messages` omits deleted messages.
+     */
     async sentMany(chat: ChatRef, request: string) {
       const known = await recall(keys.partitions.of(chat.id), request);
       if (!known) return null;
@@ -55,7 +57,7 @@ export function createRepeats({ scripts, keys, again }: StoreContext, chats: Cha
       const ids = Array.from({ length: count }, (_, i) => first + i);
       return { ids, messages: await show(chat, await records.read(chat, ids)) };
     },
-    /** The post may have been deleted meanwhile. */
+    /** Returns the post of a reaction. It may have been deleted meanwhile. */
     reacted: (
       partition: number,
       request: string,
@@ -67,7 +69,7 @@ export function createRepeats({ scripts, keys, again }: StoreContext, chats: Cha
             return { chat: parseChat(chat), messageId: Number(messageId) };
           })
         : null,
-    /** In its state after the edit. */
+    /** Returns the message that the request edited, in its state after the edit. */
     async edited(partition: number, request: string): Promise<StoredMessage | null> {
       const known = await recall(partition, request);
       if (!known?.record) return null;

@@ -25,7 +25,7 @@ const refillPagesMax = 5;
 export interface MissingOfPost {
   readonly status: string;
   readonly ticket: string;
-  /** Set if the record of the channel or of a member is missing. */
+  /** The channel, if its record or the record of a member is missing. */
   readonly chat?: number;
 }
 
@@ -75,7 +75,7 @@ export class PostReadBack {
     else if (!(await this.#chats.fill(sharedChat(chat), missing.ticket))) fail('post_not_found');
   }
 
-  /** Returns emoji separated by spaces. */
+  /** Loads a user's reactions, as emoji separated by spaces. */
   async loadOwn(post: number, user: number): Promise<string> {
     const db = this.#context.shards.at(partitionOfPost(post));
     const records = await rows.loadReactionsOf(db, ...placeOf(post), user);

@@ -11,11 +11,11 @@ import type { MissingOfPost, PostReadBack } from './post_cold.js';
 
 export type PostCounts = ReturnType<typeof createPostCounts>;
 
-/** Belongs to no bot and no person, so no permission is checked. */
+/** The sender of reaction counts: no bot and no person, so no permission is checked. */
 const nobody = 0;
 
 export function createPostCounts({ scripts, keys }: StoreContext, cold: PostReadBack) {
-  /** Returns false if the post no longer exists. */
+  /** Loads a missing record. Returns false if the post no longer exists. */
   async function bring(post: number, missing: MissingOfPost): Promise<boolean> {
     try {
       await cold.bring(post, nobody, missing);
@@ -27,7 +27,7 @@ export function createPostCounts({ scripts, keys }: StoreContext, cold: PostRead
   }
 
   return {
-    /** Counts stay due while the outbox is full. */
+    /** Sends due counts, which stay due while the outbox is full. */
     async tellCounts(partition: number) {
       const at = {
         meta: keys.meta(partition),

@@ -36,7 +36,7 @@ export function createPostIds(secrets: Secrets) {
     return Buffer.from(id.map((byte, i) => byte ^ (by[i] as number)));
   };
 
-  /** Returns a version 8 UUID. */
+  /** Returns the public name of a post: a version 8 UUID. */
   function nameOf(post: number): string {
     const id = Buffer.alloc(idBytes);
     id.writeUIntBE(post, 0, idBytes);
@@ -58,7 +58,7 @@ export function createPostIds(secrets: Secrets) {
 
   return {
     nameOf,
-    /** Accepts digits or a name; null for any other text. */
+    /** Parses a post id from digits or a name; null for any other text. */
     parse(text: string): number | null {
       if (/^\d{1,15}$/.test(text)) {
         const id = Number(text);

@@ -6,7 +6,9 @@ import { groupBy } from '../core/groups.js';
 import { partitionOfPost } from '../core/keys.js';
 import { storeLimits as limits } from '../limits.js';
 
-/** Gets null, or the post's current version, which the listener may already have seen. */
+/**
+ * Called when a post changed, with null or the post's current version, which the listener may already have seen.
+ */
 export type PostListener = (version: number | null) => void;
 
 export type PostWatches = ReturnType<typeof createPostWatches>;
@@ -46,7 +48,7 @@ export function createPostWatches({ scripts, keys }: StoreContext, hints: Hints)
   }
 
   return {
-    /** Called when a post's reactions may have changed. Returns the function that unsubscribes. */
+    /** Calls `listener` when a post's reactions may have changed. Returns the function that unsubscribes. */
     async watch(post: number, listener: PostListener): Promise<() => void> {
       const unlisten = await hints.listen(keys.postChannel(post), () => listener(null));
       add(post, listener);

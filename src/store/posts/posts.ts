@@ -20,7 +20,7 @@ export interface PostState {
   readonly messageId: number;
   /** Increases with every change of the reactions. */
   readonly version: number;
-  /** Sorted by count, then by first use. */
+  /** The reactions, sorted by count, then by first use. */
   readonly reactions: readonly PostReaction[];
   readonly own: readonly string[];
 }
@@ -29,7 +29,7 @@ export type ReactionChange =
   | { readonly what: 'set' | 'remove'; readonly emoji: string }
   | { readonly what: 'clear' };
 
-/** `erase` is for deleted users and skips the permission check. */
+/** Describes a change of reactions. `erase` is for deleted users and skips the permission check. */
 type AnyChange = ReactionChange | { readonly what: 'erase' };
 
 export interface Reactor {
@@ -43,7 +43,7 @@ export interface Reactor {
 
 const external = new WeakMap<object, Buffer>();
 
-/** Binary. Converted only once per cached person. */
+/** Returns an external id in binary form, converted only once per cached person. */
 function externalBytes(user: Pick<User, 'externalId'>): Buffer {
   const known = external.get(user);
   if (known) return known;
@@ -54,7 +54,7 @@ function externalBytes(user: Pick<User, 'externalId'>): Buffer {
 
 const words = (text: string) => (text === '' ? [] : text.split(' '));
 
-/** A post may name a partition that does not exist. Error: `post_not_found`. */
+/** Refuses a post in a partition that does not exist. Error: `post_not_found`. */
 function assertPartition({ keys }: StoreContext, post: number): void {
   if (partitionOfPost(post) >= keys.partitions.count) fail('post_not_found');
 }
@@ -77,7 +77,10 @@ export class Posts {
     return (await this.#cold.refill(post, state.reactions)) ? this.#read(post, who) : state;
   }
 
-  /** Setting or removing an emoji twice changes nothing. Errors: `post_not_found`, `too_many_reactions`. */
+  /**
+   * Changes reactions. Setting or removing an emoji twice changes nothing. Errors: `post_not_found`,
+   * `too_many_reactions`.
+   */
   async react(post: number, user: Pick<User, 'id' | 'externalId'>, change: AnyChange): Promise<PostState> {
     const { scripts, keys, requestId } = this.#context;
     assertPartition(this.#context, post);
@@ -116,7 +119,7 @@ export class Posts {
     return fail('unavailable', { retry_after: 1 });
   }
 
-  /** Works even if the deleted person could no longer see the post. */
+  /** Removes all reactions of a deleted person, even if the person could no longer see the post. */
   async eraseReactions(post: number, user: Pick<User, 'id' | 'externalId'>): Promise<void> {
     try {
       await this.react(post, user, { what: 'erase' });
@@ -155,7 +158,10 @@ export class Posts {
     return { post, ...readReactions(raw, this.#context.reactorsListed), own: words(own) };
   }
 
-  /** Does not extend the lists of users for `erase`, because its caller ignores the state. */
+  /**
+   * Returns the state after a change. Does not extend the lists of users for `erase`, because its caller ignores the
+   * state.
+   */
   async #shown(
     post: number,
     id: number,
@@ -186,7 +192,7 @@ export class Posts {
     return fail('unavailable', { retry_after: 1 });
   }
 
-  /** Omits the reactions if the post was deleted meanwhile. */
+  /** Returns the post for a repeated call. Omits the reactions if the post was deleted meanwhile. */
   async #readAgain(
     post: number,
     id: number,

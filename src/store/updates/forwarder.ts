@@ -23,15 +23,15 @@ interface Batch {
   readonly last: string;
   readonly incarnation: number;
   readonly full: boolean;
-  /** Ten values per update, in the order of the script's arguments. */
+  /** Holds ten values per update, in the order of the script's arguments. */
   readonly byBot: ReadonlyMap<number, Array<string | Buffer>>;
 }
 
-/** `passed` is the last entry that was forwarded to all other bots. */
+/** Holds unreachable bots. `passed` is the last entry that was forwarded to all other bots. */
 interface Detour {
   readonly owed: Set<number>;
   passed: string;
-  /** Monotonic time of the last retry from the start of the outbox. */
+  /** The monotonic time of the last retry from the start of the outbox. */
   tried: number;
 }
 
@@ -58,7 +58,7 @@ class Outbox {
     this.#at = { meta: context.keys.meta(source), outbox: context.keys.outbox(source) };
   }
 
-  /** Retries unreachable bots if their last retry is at least `patienceMs` ago. */
+  /** Forwards all entries. Retries unreachable bots if their last retry is at least `patienceMs` ago. */
   async forward(patienceMs: number): Promise<void> {
     const detour = this.#detour;
     if (!detour || performance.now() - detour.tried < patienceMs) return this.#run();
@@ -89,7 +89,7 @@ class Outbox {
     if (failures.length > 0) throw failures[0];
   }
 
-  /** Returns true when there may be more. Skips bots that fail from now on. */
+  /** Forwards one batch. Returns true when there may be more. Skips bots that fail from now on. */
   async #forwardBatch(failures: unknown[]): Promise<boolean> {
     const detour = this.#detour;
     const batch = await this.#readBatch(detour?.passed ?? '');
@@ -125,7 +125,7 @@ class Outbox {
     this.#detour = undefined;
   }
 
-  /** Returns null if there are no entries after the given one. */
+  /** Reads a batch. Returns null if there are no entries after the given one. */
   async #readBatch(after: string): Promise<Batch | null> {
     const args = { after, limit: limits.outbox_batch_entries_max };
     const read = await this.#context.scripts.call('updates/read_outbox', this.#source, this.#at, args);
@@ -172,7 +172,7 @@ class Outbox {
     return failed;
   }
 
-  /** Each update enters the queue once, even if several nodes deliver it. */
+  /** Delivers updates to a queue. Each update enters the queue once, even if several nodes deliver it. */
   async #handOver(bot: number, updates: ReadonlyArray<string | Buffer>): Promise<void> {
     const { scripts, keys } = this.#context;
     const partition = keys.partitions.of(bot);

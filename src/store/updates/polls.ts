@@ -11,12 +11,14 @@ import { storeLimits as limits } from '../limits.js';
 import { type Queues, readUpdate, type UpdateEntry } from './queues.js';
 
 export interface PollRequest {
-  /** Confirms all updates with lower ids. -N keeps only the last N updates, and 0 confirms nothing. */
+  /**
+   * The offset confirms all updates with lower ids. -N keeps only the last N updates, and 0 confirms nothing.
+   */
   readonly offset: number;
   readonly limit: number;
-  /** In seconds; 0 answers immediately. */
+  /** How long to wait, in seconds; 0 answers immediately. */
   readonly timeout: number;
-  /** Null keeps the current mask. */
+  /** The new mask; null keeps the current mask. */
   readonly mask: number | null;
   /** Returns false once the token is no longer accepted. The poll then ends. */
   readonly valid?: () => boolean | Promise<boolean>;
@@ -46,7 +48,7 @@ class Waiter {
     this.#wake();
   }
 
-  /** Ends early when a check of the queue is requested, or when the poll ends. */
+  /** Waits for `ms`. Ends early when a check of the queue is requested, or when the poll ends. */
   async sleep(ms: number): Promise<void> {
     if (!this.#checkRequested) {
       await new Promise<void>((resolve) => {
@@ -83,8 +85,8 @@ export class Polls {
   }
 
   /**
-   * Oldest first. Errors: `poll_while_webhook`, `poll_terminated_by_poll` for the older of two polls,
-   * `poll_terminated_by_webhook`, `unauthorized`.
+   * Waits for updates, oldest first. Errors: `poll_while_webhook`, `poll_terminated_by_poll` for the older of two
+   * polls, `poll_terminated_by_webhook`, `unauthorized`.
    */
   async poll(bot: number, request: PollRequest): Promise<UpdateEntry[]> {
     const name = uniqueText();

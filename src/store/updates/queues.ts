@@ -12,17 +12,17 @@ import { storeLimits as limits } from '../limits.js';
 
 export interface UpdateEntry {
   readonly updateId: number;
-  /** As receivers see it. Differs from `updateId` if the update was replayed. */
+  /** The id that receivers see. It differs from `updateId` if the update was replayed. */
   readonly shownId: number;
   readonly kind: UpdateKind;
   /** A message id, or the id of a callback query. */
   readonly id: string;
-  /** For reaction counts, only the date is set. */
+  /** The message; for reaction counts, only its date is set. */
   readonly message: StoredMessage;
   /** The person or bot that sent or edited the message, or pressed the button. */
   readonly from: Profile;
   readonly press: PressExtra | null;
-  /** Sorted by use; set only for updates with reaction counts. */
+  /** The reaction counts, sorted by use; set only for updates with reaction counts. */
   readonly counts: readonly EmojiCount[] | null;
   readonly poll: Poll | null;
   readonly answer: readonly number[] | null;
@@ -46,7 +46,7 @@ export type Queues = ReturnType<typeof createQueues>;
 
 const letters = Array.from({ length: 128 }, (_, code) => String.fromCharCode(code));
 
-/** Almost all names are a single letter, which needs no decoding. */
+/** Returns a field name. Almost all names are a single letter, which needs no decoding. */
 const nameOf = (bytes: Buffer): string =>
   bytes.length === 1 ? (letters[bytes[0] as number] ?? String(bytes)) : String(bytes);
 
@@ -108,7 +108,7 @@ export function createQueues({ db, shards, scripts, keys }: StoreContext) {
 
   return {
     /**
-     * Does nothing if the queue exists. The settings come from Postgres. Update ids start at a random value.
+     * Opens a bot's queue unless it exists. The settings come from Postgres. Update ids start at a random value.
      */
     async open(bot: number) {
       const partition = partitionOf(bot);

@@ -1,4 +1,7 @@
-/** Owners can see delivery attempts. They are only for diagnosis, so deliveries never wait for them. */
+/**
+ * Stores and loads webhook delivery attempts, which owners can see. They are only for diagnosis, so deliveries never
+ * wait for them.
+ */
 
 import { loadOwnedSince } from '../../postgres/bots/bots.js';
 import { byShard } from '../../postgres/shards.js';
@@ -13,7 +16,7 @@ export type {
   RefusedAttempt,
 } from '../../postgres/webhooks/attempts.js';
 
-/** Only the attempts of the bots in this error were not stored. */
+/** Reports a partly failed `append`. Only the attempts of the bots in this error were not stored. */
 export class PartlyAppended extends Error {
   readonly bots: ReadonlySet<number>;
   readonly refused: readonly rows.RefusedAttempt[];

@@ -9,24 +9,24 @@ import { type Hint, type Row, readHint } from './hints.js';
 
 export interface Delivery {
   readonly id: string;
-  /** Updates of one chat are delivered in order. */
+  /** The update's chat. Updates of one chat are delivered in order. */
   readonly chat: string;
-  /** In ms, by the clock of Redis. */
+  /** The creation time in ms, by the clock of Redis. */
   readonly made: number;
-  /** As counted towards the queue's limit. */
+  /** The size of the update, as counted towards the queue's limit. */
   readonly bytes: number;
   readonly entry: UpdateEntry;
   readonly fields: readonly Buffer[];
 }
 
-/** `tries` counts the failures of the first update. */
+/** Holds a parked chat. `tries` counts the failures of its first update. */
 export interface Again {
   readonly chat: string;
   readonly tries: number;
   readonly deliveries: readonly Delivery[];
 }
 
-/** As the scripts return it (see their headers). `wait` is null if nothing waits. */
+/** Holds what a script returned (see their headers). `wait` is null if nothing waits. */
 type Taken = Pick<Ok<'webhooks/lease'>, 'after' | 'more' | 'now' | 'gone' | 'dropped'> & {
   readonly again: readonly Again[];
   readonly fresh: readonly Delivery[];
@@ -38,10 +38,10 @@ export type Lease = Taken & Pick<Ok<'webhooks/lease'>, 'fence' | 'since' | 'hook
 export interface Step {
   readonly fence: string;
   readonly since: string;
-  /** The worker uses this version of the webhook settings. */
+  /** The version of the webhook settings that the worker uses. */
   readonly hook: number;
   readonly after: string;
-  /** Every update up to this queue id is parked or removed. */
+  /** The queue id up to which every update is parked or removed. */
   readonly safe: string;
   readonly leave: 'stay' | 'idle' | 'now';
   /** The delivered updates. `parked` means that the chat was parked. */
@@ -68,7 +68,7 @@ export type LeaseRefusal = 'no_webhook' | 'leased' | 'held';
 
 export type Deliveries = ReturnType<typeof createDeliveries>;
 
-/** The queue itself reports `queue_full`. */
+/** Why an update was not delivered. The queue itself reports `queue_full`. */
 export type DeadReason = 'expired' | 'too_large' | 'queue_full';
 
 type Rows = readonly Row[];
@@ -120,7 +120,7 @@ export function createDeliveries({ scripts, keys }: StoreContext, hints: Hints) 
       const { fence, since, hook, safe, probes } = result;
       return { ...taken(result), fence, since, hook, safe, probes };
     },
-    /** Returns null when another worker has the lease. */
+    /** Runs one step of a delivery. Returns null when another worker has the lease. */
     async advance(bot: number, step: Step): Promise<Advanced | null> {
       const { partition, at } = keysOf(bot);
       const report = pack({
@@ -150,13 +150,13 @@ export function createDeliveries({ scripts, keys }: StoreContext, hints: Hints) 
       const { hook, left, wake } = result;
       return { ...taken(result), hook, left, wake };
     },
-    /** Returns false when another worker has the lease. */
+    /** Moves updates to the dead letters. Returns false when another worker has the lease. */
     async deadLetter(bot: number, fence: string, reason: DeadReason, ids: readonly string[]) {
       const { partition, at } = keysOf(bot);
       const args = { bot: String(bot), fence, reason, ids };
       return (await scripts.call('webhooks/bury', partition, at, args)).status === 'ok';
     },
-    /** Called when the bot's queue, or its webhook, may have changed. Hints may be lost. */
+    /** Calls `listener` when the bot's queue, or its webhook, may have changed. Hints may be lost. */
     listen: (bot: number, listener: (hint: Hint) => void) =>
       hints.listen(keys.botChannel(bot), (hint) => listener(readHint(hint))),
     partitionsDue: () =>

@@ -1,12 +1,12 @@
-/** The hint about a new update may contain a copy of the update. */
+/** Decodes the hints on a bot's channel. The hint about a new update may contain a copy of the update. */
 
 export type Row = [id: Buffer, fields: Buffer[]];
 
-/** As the function `update_hint` of `lua/lib/queue.lua` encodes it. */
+/** Holds a copy of an update, as the function `update_hint` of `lua/lib/queue.lua` encodes it. */
 export interface UpdateCopy {
   readonly hook: number;
   readonly id: number;
-  /** In ms, by the clock of Redis. */
+  /** The creation time in ms, by the clock of Redis. */
   readonly made: number;
   readonly row: Row;
 }
@@ -45,7 +45,7 @@ function readCopy(hint: Buffer): UpdateCopy | null {
   };
 }
 
-/** `copy` is null if the hint contains no copy, or a copy in another format. */
+/** Decodes a hint. `copy` is null if the hint contains no copy, or a copy in another format. */
 export const readHint = (hint: Buffer): Hint => ({
   changed: hint.length === 1 && hint[0] === changeMark,
   copy: readCopy(hint),

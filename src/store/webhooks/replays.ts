@@ -29,9 +29,9 @@ export interface DeadLetter {
 export interface ReplayAsk {
   readonly from: number;
   readonly to: number;
-  /** Includes delivered updates that are still stored. */
+  /** Whether to include delivered updates that are still stored. */
   readonly delivered: boolean;
-  /** Excludes updates that were delivered before the current owner got the bot. */
+  /** Whether to exclude updates that were delivered before the current owner got the bot. */
   readonly ofOwner: boolean;
 }
 
@@ -76,7 +76,7 @@ export class Replays {
     return this.#context.shards.at(this.#context.keys.partitions.of(bot));
   }
 
-  /** A crash in between may record the replay twice. */
+  /** Records a replay in the audit log. A crash in between may record the replay twice. */
   async #note(
     bot: number,
     { id, updateIds }: dead.TakenReplay,
@@ -90,7 +90,7 @@ export class Replays {
     return noted;
   }
 
-  /** Does nothing if the updates of the replay were already added. */
+  /** Completes a replay. Does nothing if its updates were already added. */
   async finish(bot: number, id: number): Promise<void> {
     const left = await dead.loadReplay(this.#shardOf(bot), bot, id);
     if (left === null) return;
@@ -112,7 +112,7 @@ export class Replays {
     fail('unavailable', { retry_after: 1 });
   }
 
-  /** Oldest first, up to `limit` dead letters and `bytes` bytes, but at least one. */
+  /** Lists dead letters, oldest first, up to `limit` dead letters and `bytes` bytes, but at least one. */
   async list(bot: number, after: number, limit: number, bytes: number) {
     const { rows, more } = await dead.loadDead(this.#shardOf(bot), bot, after, limit, bytes);
     return { items: rows.map(readLetter), more };
@@ -157,7 +157,7 @@ export class Replays {
     return { queued, first, last };
   }
 
-  /** Completes at most a hundred replays per shard. */
+  /** Completes old replays, at most a hundred per shard. */
   async finishOld(ageMs: number) {
     for (const { db } of holding(this.#context.shards))
       for (const { bot, id } of await dead.loadOldReplays(db, ageMs, replaysMax)) await this.finish(bot, id);

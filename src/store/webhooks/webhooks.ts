@@ -29,19 +29,19 @@ export interface WebhookSettings {
 
 export interface Webhook extends WebhookSettings {
   readonly version: number;
-  /** As shown to owners. The current secret comes first. */
+  /** The signing secrets as shown to owners. The current secret comes first. */
   readonly signing: readonly string[];
 }
 
 export interface WebhookAsk {
   readonly drop: boolean;
-  /** Null keeps the current mask. */
+  /** The new mask; null keeps the current mask. */
   readonly mask: number | null;
 }
 
 type SwitchArgs = Scripts['webhooks/switch']['args'];
 
-/** A box can only be decrypted for the same owner. */
+/** Names the owner of a box, which can only be decrypted for the same owner. */
 export const sealedFor = (bot: number, what: 'url' | 'secret' | 'signing') =>
   `webhook:${bot}:${what}` as const;
 
@@ -145,7 +145,7 @@ export class Webhooks {
     );
   }
 
-  /** Returns true if there was a webhook. */
+  /** Deletes the webhook. Returns true if there was one. */
   remove(bot: number, drop: boolean): Promise<boolean> {
     // Runs the transaction even without a webhook, so that a repeated call gets the same answer and drops the same
     // updates.
@@ -157,7 +157,7 @@ export class Webhooks {
     await this.#change(bot, none, { drop: false, mask: null }, () => true, version);
   }
 
-  /** Null while the bot polls. */
+  /** Finds the webhook; null while the bot polls. */
   async find(bot: number): Promise<Webhook | null> {
     const sealed = await this.#control.read('webhook', bot);
     return sealed && this.#opened(bot, sealed);
