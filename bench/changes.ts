@@ -8,9 +8,7 @@ export interface Change {
   readonly unit: string;
   readonly before: number;
   readonly after: number;
-  /** The value after, divided by the value before. */
   readonly ratio: number;
-  /** The budget in words; null for a value that has no budget. */
   readonly limit: string | null;
   readonly broken: boolean;
 }

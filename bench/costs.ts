@@ -1,5 +1,3 @@
-/** Extracts the costs for the capacity model from the results of a run. */
-
 import type { CallCost, Costs } from '../src/loadtest/capacity_model.js';
 import type { Results } from '../src/loadtest/results.js';
 import { shares } from '../src/loadtest/shares.js';

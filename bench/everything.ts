@@ -39,10 +39,8 @@ export const names: readonly string[] = [...scenarios, ...measurements]
   .map(({ name }) => name)
   .concat(scalingName);
 
-/** The scenarios that only the capacity model needs. */
 const of_costs: readonly string[] = ['forwardMessages', 'mix'];
 
-/** The scenarios that the goals do not need. */
 const beside_goals: readonly string[] = [
   'reaction_full',
   'forwardMessages',

@@ -115,7 +115,6 @@ function lagRow(latencies: readonly LatencyResult[]): GoalResult[] {
 
 const number = (proof: string) => Number(/^P(\d+)/.exec(proof)?.[1] ?? 99);
 
-/** Returns one row per goal, in the order of the list of goals. */
 export function goalsOf({
   scenarios,
   latencies,

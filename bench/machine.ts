@@ -1,4 +1,3 @@
-/** Describes the environment of a run: machine, programs and commit. */
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { cpus, loadavg, release, totalmem } from 'node:os';

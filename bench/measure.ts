@@ -30,7 +30,6 @@ export interface MeasureOptions extends Omit<LoadOptions, 'seconds'> {
   readonly warmup_s: number;
   readonly watch: RedisWatch;
   readonly progress: (line: string) => void;
-  /** Starts or stops a CPU profile of the front. */
   readonly profile: ((pid: number) => void) | undefined;
 }
 
@@ -47,7 +46,6 @@ export function median(values: readonly number[]): number {
 /** JSON has no NaN, so a missing measurement is null. */
 export const known = (value: number): number | null => (Number.isFinite(value) ? value : null);
 
-/** The sides of a scenario, in the order of the report. */
 export function sidesOf({ base, subject, labels }: Prepared, peers: readonly NamedSide[] = []): NamedSide[] {
   return [
     ...(base ? [{ label: labels[0], role: 'base' as const, side: base }] : []),
@@ -100,7 +98,6 @@ export function costsBetween(
   };
 }
 
-/** Runs `work` on a drained service and verifies answers before and after. */
 export async function verified<T>(
   side: Side,
   options: Pick<MeasureOptions, 'watch' | 'signal'>,

@@ -9,7 +9,6 @@ import { readScript } from '../../src/redis/scripts/contract.js';
 type Value = string | Buffer;
 type Values = Readonly<Record<string, Value>>;
 
-/** The names of the keys and arguments that change with each call. */
 export interface Changing {
   readonly keys: readonly string[];
   readonly args: readonly string[];
@@ -20,7 +19,6 @@ export interface BareScript {
   row(keys: Values, args: Values): readonly Value[];
   /** Runs the script with the changing keys and arguments, in their order. Throws for an answer other than `ok`. */
   run(row: readonly Value[], changing: readonly Value[]): Promise<Buffer[]>;
-  /** The index of a value in the answer. */
   place(value: string): number;
 }
 

@@ -12,7 +12,6 @@ import { RedisConnection } from '../../src/redis/connection.js';
 import { makeKeys } from '../../src/store/core/keys.js';
 import { type CallSetup, type FloorCall, serveCalls } from './floor_calls.js';
 
-/** A floor sends a fixed answer or calls a script. */
 export type FloorSetup = { readonly kind: 'get_me'; readonly body: string } | CallSetup;
 
 export interface FloorTask {

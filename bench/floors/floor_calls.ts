@@ -29,7 +29,6 @@ export interface FloorRequest {
 
 export type FloorCall = (request: FloorRequest) => Promise<string>;
 
-/** The chat of a floor, with `from` and `chat` of its messages in the wire format. */
 export interface FloorChat {
   readonly bot: number;
   readonly user: number;
@@ -40,7 +39,6 @@ export interface FloorChat {
 export interface FloorPosts {
   /** The ids of the people, by their external id. */
   readonly posts: Readonly<Record<string, number>>;
-  /** The people, by token. */
   readonly people: Readonly<Record<string, { readonly id: number; readonly externalId: string }>>;
 }
 
@@ -111,7 +109,6 @@ async function serveThinSend(
 
 const changedMessage = ['request', 'message', 'message_ticket'];
 
-/** The keys of a chat, and the keys that change with each message. */
 const messageKeys = (keys: Keys, ref: ChatRef) => ({
   ...withMessage(keys, directKeys(keys, ref, ''), ref, 0),
 });

@@ -26,10 +26,8 @@ export interface LoadOptions {
   readonly tool: LoadTool;
   readonly connections: number;
   readonly seconds: number;
-  /** The folder for files that the load tool reads. */
   readonly dir: string;
   readonly signal: AbortSignal;
-  /** The load may run on every core. */
   readonly anyCore?: boolean;
 }
 
@@ -42,7 +40,6 @@ export interface LoadResult {
 
 export const bestLoadTool = (): LoadTool => (isInstalled('wrk') ? 'wrk' : 'autocannon');
 
-/** The line of JSON that both tools print. */
 interface Printed {
   readonly requests: number;
   readonly seconds: number;
@@ -126,7 +123,6 @@ end
 ${report}`;
 }
 
-/** Several loads may run at the same time, so file names are numbered. */
 let files = 0;
 
 async function runWrk(series: Series, salt: string, options: LoadOptions): Promise<string> {

@@ -90,7 +90,6 @@ interface Stage {
 type Pace = 'steady' | 'fast';
 const paces: readonly Pace[] = ['steady', 'fast'];
 
-/** The number of requests answered, and the duration in seconds. */
 async function run(pace: Pace, call: Call, pair: Pair, { load: own, balancer, ca, fronts }: Stage) {
   const series = call.series(balancer.url, pair);
   if (pace === 'fast') return load(series, own);
@@ -192,7 +191,6 @@ const absent = (kind: BalancerKind): Finding => ({
   ...{ measured: `not measured: ${kind} is not installed`, value: null, met: null },
 });
 
-/** Starts a balancer for each number of fronts, all in front of the same processes. */
 async function behind(
   kind: BalancerKind,
   service: Service,

@@ -24,7 +24,6 @@ const strangers_from = 6_000_000_000_000;
 const goal = 0.85;
 const share_measured = [0.1, 0.95] as const;
 
-/** Returns all message entries that wait in the journals, as rows for other chats. */
 async function waitingRows({ client, keys }: RedisWatch, partitions: number): Promise<JournalRow[]> {
   const rows: JournalRow[] = [];
   for (let partition = 0; partition < partitions; partition++) {

@@ -23,7 +23,6 @@ import type { RedisWatch } from '../service/redis_watch.js';
 import type { Service } from '../service/service.js';
 import type { Measurement } from './measurement.js';
 
-/** A text of 300 bytes. */
 const words = 'Three hundred bytes of a letter that is neither short nor long. '.repeat(5).slice(0, 300);
 
 /** The bytes of all data in Redis, after Postgres has every change. */

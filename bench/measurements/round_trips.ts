@@ -24,7 +24,6 @@ interface Seen {
   inside: number;
 }
 
-/** Collects the commands that Redis executes for the front. */
 async function watchFront({ redisUrl, signal }: Service, client: RedisWatch['client']) {
   let seen: Seen = { asked: [], inside: 0 };
   let front: ReadonlySet<string> = new Set();
@@ -44,7 +43,6 @@ async function watchFront({ redisUrl, signal }: Service, client: RedisWatch['cli
       !(command === 'hmget' && /:(installation|meta)"/.test(args));
     if (ours) seen.asked.push(command);
   });
-  /** Waits until all earlier commands were seen. */
   async function settle(mark: string): Promise<void> {
     await client.echo(mark);
     while (echoed !== `"${mark}"`) await sleep(1, undefined, { signal });

@@ -38,7 +38,6 @@ interface Turn {
   readonly p99_ms: number;
   /** The cores that other processes of the machine leave free. */
   readonly cores: number;
-  /** The number of these cores that are idle. */
   readonly idle: number;
 }
 
@@ -92,7 +91,6 @@ async function turn(
   };
 }
 
-/** Measures each number of fronts in every round. Returns medians. */
 export async function scaling(
   service: Service,
   options: ScalingOptions,

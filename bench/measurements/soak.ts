@@ -33,7 +33,6 @@ const journal_s_max = 5;
 
 export interface SoakOptions extends LoadOptions, Sizes {
   readonly minutes: number;
-  /** The share of the highest rate at which the mix runs. */
   readonly part: number;
   readonly watch: RedisWatch;
   readonly progress: (line: string) => void;
@@ -111,7 +110,6 @@ function findingsOf(samples: readonly SoakSample[], rate: number, made: number):
   ];
 }
 
-/** Runs for this many minutes. Throws WrongAnswer as soon as a call fails. */
 export async function soak(
   service: Service,
   options: SoakOptions,

@@ -29,7 +29,6 @@ export interface WebhookBots {
   readonly secretToken: string;
   /** Starts the record of a round. Without `connections` there is no barrier. */
   expect(round: Omit<Expected, 'kind' | 'connections'> & { readonly connections?: number }): void;
-  /** Waits until the round has reached this point. Throws when that takes too long. */
   reached(point: 'from' | 'until' | 'done'): Promise<void>;
   /** Ends the record. Throws WrongAnswer unless every update of the round arrived once, with a correct signature. */
   books(count: number, requests: boolean): Promise<Books>;
@@ -62,7 +61,6 @@ function listenTo(receiver: Program<ReceiverWord>, signal: AbortSignal) {
   };
 }
 
-/** `name` distinguishes the bots of two measurements. */
 export async function makeWebhookBots(service: Service, name: string): Promise<WebhookBots> {
   const { front, adminToken } = service;
   const certificate = makeCertificate();

@@ -8,7 +8,6 @@ import { createHmac } from 'node:crypto';
 import { createServer, type TLSSocket } from 'node:tls';
 import type { Certificate } from '../service/certificate.js';
 
-/** Starts a round, given the number of updates due. */
 export interface Expected {
   readonly kind: 'expect';
   readonly count: number;
@@ -110,7 +109,6 @@ function receive(socket: TLSSocket): void {
   });
 }
 
-/** The stored requests, parsed and checked. */
 function books(secretToken: string, withRequests: boolean): Books {
   const { count, from, until } = expected;
   const latencies: number[] = new Array(count).fill(Number.NaN);

@@ -45,7 +45,6 @@ interface Round {
   readonly connections: number;
 }
 
-/** Runs `begin`, then measures the sending process. */
 async function timed(
   { watch, hooks, count, connections }: Round,
   pid: number,

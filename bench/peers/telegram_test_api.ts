@@ -16,7 +16,6 @@ import type { PeerTask } from './telegram_test_api_server.js';
 
 const name = 'telegram-test-api';
 const version = '4.2.1';
-/** The download is cached beside the project's packages. */
 const folder = fileURLToPath(
   new URL(`../../../node_modules/.cache/petrel-bench/${name}-${version}`, import.meta.url),
 );
@@ -64,7 +63,6 @@ const calls: Readonly<
 };
 
 export interface Peer {
-  /** The peer's side of a scenario, if the peer supports the call. */
   side(scenario: string): NamedSide[];
 }
 

@@ -10,7 +10,6 @@ import { ask, type Scenario, type Side } from './scenario.js';
 
 let edits = 0;
 
-/** Edits messages that no load uses, and checks that the user sees the edits. */
 async function verifyEdits(
   service: Service,
   target: Target,

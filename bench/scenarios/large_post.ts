@@ -15,7 +15,6 @@ const growing = { rows: 48, posts: 24, others: 10 };
 
 const largePosts = new WeakMap<Service, Promise<Post>>();
 
-/** The large post of a run. Every measurement on it removes its own reactions. */
 function theLargePost(service: Service, watch: RedisWatch, count: number): Promise<Post> {
   const make = async () => {
     const [owner] = (await makePeople(service, 'large_owner', 1)) as [Person];

@@ -9,7 +9,6 @@ export const labels = ['floor', 'service'] as const;
 
 export const recent = (seconds: number | undefined) => Math.abs(Date.now() / 1000 - (seconds ?? 0)) < 60;
 
-/** Returns the newest messages as the user sees them, newest first. */
 export const historyOf = async (service: Service, { bot, user }: Pair, limit: number): Promise<Message[]> => {
   const path = `/api/chats/${bot.id}/messages?limit=${limit}`;
   const page = await call<{ items: Message[] }>(`${service.front.baseUrl}${path}`, { token: user.token });

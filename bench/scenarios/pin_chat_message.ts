@@ -6,7 +6,6 @@ import type { Service, Target } from '../service/service.js';
 import { labels } from './one_chat.js';
 import { ask, type Scenario, type Side } from './scenario.js';
 
-/** The number of chats whose pins change, and of messages in each. */
 const pinned = { chats: 10, messages: 50 };
 
 /**

@@ -4,7 +4,6 @@ import type { Series } from '../../src/loadtest/series.js';
 import type { RedisWatch } from '../service/redis_watch.js';
 import type { Service, Target } from '../service/service.js';
 
-/** How much data a run creates before it measures. */
 export interface Sizes {
   /**
    * The number of messages that edits cycle through. Each may be edited once a second, so this number bounds the
@@ -15,7 +14,6 @@ export interface Sizes {
    * The number of posts that reactions cycle through. Posts times the twenty people must far exceed the connections.
    */
   readonly posts: number;
-  /** The number of reactions on the large post. */
   readonly reactions: number;
   readonly chats: number;
   readonly bots: number;
@@ -41,13 +39,11 @@ export interface Prepared {
   /** The baseline: the floor, or the small case. */
   readonly base?: Side;
   readonly subject: Side;
-  /** The names of the two sides in the report. */
   readonly labels: readonly [base: string, subject: string];
 }
 
 export type Goal =
   | {
-      /** The minimum share of the floor's rate. */
       readonly share: number;
       /** The maximum CPU time of Redis per call, in microseconds. */
       readonly redis_us?: number;
@@ -68,7 +64,6 @@ export interface Scenario {
   readonly versions: number;
   /** The maximum number of connections. It is set if more connections would disturb the order of calls. */
   readonly connectionsMax?: number;
-  /** Whether latency is also measured at a fixed rate. */
   readonly timed?: true;
   prepare(service: Service, watch: RedisWatch, sizes: Sizes): Promise<Prepared>;
 }

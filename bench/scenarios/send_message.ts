@@ -48,7 +48,6 @@ async function verifyThinSends(target: Target, path: string, body: string): Prom
   );
 }
 
-/** Compares `sendMessage` with a floor of one kind. */
 const sendAgainst =
   (kind: 'send' | 'thin_send') =>
   async (service: Service): Promise<Prepared> => {

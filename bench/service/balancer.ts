@@ -32,12 +32,10 @@ export interface BalancerOptions {
   readonly pem: string;
   /** The ports of the fronts: one to five for HAProxy, one to three for nginx. */
   readonly fronts: readonly number[];
-  /** Receives the program's output, which is discarded without this function. */
   readonly hear?: (chunk: string) => void;
 }
 
 export interface RunningBalancer {
-  /** `https://127.0.0.1:<port>` */
   readonly url: string;
   readonly port: number;
   readonly pid: number;

@@ -7,7 +7,6 @@ import type { Service } from './service.js';
 export interface DiskWrites {
   /** The append-only file, which is never rewritten during a run. */
   readonly redis: number;
-  /** Write-ahead log. */
   readonly postgres: number;
   readonly stored: number;
 }
@@ -26,7 +25,6 @@ export async function readDiskWrites({ databaseUrl }: Service, { client }: Redis
   }
 }
 
-/** The bytes per call between two readings. */
 export const diskWritesBetween = (before: DiskWrites, after: DiskWrites, calls: number) => ({
   redis: (after.redis - before.redis) / calls,
   postgres: (after.postgres - before.postgres) / calls,

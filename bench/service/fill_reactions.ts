@@ -50,7 +50,6 @@ export async function fillReactions(
   });
 }
 
-/** Waits until Postgres has all changes. */
 export async function untilFlushed(watch: RedisWatch, signal: AbortSignal): Promise<void> {
   while ((await watch.journalLength()) > 0) await sleep(50, undefined, { signal });
 }

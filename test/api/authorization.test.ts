@@ -17,7 +17,6 @@ let before: string;
 
 const admin = () => ({ token: service.adminToken });
 
-/** Reads all state that unauthorized calls could have changed. */
 async function stateOf(): Promise<string> {
   const chat = filled.chat;
   const get = (path: string) => resultOf(service.app(owner as TestUser, 'GET', path));

@@ -18,7 +18,6 @@ import {
 const rates = { RATE_PER_BOT: '8/86400', RATE_PER_OWNER: '12/86400', RATE_PER_CHAT: '5/86400' };
 const bounds = { ...rates, BOTS_PER_OWNER: '3' };
 let service: Service;
-/** The fronts that limit requests by client address. */
 const counting: RoleProcess[] = [];
 const ports: number[] = [];
 
@@ -38,7 +37,6 @@ afterAll(async () => {
   await service?.stop();
 });
 
-/** Makes all calls at once, alternating between the two fronts. */
 const many = (count: number, call: (front: number, n: number) => Promise<Answer>) =>
   Promise.all(Array.from({ length: count }, (_, n) => call(n % 2, n)));
 const taken = (answers: readonly Answer[]) => answers.filter(({ status }) => status === 200).length;

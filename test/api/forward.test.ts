@@ -63,7 +63,6 @@ const shown = async (chat: number, limit: number) =>
 const refused = (method: string, params: Params, code: number, text: string) =>
   seen.refused(() => call(method, params), code, text);
 const ours = (): ChatRef => directChat(bot.id, user.id);
-/** Changes a stored record directly in Redis. */
 async function rewrite(chat: ChatRef, id: number, change: Partial<MessageRecord>): Promise<void> {
   const key = keys.message(chat, id);
   const record = unpackMessage((await seen.redis.getBuffer(key)) as Buffer);

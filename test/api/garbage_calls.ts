@@ -15,7 +15,6 @@ export interface Target {
   readonly path: string | null;
   readonly shape: Shape;
   readonly deaf: boolean;
-  /** True if the answer may be something other than JSON. */
   readonly other: boolean;
 }
 
@@ -44,12 +43,10 @@ export interface Case {
   readonly target: string;
   readonly params: Given;
   readonly form: Form;
-  /** True if some parts of a multipart body are sent as files. */
   readonly files?: boolean;
   /** The text to send instead of the whole body, as latin1. */
   readonly raw?: string;
   readonly contentType?: string;
-  /** The token to send instead of the caller's. */
   readonly token?: string;
   readonly idempotencyKey?: string;
 }

@@ -94,7 +94,6 @@ const nul = fc.constantFrom('\u0000', 'a\u0000', '\u0000'.repeat(9));
 /** Generates texts that cannot be stored, because they contain a lone surrogate or U+0000. */
 export const unstorable: fc.Arbitrary<string> = fc.oneof(lone, nul);
 
-/** Generates any JSON value, often a boundary value. */
 export const garbage: fc.Arbitrary<Json> = fc.oneof(
   fc.jsonValue({ maxDepth: 3, stringUnit: 'binary' }) as fc.Arbitrary<Json>,
   fc.constantFrom<Json>(

@@ -24,7 +24,6 @@ beforeAll(async () => {
 });
 afterAll(() => service?.stop());
 
-/** Makes a call from a client behind the balancer. */
 async function from(address: string, path: string, bearer = '', front = 0) {
   const url = `${service.fronts[front]?.url}${path}`;
   const headers = { 'x-forwarded-for': address, ...(bearer ? { authorization: `Bearer ${bearer}` } : {}) };

@@ -38,7 +38,6 @@ export interface World {
   /** Makes a call of a person, on the second front by default; returns the result. */
   // biome-ignore lint/suspicious/noExplicitAny: results of every shape
   app(user: TestUser, verb: string, path: string, body?: unknown, front?: number): Promise<any>;
-  /** Expects a bot's call to be refused with this text and to change nothing. */
   refused(bot: TestBot, method: string, params: object, text: string): Promise<void>;
   stop(): Promise<void>;
 }

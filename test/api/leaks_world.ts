@@ -28,13 +28,11 @@ export const signatureOf = ({ key }: Partner, body: string): string =>
 
 export interface LeaksWorld {
   readonly service: Service;
-  /** Sets the keys that the key server publishes. */
   show(...partners: Partner[]): void;
   /** The number of times that the service fetched the keys. */
   readonly fetched: () => number;
   post(body: string, keyId: string, signature: string, front?: number): Promise<Answer>;
   report(partner: Partner, items: unknown, front?: number): Promise<Answer>;
-  /** Inserts bots of an owner into the database in one statement. */
   manyBots(owner: number, count: number): Promise<Array<{ readonly id: number; readonly token: string }>>;
   query(text: string, params?: readonly unknown[]): Promise<Array<Record<string, unknown>>>;
   close(): Promise<void>;

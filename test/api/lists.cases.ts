@@ -53,7 +53,6 @@ interface PageRow {
   readonly keyOf: (item: Item) => unknown;
 }
 
-/** An answer that contains a list, or whose size is limited by constants. */
 interface AnswerRow {
   readonly bytes: number;
   readonly items?: number;
@@ -88,7 +87,6 @@ const numbers = (count: number) => Array.from({ length: count }, (_, n) => n + 1
 const admin = (w: World) => ({ token: w.service.adminToken });
 const idOf = ({ id }: Item) => Number(id);
 
-/** Inserts bots with the longest names into the database. */
 async function manyBots(
   { sql, owner }: World,
   name: string,

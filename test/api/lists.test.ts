@@ -18,7 +18,6 @@ afterAll(async () => {
   await world?.end();
 });
 
-/** Returns true if an answer of this schema contains an array anywhere. */
 const hasList = (schema: z.ZodType | undefined): boolean =>
   schema !== undefined &&
   JSON.stringify(z.toJSONSchema(schema, { io: 'output', unrepresentable: 'any' })).includes('"type":"array"');

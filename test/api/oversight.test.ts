@@ -54,7 +54,6 @@ const hook = () =>
       drop_pending_updates: true,
     }),
   );
-/** Opens a long poll that does not time out during the test. */
 async function openPoll(front: number) {
   await resultOf(service.bot(bot, 'getUpdates', { offset: -1 }, front));
   const [last] = await resultOf(service.bot(bot, 'getUpdates', {}, front));

@@ -40,7 +40,6 @@ interface ReceivedPin {
   readonly pinned_message: { readonly message_id: number };
 }
 
-/** Polls and confirms the bot's updates; returns the service messages about pins. */
 async function pinsHeard(from: TestBot): Promise<ReceivedPin[]> {
   const received: ReceivedPin[] = [];
   for (let offset = 0; ; ) {

@@ -40,7 +40,6 @@ function world() {
   };
 }
 
-/** Puts account 1 over its share, and makes a call of account 2. */
 function spent() {
   const all = world();
   all.call(1, 'much', 100);

@@ -7,9 +7,7 @@ import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '..
 import { onSharedService } from '../support/shared.js';
 
 let service: Service;
-/** Creates the group and the channels. */
 let ann: TestUser;
-/** A person who is a member of the group. */
 let ben: TestUser;
 /** A person who has started the bot and is in no group. */
 let dora: TestUser;

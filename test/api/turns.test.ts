@@ -1,4 +1,3 @@
-/** Tests that one account cannot occupy all connections to Postgres. */
 import { setTimeout } from 'node:timers/promises';
 import pg from 'pg';
 import { expect, test } from 'vitest';

@@ -73,7 +73,6 @@ const soon_ms = 300_000;
 /** Keys of running processes and of the wake queue, which are not part of a backup. */
 const ofProcesses = /:doorbell:|:rings$|:flushers$/;
 
-/** Returns every key with its value, and whether it expires. */
 async function keysOf(redis: FreshRedis): Promise<Map<string, string>> {
   const found = new Map<string, string>();
   for (const master of openMasters(redis)) {

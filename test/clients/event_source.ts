@@ -31,11 +31,9 @@ function parseEvent(block: string): ServerEvent | null {
   return { id: fields.id ?? '', event: fields.event, data: JSON.parse(fields.data ?? 'null') };
 }
 
-/** Repeats the check until it succeeds; fails after 15 s. */
 export const eventually = <T>(check: () => T | Promise<T>): Promise<T> =>
   vi.waitFor(check, { timeout: 15_000, interval: 10 });
 
-/** Opens the event stream of the person with this token. */
 export async function openEvents(
   url: string,
   token: string,

@@ -1,4 +1,3 @@
-/** Tests with unmodified grammY bots: only `apiRoot` is set. */
 import { Bot, GrammyError, InlineKeyboard } from 'grammy';
 import { afterAll, afterEach, expect, test } from 'vitest';
 import type { Service, TestUser } from '../support/service.js';

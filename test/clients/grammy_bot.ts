@@ -86,7 +86,6 @@ async function refusal(call: Promise<unknown>): Promise<Refusal> {
   return { error_code, description, method, retry_after: parameters.retry_after };
 }
 
-/** Waits as long as a 429 requests, and records the waits. */
 function waitOut(api: { readonly config: Api['config'] }, waits: number[]): void {
   // autoRetry wraps this recorder, so the recorder sees each try.
   api.config.use(async (call, method, payload, signal) => {

@@ -7,7 +7,6 @@ type Chat = number | string;
 
 export type MediaKind = 'photo' | 'video' | 'audio' | 'document' | 'animation' | 'voice';
 
-/** A URL, a `file_id`, or an upload. */
 export type GivenFile = string | { readonly source: Buffer | Readable; readonly filename: string };
 
 export interface GivenMedia {
@@ -83,7 +82,6 @@ export interface LibraryBot {
   readonly lateAnswers: readonly Refusal[];
   /** The waits, in seconds, that 429 answers requested from the bot. */
   readonly waits: readonly number[];
-  /** Expects that the call throws the library's own error; returns its fields. */
   refusal(call: Promise<unknown>): Promise<Refusal>;
   /** Makes the call. After a 429, waits and repeats the call the way this library does. */
   patiently<T>(call: (calls: Calls) => Promise<T>): Promise<T>;
@@ -92,7 +90,6 @@ export interface LibraryBot {
 
 /** A client library, unmodified: only the address of the service is set. */
 export interface Library {
-  /** Starts the bot; resolves once it polls for every type of update. */
   start(bot: TestBot, root: string, picture: Buffer): Promise<LibraryBot>;
 }
 

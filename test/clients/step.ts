@@ -76,7 +76,6 @@ export async function openPlace(
   };
 }
 
-/** Returns a refusal with status 400, as both libraries report it. */
 export const badRequest = (method: string, text: string) => ({
   error_code: 400,
   description: `Bad Request: ${text}`,

@@ -1,4 +1,3 @@
-/** Tests with unmodified Telegraf bots: only `apiRoot` is set. */
 import { Markup, Telegraf, TelegramError } from 'telegraf';
 import { message } from 'telegraf/filters';
 import { afterAll, afterEach, expect, test } from 'vitest';

@@ -28,7 +28,6 @@ afterAll(async () => {
   }
 });
 
-/** Serves over HTTPS with a self-signed certificate; returns the URL. */
 async function serve(handle: RequestListener): Promise<string> {
   const server = createServer(certificate, handle).listen(0, '127.0.0.1');
   servers.push(server);

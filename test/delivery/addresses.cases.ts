@@ -1,5 +1,3 @@
-/** Lists addresses that no delivery may dial, and some that it may. */
-
 export const forbidden: readonly (readonly [address: string, why: string])[] = [
   ['0.0.0.0', 'this host'],
   ['0.1.2.3', 'this network'],

@@ -35,7 +35,6 @@ async function watchedWorker(world: World) {
   const watched = {
     node,
     kill,
-    /** A step waits for this promise before it starts. */
     gate: async (_: Step) => {},
     /** The ids of the updates that steps have read, and the last id that was dropped. */
     read: new Set<string>(),

@@ -1,4 +1,3 @@
-/** Tests only the rule for when delivery attempts are written, with a fake clock. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { Outcome } from '../../src/delivery/outcome.js';
 import { Recorder } from '../../src/delivery/recorder.js';

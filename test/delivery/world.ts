@@ -28,15 +28,12 @@ export interface Books {
   readonly arrivals: Arrival[];
   /** Requests in the order in which they were answered with a 2xx. */
   readonly taken: readonly Arrival[];
-  /** The number of open requests, and the maximum so far. */
   readonly open: number;
   mostOpen: number;
-  /** Resolves once `count` distinct updates were accepted; rejects after `msMax`. */
   tookIn(count: number, msMax?: number): Promise<void>;
   close(): Promise<void>;
 }
 
-/** The status to answer with, or the text of a 200 answer. */
 export type Answer = (arrival: Arrival) => number | Promise<number>;
 
 export async function keepBooks(answer: Answer = () => 200): Promise<Books> {

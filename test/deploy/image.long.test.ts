@@ -42,7 +42,6 @@ afterAll(async () => {
   rmSync(volume, { recursive: true, force: true });
 }, 600_000);
 
-/** Runs a command in the image and waits for its end. */
 async function run(...command: string[]) {
   const child = image.start(command, env, volume);
   const exited = new Promise<number | null>((resolve) => child.once('exit', resolve));

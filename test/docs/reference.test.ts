@@ -62,7 +62,6 @@ test('the whole OpenAPI document is served, with the version and the base URL of
   for (const { name } of methods) expect(paths).toHaveProperty([`/bot{token}/${name}`]);
 });
 
-/** Returns every page of the site, found by its links from the start page. */
 async function crawl(): Promise<Map<string, { text: string; headers: Record<string, unknown> }>> {
   const pages = new Map<string, { text: string; headers: Record<string, unknown> }>();
   const waiting = ['/docs'];

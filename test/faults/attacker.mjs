@@ -17,7 +17,6 @@ const pairs = repeated('%&', mebibyte);
 const links = repeated('[a]', 200_000);
 const blanks = ' '.repeat(3_500);
 
-/** Starts an upload that has no token and never ends. */
 function holdUpload(port) {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1');

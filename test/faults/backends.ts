@@ -13,12 +13,10 @@ export interface Restartable {
   readonly port: number;
   readonly pid: number;
   readonly dir: string;
-  /** Sends SIGKILL to this process only. */
   kill(): Promise<void>;
   halt(): Promise<void>;
   /** Starts the server on the same port and folder. Resolves once it has loaded its data and answers. */
   start(): Promise<void>;
-  /** Sends SIGSTOP or SIGCONT to the server and its child processes. */
   pause(): void;
   resume(): void;
   stop(): Promise<void>;
@@ -79,7 +77,6 @@ export async function ownPostgres(dir = temporaryFolder()): Promise<Restartable>
 }
 
 export interface LosingProxy {
-  /** The given URL with the port of the proxy. */
   readonly url: string;
   /** The share of forwarded script calls for which the proxy cuts the connection instead of returning the reply. */
   chance: number;

@@ -55,7 +55,6 @@ async function withPostgres<T>(
   }
 }
 
-/** Returns keys, each with the master that stores it. */
 async function keysOf(masters: readonly Redis[], match: string): Promise<Map<string, Redis>> {
   const found = new Map<string, Redis>();
   for (const master of masters)
@@ -70,14 +69,12 @@ async function sumOf(masters: readonly Redis[], kind: 'journal' | 'outbox'): Pro
   return lengths.reduce((a, b) => a + b, 0);
 }
 
-/** Waits until every journal is empty. */
 export function drained(service: Stores, msMax = 30_000): Promise<void> {
   return withMasters(service, (masters) =>
     eventually('the journals are empty', async () => (await sumOf(masters, 'journal')) === 0, msMax),
   );
 }
 
-/** Returns the number of entries in all journals, or in all outboxes. */
 export const waitingIn = (service: Stores, kind: 'journal' | 'outbox'): Promise<number> =>
   withMasters(service, (masters) => sumOf(masters, kind));
 

@@ -60,7 +60,6 @@ async function pushTo(world: World, answerMs: number) {
   return {
     /** The longest time in ms without a delivery, of any bot. */
     longestQuiet: () => Math.round(Math.max(...[...quiet.values()].map(({ longest }) => longest))),
-    /** Returns whether each bot has received an update since `time`. */
     allSince: (time: number) => [...quiet.values()].every(({ last }) => last > time),
     open: () => [...books.values()].map(({ open }) => open),
     /** Makes the receivers answer nothing until the returned function is called. */

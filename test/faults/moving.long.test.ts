@@ -28,7 +28,6 @@ let urls: readonly [string, string, string];
 let service: Service;
 let owner: TestUser;
 let bots: TestBot[];
-/** The acknowledged texts, by bot. */
 const ledger = new Map<number, Set<string>>();
 
 async function rows<T extends object>(url: string, sql: string, ...values: unknown[]): Promise<T[]> {

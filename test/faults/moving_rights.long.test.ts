@@ -39,7 +39,6 @@ async function install(root: string) {
       ),
     );
   await expect.poll(async () => (await counts()).reduce((a, b) => a + b), { timeout: 30_000 }).toBe(6);
-  /** Runs a move that is refused, and checks that nothing was changed. */
   async function refused(why: RegExp, ...options: string[]): Promise<void> {
     const ran = await petrel(service.env, 'shards', 'move', '0', '2', ...options);
     expect(ran.log).toMatch(why);

@@ -14,7 +14,6 @@ import { atMost, nothingLost, patienceMs, report } from './report.js';
 import { createWorld, eventually, type World } from './world.js';
 
 interface Cluster {
-  /** A URL with both servers. */
   readonly both: string;
   readonly firstPort: number;
   /** Kills the first server; returns once the second one is the primary. */

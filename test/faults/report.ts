@@ -16,7 +16,6 @@ export const amount = (short: number, whole: number): number =>
 /** The time limit of a fault test in ms. Waits inside it have their own limits. */
 export const patienceMs = long ? 6 * 3_600_000 : 120_000;
 
-/** A measured figure and its goal: a maximum or a minimum. */
 export interface Goal {
   readonly what: string;
   readonly figure: number;

@@ -31,7 +31,6 @@ let owner: TestUser;
 let sleeper: TestUser;
 let bots: TestBot[];
 let webhookBot: TestBot;
-/** The fronts that the load may call. */
 const live = new Set([0, 1]);
 
 beforeAll(async () => {

@@ -41,7 +41,6 @@ async function isCautious(first: number): Promise<void> {
   expect(await send('later')).toBeGreaterThanOrEqual(first + 10_000);
   await expect.poll(warned).toBe(true);
 }
-/** Cuts the last bytes off the append-only file. */
 function cutTail(bytes: number): void {
   const folder = join(redis.dir, 'redis', 'appendonlydir');
   const file = readdirSync(folder).find((name) => name.endsWith('.incr.aof')) as string;

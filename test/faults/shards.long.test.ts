@@ -25,7 +25,6 @@ let urls: readonly [string, string];
 let service: Service;
 let owner: TestUser;
 let bots: TestBot[];
-/** The acknowledged texts, by bot. */
 const ledger = new Map<number, Set<string>>();
 
 const shardOf = (bot: TestBot) => 1 + (keys.partitions.of(bot.id) % 2);

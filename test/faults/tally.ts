@@ -19,7 +19,6 @@ export interface Lane {
 export interface Counts {
   /** The number of updates accepted for the first time, in order. */
   readonly taken: number;
-  /** The number of updates accepted more than once. */
   readonly doubled: number;
   /** The number of updates accepted without, or before, an earlier update of their chat. */
   readonly early: number;

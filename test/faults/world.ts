@@ -22,7 +22,6 @@ export interface LoadOptions {
   readonly count: number;
   /** Returns the index of the front for a try. Tries count up from 0 for each call. */
   readonly front: (lane: number, tries: number) => number;
-  /** Uses only lanes that send into groups. */
   readonly groupsOnly?: boolean;
   /** The load fails if a call was not acknowledged within this time. Default 40,000. */
   readonly patienceMs?: number;
@@ -41,7 +40,6 @@ export interface World {
   readonly groups: readonly number[];
   /** Every sender makes its calls one after the other, and repeats each until it is acknowledged. */
   load(options: LoadOptions): Promise<void>;
-  /** Makes every bot poll until `settled` has been called. */
   poll(frontOf: (round: number) => number): void;
   /** Pushes every bot’s updates with these parameters of setWebhook. The receivers call `hear` for each update. */
   push(settings: (bot: TestBot) => object): Promise<void>;

@@ -7,12 +7,10 @@ import { describe, expect, test } from 'vitest';
 const src = fileURLToPath(new URL('../../src', import.meta.url));
 
 interface Import {
-  /** The importing file, below src/. */
   readonly from: string;
   /** The imported file below src/, or the name of a package. */
   readonly to: string;
   readonly ours: boolean;
-  /** True for imports that exist only at compile time. */
   readonly typeOnly: boolean;
 }
 
@@ -22,7 +20,6 @@ const files = readdirSync(src, { recursive: true, withFileTypes: true })
   // The browser's code is a separate program, which imports nothing of the server.
   .filter((file) => !file.startsWith('web/client/'));
 
-/** Finds every form of import in a module. */
 function importsOf(file: string, text: string): Import[] {
   const found: Import[] = [];
   const add = (target: string, typeOnly: boolean) => {

@@ -83,7 +83,6 @@ export class RawClient {
     return this;
   }
 
-  /** Resolves when the server has closed the connection. */
   async untilClosed(msMax = 7_000): Promise<this> {
     await this.until(() => this.closed, msMax);
     expect(this.closed, `connection is still open after ${msMax} ms`).toBe(true);

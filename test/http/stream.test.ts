@@ -34,7 +34,6 @@ async function open(path = '/stream'): Promise<RawClient> {
   return client;
 }
 
-/** Returns the received events, decoded from their chunks. */
 function events(client: RawClient): string[] {
   const body = client.text.slice(client.text.indexOf('\r\n\r\n') + 2).replace(/\r\n[\da-f]+\r\n/g, '');
   return [...body.matchAll(/data: ([^\n]*)\n/g)].map((match) => match[1]!);

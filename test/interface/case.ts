@@ -37,7 +37,6 @@ export interface Direct {
 type Result = any;
 type Params = Readonly<Record<string, unknown>>;
 type Rights = Readonly<Record<string, boolean>>;
-/** A post as `createPost` returns it. */
 export interface Post {
   readonly id: number;
   readonly external_id: string;
@@ -52,7 +51,6 @@ export interface People {
   /** Starts the bots. */
   readonly ann: Person;
   readonly ben: Person;
-  /** Ann's event stream. */
   readonly events: EventSource;
   /** A public channel of the owner; the bot `press` posts in it. */
   readonly channel: number;
@@ -80,7 +78,6 @@ export interface Case extends People {
   post(): Promise<Post>;
   call(bot: { readonly token: string }, method: string, params?: Params): Promise<Answer>;
   result(bot: { readonly token: string }, method: string, params?: Params): Promise<Result>;
-  /** Calls a bot method by GET, with parameters in the query. */
   get(bot: { readonly token: string }, method: string, query?: Record<string, string>): Promise<Answer>;
   send(bot: Bot, chat: number, text: string, more?: Params): Promise<number>;
   /** Sends a text message of a person; returns its id. `chat` is the bot's id for a direct chat. */
@@ -97,7 +94,6 @@ export interface Case extends People {
   drop(bot: { readonly token: string }): Promise<void>;
   /** Opens a webhook receiver, which answers 200 by default. */
   hook(answer?: Hook['answer']): Hook;
-  /** Sets the bot's webhook to the receiver. */
   push(bot: Bot, hook: Hook, more?: Params): Promise<void>;
   age(chat: ChatRef, messageId: number, seconds: number): Promise<void>;
   /** Returns everything that people and bots can see of the row's chats, posts and bots. */
@@ -186,7 +182,6 @@ async function makeShared(
   return id;
 }
 
-/** Creates the people, the channel and the bot that all test rows use in turn. */
 export async function makePeople(world: World): Promise<People> {
   const owner = await makePerson(world, 'olga');
   const ann = await makePerson(world, 'ann');

@@ -268,7 +268,6 @@ const updates: readonly Row[] = [
   }),
 ];
 
-/** The bot sends a photo, which the rows replace by other media. */
 async function sentPhoto(c: Case): Promise<Direct & { readonly message_id: number }> {
   const at = await c.direct();
   const sent = await c.result(at.bot, 'sendPhoto', { chat_id: at.chat, photo: videoUrl, caption: 'Old' });

@@ -23,7 +23,6 @@ export interface Hook {
   readonly url: string;
   readonly certificate: string;
   readonly arrivals: readonly Arrival[];
-  /** The largest number of simultaneous requests so far. */
   readonly mostOpen: number;
   /** The times at which a connection was closed before an answer, on the monotonic clock, in ms. */
   readonly givenUp: readonly number[];

@@ -16,7 +16,6 @@ import {
 } from './shapes.js';
 
 interface Pinned extends Direct {
-  /** The two messages of the bot, in this order. */
   readonly a: number;
   readonly b: number;
 }
@@ -190,7 +189,6 @@ interface Place {
 }
 
 const rightRows = places.flatMap(({ kind, right, other, shape }) => {
-  /** Sends a message of the owner to the chat; pins it if requested. */
   const place = (rights: Readonly<Record<string, boolean>> | undefined, pin: boolean) => async (c: Case) => {
     const bot = await c.bot();
     const chat = await (kind === 'group' ? c.group : c.newChannel)([bot], rights);

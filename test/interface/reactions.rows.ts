@@ -22,7 +22,6 @@ const reacted =
 
 const query = (emoji: string) => `?emoji=${encodeURIComponent(emoji)}`;
 
-/** Checks that another person and the bot see the same reactions. */
 async function everybodySees(c: Case, at: Reacted, all: readonly object[]): Promise<void> {
   const reader = await c.person();
   const seen = await c.appResult(reader, 'GET', at.path);
@@ -35,7 +34,6 @@ interface Transition {
   readonly title: string;
   readonly arrange: (c: Case) => Promise<Reacted>;
   readonly verb: 'POST' | 'DELETE';
-  /** The text that is appended to the path of the post. */
   readonly path: string;
   readonly emoji?: string;
   /** All reactions on the post after Ann's call, and the reactions that Ann set. */
@@ -43,7 +41,6 @@ interface Transition {
   readonly own: readonly string[];
 }
 
-/** In each row Ann makes the call. */
 const transitions: readonly Transition[] = [
   {
     title: '§3 Post reaction: not set, POST reactions → set, and counted in count, user_ids and my_reactions',

@@ -64,7 +64,6 @@ const editedOnce = (sent: typeof sentText, method: string, first: object) => asy
 };
 
 const hours48_s = 48 * 3_600;
-/** The time that may pass between arrangement and call, in seconds. */
 const margin_s = 45;
 
 const frequency: readonly Row[] = edits.flatMap(({ method, sent, first, given, shown }) => [

@@ -9,7 +9,6 @@ export const heart = '\u2764';
 
 export const person = ({ id, first_name, username }: Person) => ({ id, is_bot: false, first_name, username });
 
-/** A person as people see them. */
 export const known = (one: Person) => ({ ...person(one), external_id: one.external_id });
 
 export const botUser = ({ id, name, username }: Bot) => ({ id, is_bot: true, first_name: name, username });
@@ -50,7 +49,6 @@ export const post = (
   ...{ date: number, text: 'A post', reactions: all, liked_by_me },
 });
 
-/** An element of `reactions`: an emoji with its users, in the listed order. */
 export const reaction = (emoji: string, ...users: Person[]) => ({
   emoji,
   count: users.length,

@@ -91,7 +91,6 @@ const delivery: readonly Row[] = [
   }),
 ];
 
-/** Invalid tokens, made from a valid one. */
 const invalid: ReadonlyArray<readonly [string, (token: string, id: number) => string]> = [
   ['missing', () => ''],
   ['malformed', () => 'not-a-token'],

@@ -52,7 +52,6 @@ const quarantine = statement(
   'select partition, version, entity, image, reason from quarantine order by 2',
 );
 
-/** Compares every message in Redis with its row in Postgres. */
 async function compareStores(): Promise<number> {
   const { client } = node.connection;
   const rows = new Map(

@@ -68,7 +68,6 @@ export interface PostgresServer {
   start(): Promise<void>;
   stop(): Promise<void>;
   remove(): Promise<void>;
-  /** Creates a database with the newest schema. */
   database(name: string): Promise<string>;
   emptyDatabase(name: string): Promise<string>;
 }
@@ -133,7 +132,6 @@ export const highWater = 100_000;
 export const bytesMax = 64 * 1024 ** 2;
 export const hotTtlMs = 3_600_000;
 
-/** The connections of one node to Redis and Postgres. */
 export interface Node {
   readonly connection: RedisConnection;
   readonly runner: ScriptRunner;
@@ -233,7 +231,6 @@ export async function putMessage(
   return Number(version);
 }
 
-/** Appends any entry to a journal, unchanged. */
 export async function putEntry(
   node: Node,
   partition: number,
@@ -266,7 +263,6 @@ export interface MessageRow {
 export const messageRows = async (pool: Pool): Promise<MessageRow[]> =>
   (await pool.query<MessageRow>(allMessages)).rows;
 
-/** Returns the texts of rows, null for tombstones. */
 export const texts = (rows: readonly MessageRow[]): Array<string | null | undefined> =>
   rows.map((row) => (row.record === null ? null : unpackMessage(row.record).content.text));
 

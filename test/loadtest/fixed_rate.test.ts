@@ -6,7 +6,6 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { loadAtRate } from '../../src/loadtest/fixed_rate.js';
 
 let seen: string[] = [];
-/** The server answers nothing before this time. */
 let silentUntil = 0;
 const server = createServer(async (request, response) => {
   seen.push(request.url ?? '');

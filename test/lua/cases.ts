@@ -9,7 +9,6 @@ export interface Case {
   readonly seeds?: readonly Seed[];
   readonly keys: Readonly<Record<string, string | readonly string[]>>;
   readonly args: Readonly<Record<string, unknown>>;
-  /** The expected status, followed by the expected values. */
   readonly answer: readonly unknown[];
   /** Every key that changes, without its tag. A refusal changes no key. */
   readonly changes?: readonly string[];

@@ -67,7 +67,6 @@ const event = (what: string, more: More, args = {}): Case => ({
   },
   ...more,
 });
-/** A service message without version and date. */
 const tailOf = (sender: number) =>
   packMessageTail({
     ...{ sender, kind: messageKinds.service, flags: 0, content: {}, markup: null },
@@ -78,7 +77,6 @@ const posted = [
   ...['meta', 'outbox', 'req:E', 'journal', `changes:${chatText(group)}`],
   ...[`chat:${chatText(group)}`, `msg:${chatText(group)}:8`],
 ];
-/** The bots and kinds of the entries in the outbox. */
 const received = (expected: string[][]) => async (client: Redis) => {
   const entries = await client.xrange(eventAt.outbox, '-', '+');
   expect(entries.map(([, f]) => [f[1], f[3]])).toEqual(expected);

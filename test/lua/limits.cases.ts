@@ -14,7 +14,6 @@ const take = (what: string, more: Partial<Case> & Pick<Case, 'answer'>, args = {
   },
   ...more,
 });
-/** A bucket that becomes full in the given number of seconds. */
 const fullIn = (seconds: number): Seed[] => [
   (client) => client.set(bucket, String((Date.now() + seconds * 1_000) * 1_000)),
 ];

@@ -84,7 +84,6 @@ const channelSends: Case[] = [
   }),
 ];
 
-/** Returns the versions, names and last image of the journal. */
 async function journalOf(client: Redis, partition: number) {
   const entries = (await client.callBuffer('XRANGE', keys.journal(partition), '-', '+')) as [
     Buffer,

@@ -62,7 +62,6 @@ export const user = 5_000_000_007;
 export const direct = directChat(bot, user);
 export const group = sharedChat(-100_777);
 export const partitionOf = (chat: ChatRef): number => keys.partitions.of(chat.id);
-/** Returns the version in the id of a journal entry. */
 export const versionIn = (id: string | Buffer): number => Number(String(id).split('-')[0]);
 export const seconds = (): number => Math.floor(Date.now() / 1000);
 
@@ -165,7 +164,6 @@ export const record = (given: MessageSeed = {}): Buffer =>
     ...{ content: { text: 'old' }, markup: null, origin: {}, post: 0, ...given },
   });
 
-/** Returns every key with its value and whether it expires. */
 export async function dump(client: Redis): Promise<Map<string, string>> {
   const all = new Map<string, string>();
   for (const key of (await client.keys('*')).sort()) {

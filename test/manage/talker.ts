@@ -26,7 +26,6 @@ export interface Talker {
   say(text: string): Promise<Shown>;
   /** Presses the button with this label; returns everything the bot shows until it answers the press. */
   press(message: Shown, label: string): Promise<Pressed>;
-  /** Returns the bot's next message, counted from event index `after`. */
   received(after: number): Promise<Shown>;
   history(): Promise<Shown[]>;
   close(): void;

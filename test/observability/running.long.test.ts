@@ -88,7 +88,6 @@ async function firing(): Promise<string[]> {
     .map(({ labels }: { labels: { alertname: string } }) => labels.alertname);
 }
 
-/** Repeats `act` until all of these alerts have fired. */
 async function provoke(names: readonly string[], act: () => Promise<unknown> = async () => undefined) {
   const end = performance.now() + 90_000;
   const missing = () => names.filter((name) => !seen.has(name));

@@ -27,7 +27,6 @@ let db: Database;
 let statements = 0;
 const run = (text: string) => pool.query(statement(`test_${++statements}`, text));
 
-/** Makes a record of a message sent on the given day. */
 const record = (version: number, day: number, text: string | null = `text ${version}`) =>
   packMessage({
     ...{ version, date: day * 86_400 + 43_200, editedAt: 0, sender: 7, flags: 0, post: 0 },

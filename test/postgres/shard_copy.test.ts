@@ -33,7 +33,6 @@ async function claim(share: copy.Share): Promise<void> {
   await copy.claimShard(target, share);
 }
 
-/** Copies all rows, and waits until the target has them. */
 async function copyAll(share: copy.Share): Promise<void> {
   await copy.beginCopy(source, target, share, copy.conninfoOf(source.url));
   await expect

@@ -38,7 +38,6 @@ function folderLike(dir: string): string {
 
 const readyz = async ({ fronts: [front] }: Service) => (await fetch(`${front.url}/readyz`)).status;
 
-/** Starts a role that must fail; returns its output. */
 async function refusal(env: Record<string, string>): Promise<string> {
   const role = createRole('flush', async () => ({ START_MS: '1000', ...env }));
   return role.start().then(

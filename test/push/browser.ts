@@ -10,7 +10,6 @@ import {
 import type { IncomingHttpHeaders } from 'node:http';
 
 export interface Push {
-  /** The browser whose address received the push. */
   readonly device: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
@@ -60,7 +59,6 @@ export function makeBrowser(origin: string): Browser {
   };
 }
 
-/** Checks the signature of a push's token with the key, and returns its claims. */
 export function claimsOf(
   { headers }: Push,
   publicKey: string,

@@ -73,7 +73,6 @@ interface Heard {
 }
 const offsets = new Map<number, number>();
 
-/** Confirms the earlier updates and returns the pending updates. */
 async function poll(bot: TestBot, received: Heard): Promise<void> {
   const offset = offsets.get(bot.id) ?? 0;
   const answer = await service.bot(bot, 'getUpdates', { offset, timeout: 0 }, 1);

@@ -47,7 +47,6 @@ const { reply } = fc.letrec<{ reply: Buffer; array: Buffer }>((tie) => ({
   reply: fc.oneof({ depthSize: 'small' }, simple, refusal, tie('array')),
 }));
 
-/** Cuts bytes at the given fractions of their length. */
 function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
   const ends = [...places.map((place) => Math.floor(place * bytes.length)), bytes.length].sort(
     (a, b) => a - b,

@@ -60,7 +60,6 @@ function filled(bytes: number, unit: string, before = '', after = ''): string {
   return before + unit.repeat(count) + after;
 }
 
-/** Repeats `open` and then repeats `close` as many times. */
 const nested = (bytes: number, open: string, close: string, between = '') => {
   const count = Math.floor((bytes - between.length) / (open.length + close.length));
   return open.repeat(count) + between + close.repeat(count);

@@ -29,13 +29,11 @@ beforeEach(async () => {
   await hook();
 });
 
-/** Sets the webhook, and backdates it by two hours. */
 async function hook(): Promise<void> {
   await node.store.webhooks.set(bot.id, settings, { drop: false, mask: null });
   await node.db.query("update webhooks set set_at = now() - interval '2 hours' where bot_id = $1", [bot.id]);
 }
 
-/** Records an attempt that was made the given number of minutes ago. */
 async function tried(minutes: number, error: string | null, on = node): Promise<void> {
   const attempt: NewAttempt = {
     ...{ bot: bot.id, updateId: 7, at: Date.now() - minutes * minute, delivered: error === null },

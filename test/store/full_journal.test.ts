@@ -46,7 +46,6 @@ const entriesOf = (client: Redis) => client.xrange(cluster.keys.journal(0), '-',
 const sizeOf = (fields: readonly string[]) =>
   fields.reduce((sum, field, i) => sum + (i % 2 === 1 ? Buffer.byteLength(field, 'latin1') : 0), 0);
 
-/** Returns the number of bytes of all journal entries, counted one by one. */
 async function bytesHeld(client: Redis): Promise<number> {
   const raw = (await client.callBuffer('XRANGE', cluster.keys.journal(0), '-', '+')) as [Buffer, Buffer[]][];
   return raw.reduce((sum, [, fields]) => sum + sizeOf(fields.map((field) => field.toString('latin1'))), 0);

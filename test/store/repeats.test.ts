@@ -71,7 +71,6 @@ const send = async (value = 'x') => (await one.store.messages.send(chat, bot.sen
 const newest = async () => (await one.store.chats.find(chat))?.newest as number;
 const pinned = async () => (await one.store.chats.find(chat))?.pinned;
 
-/** Creates a group of the person in which the bot is a member. */
 async function newGroup(type: 'group' | 'channel' = 'group', rights = {}): Promise<ChatRef> {
   const made = await one.store.chats.create(type, 'Group', user.id);
   const status = type === 'channel' ? 'administrator' : 'member';

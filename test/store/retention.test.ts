@@ -39,7 +39,6 @@ afterAll(() => cluster?.close());
 /** Clears the wait between passes, so that the next pass may begin. */
 const rested = () => node.db.query("update retention set ended_at = 'epoch'");
 
-/** Runs a pass to its end; returns the number of removed messages. */
 async function pass(ageMs: number, on: TestNode = node): Promise<number> {
   let removed = 0;
   for (;;) {
@@ -269,7 +268,6 @@ async function spanNames(): Promise<string[]> {
   return names[0] ?? [];
 }
 
-/** Returns the partitions of messages in the database of a chat. */
 async function spanNamesOf(chat: ChatRef): Promise<string[]> {
   const { pool } = node.shards.of(cluster.keys.partitions.of(chat.id));
   return (await readSpans(pool, { table: 'messages' })).spans.map(({ name }) => name);

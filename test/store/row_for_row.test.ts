@@ -52,7 +52,6 @@ async function fillQueues(rooms: readonly Room[], bytes: number): Promise<void> 
   }
 }
 
-/** Every flushed key must have a time to live. */
 async function expectDeadlines(): Promise<void> {
   const without: string[] = [];
   for (const kind of [
@@ -73,7 +72,6 @@ async function expectDeadlines(): Promise<void> {
   expect(without).toEqual([]);
 }
 
-/** Compares the acknowledged changes with the changes read back. */
 async function expectAcked(room: Room, { store }: TestNode): Promise<void> {
   const listed = new Map<number, Acked>();
   for (let before = 0; ; ) {

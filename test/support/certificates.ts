@@ -19,7 +19,6 @@ export interface CertificateOptions {
   readonly authority?: boolean;
   readonly validFrom?: Date;
   readonly validTo?: Date;
-  /** True to add the extensions that limit the certificate to TLS servers. */
   readonly forServers?: boolean;
   /** True to make a new key. Otherwise all certificates share one key, because making keys is slow. */
   readonly freshKey?: boolean;

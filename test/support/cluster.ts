@@ -38,14 +38,12 @@ export interface FreshCluster extends FreshRedis {
   ownerOf(slot: number): Promise<number>;
   /** Adds a replica of a master and waits until it has caught up. The replica is not in `nodes`. */
   addReplica(master: number): Promise<ClusterNode>;
-  /** Tells both masters that a slot is being moved. */
   beginMove(slot: number, from: number, to: number): Promise<void>;
   /** Moves up to `count` keys of a slot. Returns true when no key is left. */
   moveKeys(slot: number, from: number, to: number, count: number): Promise<boolean>;
   endMove(slot: number, to: number): Promise<void>;
 }
 
-/** Opens a client for each master of a Redis Cluster, or for the only server. */
 export function openMasters({ url, cluster = [url] }: FreshRedis): Redis[] {
   return cluster.map((master) => new Redis(master));
 }

@@ -25,7 +25,6 @@ interface Stand {
   readonly user: number;
   readonly env?: Readonly<Record<string, string>>;
   readonly health?: readonly string[];
-  /** The stop signal; SIGTERM if absent. */
   readonly stopSignal?: NodeJS.Signals;
 }
 
@@ -164,7 +163,6 @@ class Container {
     return { PATH: process.env.PATH ?? '', ...this.stand.env, ...this.service.environment };
   }
 
-  /** Starts the container in its own network, which is joined to the bridge. */
   start(bridge: string): Promise<string> {
     if (this.#killed) throw new Error(`${this.name} was removed`);
     const { stand, service } = this;
@@ -283,7 +281,6 @@ export interface Composition {
   remove(): Promise<void>;
 }
 
-/** Removes the networks of test workers that were killed. */
 function removeLeftNetworks(): void {
   const left = (name: string) => {
     const pid = /^pt(\d+)/.exec(name)?.[1];

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { type FreshRedis, temporaryFolder } from './servers.js';
 
-/** Returns the settings with which roles connect to a Redis. */
 export function redisSettings({ url, cluster, sentinels, masterUrl }: FreshRedis): Record<string, string> {
   if (cluster) return { REDIS_CLUSTER: cluster.join(',') };
   if (sentinels && masterUrl) return { REDIS_URL: masterUrl, REDIS_SENTINELS: sentinels.join(',') };

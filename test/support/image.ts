@@ -12,7 +12,6 @@ const checkout = fileURLToPath(new URL('../..', import.meta.url));
 const debian13 = join(checkout, 'infra', 'build', 'debian13.mjs');
 const debianRoot = '/var/cache/petrel/debian13';
 
-/** Runs a program and returns its output. Throws with the output if it fails. */
 function must(command: string, ...args: readonly string[]): string {
   const ran = spawnSync(command, args, { cwd: checkout, encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 });
   if (ran.status === 0) return ran.stdout.trim();
@@ -38,9 +37,7 @@ export interface Image {
     readonly Healthcheck?: { readonly Test: readonly string[] };
     readonly Volumes: Readonly<Record<string, object>>;
   };
-  /** The folder with the files of the image. */
   readonly files: string;
-  /** The size that the image adds to its base. */
   readonly addedBytes: number;
   /**
    * Starts a command as an engine does: the image’s user, process 1, no capabilities, a read-only root with its own `/tmp`. The folder
@@ -50,7 +47,6 @@ export interface Image {
   remove(): void;
 }
 
-/** Process 1 of a command that `start` started. */
 export const pidOf = ({ pid }: ChildProcess): number =>
   Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')[0]);
 

@@ -87,7 +87,6 @@ export function call(
 
 const never = new Promise<never>(() => undefined);
 
-/** Makes the claims of dead nodes expire, as time would. */
 export async function outwait({ connection: { client } }: TestNode): Promise<void> {
   for (const key of await client.keys('*:idempotency:*'))
     if (await client.hexists(key, 'u')) await client.hset(key, 'u', 0);

@@ -23,7 +23,6 @@ interface Received extends Seen {
 export interface Verdict {
   readonly acknowledged: number;
   readonly unanswered: number;
-  /** The number of tries without an answer that were applied. */
   readonly appliedUnanswered: number;
   readonly lost: number;
   readonly doubled: number;
@@ -37,7 +36,6 @@ export interface Verdict {
   /** Ids that were assigned to more than one message or update. */
   readonly reused: number;
   readonly examples: readonly string[];
-  /** The texts of the messages with a fault. */
   readonly texts: readonly string[];
 }
 
@@ -68,7 +66,6 @@ export class Ledger {
   readonly #received = new Map<number, Received[]>();
   #tries = 0;
 
-  /** Returns a new text for the next try of a sender in a chat. */
   attempt(chat: string, sender: string): string {
     const text = `${sender} try ${++this.#tries}`;
     this.#tried.set(text, chat);

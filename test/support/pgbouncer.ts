@@ -1,4 +1,3 @@
-/** PgBouncer in transaction mode in front of a Postgres. */
 import { spawn, spawnSync } from 'node:child_process';
 import { chownSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
@@ -21,7 +20,6 @@ export function poolerForm(): 'unnamed' | 'prepared' {
 
 export interface Pooler {
   readonly url: string;
-  /** The URL through the pooler without `?pooler=`. */
   readonly bareUrl: string;
   stats(): Promise<Readonly<Record<string, number>>>;
   stop(): Promise<void>;

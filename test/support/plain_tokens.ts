@@ -6,7 +6,6 @@ import { scan } from '../../src/leaks/scan.js';
 /** Checks at most this many rows of a table, because a larger table contains rows of only one kind. */
 const rowsMax = 20_000;
 
-/** Returns the tokens found in the rows of a database, with their tables. */
 async function inPostgres(url: string): Promise<Array<readonly [place: string, token: string]>> {
   const client = new pg.Client(url);
   await client.connect();

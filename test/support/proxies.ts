@@ -22,7 +22,6 @@ export interface Balancer {
   readonly url: string;
   readonly port: number;
   readonly pid: number;
-  /** The authority that signed the balancer's certificate. */
   readonly ca: string;
   log(): string;
   stop(): Promise<void>;

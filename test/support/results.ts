@@ -22,7 +22,6 @@ interface Answer {
   readonly body: { readonly ok?: unknown; readonly result?: unknown } | null;
 }
 
-/** Returns the answer of a bot method. Throws if it does not match its schema. */
 export function holdMethod<A extends Answer>(name: string, answer: A): A {
   const method = methods.find((each) => each.name.toLowerCase() === name.toLowerCase());
   if (method && answer.body?.ok === true) hold(method.name, method.result, answer.body.result);

@@ -1,4 +1,3 @@
-/** Roles of the real service as processes of the build. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { freePort } from '../../src/dev/processes.js';
@@ -21,7 +20,6 @@ export interface RoleProcess {
   readonly alive: boolean;
   /** The output of the role on stdout and stderr, over all its processes; the last 200,000 characters. */
   log(): string;
-  /** All tokens that the role logged. */
   readonly leaked: readonly string[];
   /** Starts a new process on the same port once the former has ended, and waits until it is ready. */
   start(): Promise<void>;

@@ -26,7 +26,6 @@ interface Sides {
   readonly postgres: string[];
 }
 
-/** Returns the keys of one kind of entity, without their tickets. */
 export async function keysLike({ connection }: TestNode, kind: string): Promise<string[]> {
   const found = await connection.client.keys(`*:${kind}:*`);
   return found.filter((key) => new RegExp(`^\\{[^}]+\\}:${kind}:[^:]+(:\\d+)?$`).test(key));

@@ -1,4 +1,3 @@
-/** Small media files, built here byte by byte. */
 import { deflateSync } from 'node:zlib';
 
 const u16 = (n: number) => Buffer.from([n >> 8, n & 255]);

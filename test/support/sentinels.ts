@@ -31,11 +31,9 @@ export interface FreshSentinels extends FreshRedis {
   readonly masterUrl: string;
   /** The first server starts as the master. */
   readonly nodes: readonly [WatchedNode, WatchedNode];
-  /** The index of the master that the Sentinels name. */
   master(): Promise<number>;
   /** Waits until the Sentinels name a master other than `former`, and this server reports that it is the master. */
   replaced(former: number): Promise<void>;
-  /** Waits until the replica has all data of the master. */
   caughtUp(): Promise<void>;
 }
 

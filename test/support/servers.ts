@@ -99,9 +99,7 @@ export async function migratedDatabase(): Promise<FreshDatabase> {
 }
 
 export interface FreshRedis {
-  /** For a cluster, the URL of its first master. */
   readonly url: string;
-  /** The URLs of all masters, for a cluster. */
   readonly cluster?: readonly string[];
   /** The URLs of the Sentinels, and the value of REDIS_URL for them. `url` is then that of the first master. */
   readonly sentinels?: readonly string[];

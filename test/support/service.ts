@@ -69,7 +69,6 @@ export interface Service {
     body?: unknown,
     front?: number,
   ): Promise<Answer>;
-  /** Makes a call of a bot method with JSON parameters. */
   bot(
     bot: string | { readonly token: string },
     method: string,
@@ -80,9 +79,7 @@ export interface Service {
   newUser(name: string): Promise<TestUser>;
   /** Creates a bot whose username is `name`, a number and `bot`. */
   newBot(owner: TestUser, name: string): Promise<TestBot>;
-  /** Makes the person start the bot; returns the Message. */
   openChat(user: TestUser, bot: TestBot, payload?: string): Promise<Answer['body']>;
-  /** Creates a group of the person with the bots as members; returns its id. */
   newGroup(owner: TestUser, title: string, members?: readonly { readonly id: number }[]): Promise<number>;
   /** Adds a token that was not in the result of a call, so that `stop` searches for it too. */
   issued(token: string): void;
@@ -100,7 +97,6 @@ export interface ServiceOptions {
   readonly combined?: boolean;
   /** Settings of all roles, for instance `{ JOURNAL_HIGH_WATER: '200' }`. */
   readonly extraEnv?: Readonly<Record<string, string>>;
-  /** Settings of fronts only, which override those of all roles. */
   readonly frontEnv?: Readonly<Record<string, string>>;
   /** A Redis or cluster to use instead of a private one of the kind in PETREL_TEST_REDIS. `stop` stops it too. */
   readonly redis?: FreshRedis;

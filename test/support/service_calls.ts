@@ -1,4 +1,3 @@
-/** Calls to a service as its people, its bots and its operator. */
 import { type Agent, request } from 'undici';
 import { holdEndpoint, holdMethod } from './results.js';
 import type { Front } from './role_process.js';

@@ -27,7 +27,6 @@ export interface Hooks {
   query: (text: string, run: () => Promise<unknown>) => Promise<unknown>;
   /** Returns false to drop a hint. */
   hint: (channel: string, text: string) => boolean;
-  /** Called with each bot that a worker should check. */
   wake: (bot: number) => void;
 }
 
@@ -231,7 +230,6 @@ export const text = (value: string, button?: string): NewMessage => ({
   allowMissingReply: false,
 });
 
-/** Polls once, confirming the updates below `offset`. */
 export const poll = ({ store }: TestNode, bot: Person, offset = 0, timeout = 0): Promise<UpdateEntry[]> =>
   store.polls.poll(bot.id, { offset, limit: 100, timeout, mask: null, onGone: () => undefined });
 

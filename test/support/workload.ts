@@ -17,7 +17,6 @@ export function numbersFrom(start: number): () => number {
   };
 }
 
-/** The acknowledged state of a message; null once deleted. */
 export type Acked = { readonly content: Content; readonly markup: unknown } | null;
 
 export interface Room {

@@ -1,4 +1,3 @@
-/** Tests the documentation site in a browser: guides, search and the API reference. */
 import { mkdirSync } from 'node:fs';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';

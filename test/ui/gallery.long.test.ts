@@ -46,7 +46,6 @@ afterAll(async () => {
   await world?.stop();
 });
 
-/** Returns the serious and critical findings of axe. */
 async function serious(page: Page): Promise<string[]> {
   await page.evaluate(axe);
   const found = await page.evaluate(async () => {

@@ -10,7 +10,6 @@ export interface Gallery {
   readonly bob: TestUser;
   readonly newcomer: TestUser;
   readonly guide: TestBot;
-  /** A bot that nobody has started. */
   readonly fresh: TestBot;
   readonly group: number;
   readonly channel: number;

@@ -1,4 +1,3 @@
-/** Tests reply keyboards and forced replies of bots in the application. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Page } from 'playwright-core';
@@ -30,14 +29,12 @@ const newestOf = async (user: TestUser, chat: number) =>
 const keysOf = (page: Page) => page.getByRole('region', { name: 'Keyboard of the bot' });
 const fieldOf = (page: Page) => page.getByRole('combobox', { name: 'Message' });
 
-/** Reloads the page, until it has asked for the keyboard of the open chat. */
 async function reload(page: Page): Promise<void> {
   const loaded = page.waitForResponse(/\/reply_keyboard$/);
   await page.reload();
   await (await loaded).finished();
 }
 
-/** Returns everything that axe finds in the reply keyboard. */
 async function findings(page: Page): Promise<string[]> {
   await page.evaluate(axe);
   return page.evaluate(async () => {

@@ -241,7 +241,6 @@ export function scenesOf({ guide, fresh, group, channel }: Gallery): readonly Sc
   ];
 }
 
-/** Opens the page from a blank one, and waits until it is drawn. */
 export async function enter(page: Page, url: string, scene: Scene, words: Readonly<Record<string, string>>) {
   await page.goto('about:blank');
   await page.goto(`${url}/app${scene.path}`);

@@ -16,7 +16,6 @@ const flags = [
   ...(process.getuid?.() === 0 ? ['--no-sandbox'] : []),
 ];
 
-/** Forwards connections to a front, or refuses them while it is cut. */
 async function startWire(port: number) {
   const sockets = new Set<Socket>();
   let cut = false;

@@ -1,4 +1,3 @@
-/** Tests the web application as a front serves it, and the API calls made for it. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
