@@ -132,7 +132,6 @@ describe('accounts are deleted', () => {
       refusal(404, 'Not Found: bot not found'),
     );
     expect(channel).toBeLessThan(0);
-    // Nobody can take the username for a while after the deletion.
     const taken = await service.app(operator, 'POST', '/api/admin/users', {
       username: ann.username,
       first_name: 'X',

@@ -51,7 +51,6 @@ test('every front accepts a new administrator token until the revoke command has
   const one = await add('ada');
   expect(isAdminToken(one.token)).toBe(true);
   for (const front of [0, 1]) expect((await look(one, front)).status).toBe(200);
-  // The token works only for the administration API, not for people or bots.
   expect((await service.app(one, 'GET', '/api/me')).status).toBe(401);
   expect((await service.bot(one.token, 'getMe')).status).toBe(401);
   expect((await admin('tokens', 'add', 'ada')).log).toContain('a token ada already exists');

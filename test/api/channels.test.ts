@@ -86,7 +86,6 @@ test('only administrators with the right to post may post in a channel', async (
   const summary = await ok(reader, 'GET', `/api/chats/${chat}`);
   expect(summary).toMatchObject({ ...about, member_count: 4, last_message: { text: 'zwei' } });
   const members = await ok(owner, 'GET', `/api/chats/${chat}/members`);
-  // Subscribers may not list the members.
   const forbidden = 'Bad Request: not enough rights';
   expectEnvelope(await app(reader, 'GET', `/api/chats/${chat}/members`), 400, forbidden);
   await put(chat, reader, admin('can_post_messages'));

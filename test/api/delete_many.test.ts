@@ -70,7 +70,6 @@ test('deleteMessages deletes messages that are only in Postgres, and skips ids t
   const skipped = await seen.redis.hincrby(keys.chat(chat), 's', 1);
   const ids: number[] = [];
   for (let i = 0; i < 5; i++) ids.push((await send(group)).message_id);
-  // A flusher that stops cleanly has written everything to Postgres.
   await service.flush.start();
   await service.flush.stop();
   const cold = ids.slice(1).map((id) => keys.message(chat, id));

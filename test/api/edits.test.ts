@@ -83,7 +83,6 @@ test('interface §4.3.5, §5.12: a bot with can_edit_messages may edit messages 
   await grant({ can_edit_messages: true });
   expect(await resultOf(edit())).toMatchObject({ text: "the bot's", from: { id: user.id } });
   expect(await edited(other)).toMatchObject([{ message_id, text: "the bot's", from: { id: user.id } }]);
-  // The bot that edited gets no update about its own edit.
   expect(await edited(bot)).toEqual([]);
   // In a direct chat nobody has administrator rights.
   const own = await resultOf(service.app(user, 'POST', `/api/chats/${bot.id}/messages`, { text: 'mine' }));

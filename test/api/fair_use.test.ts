@@ -375,7 +375,6 @@ test('behaviour §14: look-ups of new webhook host names are limited per minute,
   // The bucket regained some look-ups during the first calls.
   while (refused.status === 400) refused = await set(first);
   expectWait(refused, 60 / limits.host_look_ups_per_bot_max);
-  // A URL with an IP address needs no look-up. It is refused with 400 for its address.
   expect((await set(first, 'https://127.0.0.1/')).status).toBe(400);
   expect((await set(bots[1] as TestBot)).status).toBe(400);
 });

@@ -97,7 +97,6 @@ describe('§4.3.1: forwards keep attribution, media and text', () => {
       forward_origin: { type: 'user', sender_user: { id: bot.id, is_bot: true } },
     });
     expect(sent).not.toHaveProperty('reply_markup');
-    // The bot that forwarded the message may not edit it.
     const change = { chat_id: user.id, message_id: sent.message_id, text: 'y' };
     await refused('editMessageText', change, 400, "Bad Request: message can't be edited");
   });
@@ -324,7 +323,6 @@ test('behaviour §6: a bot forwards and copies only from readable chats to chats
 test('forwards and copies work when messages, chats and members must be read back from Postgres', async () => {
   const ids: number[] = [];
   for (let i = 0; i < 5; i++) ids.push((await send(group, { text: `cold ${i}` })).message_id);
-  // A flusher that stops cleanly has written everything to Postgres.
   await service.flush.start();
   await service.flush.stop();
   const chat = sharedChat(group);

@@ -36,7 +36,6 @@ afterAll(async () => {
   await service?.stop();
 });
 
-/** Expects that all processes still run and that none logged a token. */
 function expectSound(pids: readonly number[]): void {
   const roles = [...service.fronts, service.deliver, service.flush];
   expect(service.fronts.map(({ pid }) => pid)).toEqual(pids);

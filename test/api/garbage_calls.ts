@@ -128,7 +128,6 @@ export interface Callers {
 }
 
 export interface Caller {
-  /** Makes the call; throws an error that names the case if the answer breaks a rule for all answers. */
   call(given: Case, callers: Callers): Promise<Answer>;
   close(): Promise<void>;
 }

@@ -91,7 +91,6 @@ const nested = (depth: number, leaf: Json): Json => (depth === 0 ? leaf : [neste
 const lone = fc.constantFrom('\ud800', 'a\udc00b', '\udfff\ud83d', '👍\ud83d');
 const nul = fc.constantFrom('\u0000', 'a\u0000', '\u0000'.repeat(9));
 
-/** Generates texts that cannot be stored, because they contain a lone surrogate or U+0000. */
 export const unstorable: fc.Arbitrary<string> = fc.oneof(lone, nul);
 
 export const garbage: fc.Arbitrary<Json> = fc.oneof(

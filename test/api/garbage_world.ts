@@ -106,7 +106,6 @@ async function copiesSettled(service: Service): Promise<void> {
 
 export interface GarbageWorld {
   readonly callers: Callers;
-  /** The id of the token that authenticates the calls of people. */
   readonly tokenId: number;
   readonly secrets: readonly string[];
   /** Existing ids, from both sets or only from the callers' set. */

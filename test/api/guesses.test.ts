@@ -79,7 +79,6 @@ test('a call with a revoked token does not count as a guess', async () => {
   );
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([401]));
   expect((await from(client, '/api/me')).status).toBe(401);
-  // No guess of the burst has been used yet.
   const guesses = await Promise.all(Array.from({ length: burst + 1 }, () => from(client, getMe('x'))));
   expect(guesses.filter(({ status }) => status === 429)).toHaveLength(1);
   // The client is slowed now, but a revoked token still gets 401.

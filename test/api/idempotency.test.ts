@@ -73,7 +73,6 @@ test('a call repeated under an idempotency key gets the first answer, even on an
   );
   expect(turned.text).toBe(first.text);
   expect(await texts('once only')).toBe(1);
-  // A call without the header or under another key runs again.
   await resultOf(send('k1b', 'once only'));
   expect(await texts('once only')).toBe(2);
 });

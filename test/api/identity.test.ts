@@ -21,7 +21,6 @@ describe.each(kinds)('$set and $get', ({ key, set, get, max, tooLong }) => {
     const bot = await newBot();
     expect(await call(bot, set, { [key]: 'default' })).toBe(true);
     for (const language_code of languages) {
-      // A language without a text shows the default.
       expect(await call(bot, get, { language_code }, 1)).toEqual({ [key]: 'default' });
       expect(await call(bot, set, { [key]: `in ${language_code}`, language_code })).toBe(true);
     }

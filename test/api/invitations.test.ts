@@ -9,7 +9,6 @@ let service: Service;
 let ann: TestUser;
 /** The person whom others add. Each test creates a new one, without any chats. */
 let vera: TestUser;
-/** A person who shares a group with Ann. */
 let fred: TestUser;
 
 onSharedService(async (running) => {
@@ -94,7 +93,6 @@ test('an invitation can be accepted or declined only once', async () => {
     [two, 'Two', ann.id],
     [one, 'One', ann.id],
   ]);
-  // Nobody else can accept the invitation, and the invited person cannot read the chat yet.
   const gone = [404, 'Not Found: invitation not found'];
   expect(refusal(await app(fred, 'POST', `/api/me/invitations/${one}/accept`))).toEqual(gone);
   expect((await app(vera, 'GET', `/api/chats/${one}`)).status).toBe(403);
@@ -176,7 +174,6 @@ test('ten strangers per day can add a person to groups, and the eleventh only cr
   expect(made.filter((status) => status === 'member')).toHaveLength(limits.stranger_adds_per_day_max);
   expect(made.filter((status) => status === 'invited')).toHaveLength(1);
   expect(await invitations(vera)).toHaveLength(1);
-  // A person who shares a chat with Vera can still add her.
   const common = await service.newGroup(vera, 'Common', [fred]);
   expect(await statusOf(add(fred, await service.newGroup(fred, 'Known'), vera))).toBe('member');
   expect(common).toBeLessThan(0);

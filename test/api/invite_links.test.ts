@@ -31,7 +31,6 @@ const expired = bad('INVITE_HASH_EXPIRED');
 const soon = () => Math.floor(Date.now() / 1_000) + 3_600;
 const kinds = ['message', 'chat_member', 'chat_join_request'];
 
-/** Creates a private group in which one bot may invite and the other bot is an administrator without this right. */
 async function newGroup(): Promise<number> {
   const chat = await service.newGroup(ann, 'Yard');
   const put = (id: number, rights: object) =>

@@ -100,7 +100,6 @@ test('a token of the identity provider authenticates the person mapped to its su
       expect((await resultOf(me(jwt))).id).toBe(user.id);
       expect((await resultOf(onOpen(jwt))).id).toBe(user.id);
     }
-  // The token that Petrel issued still works.
   expect((await resultOf(me(token))).id).toBe(user.id);
   const bot = await resultOf(
     service.app({ token: await sign(claimsOf('sub|ann')) }, 'POST', '/api/me/bots', {
@@ -240,11 +239,9 @@ test('operators map and unmap subjects of the identity provider, with immediate 
     expect(await text(operator(verb, '/api/admin/users/1/identity', { external_subject: 'x' }))).toBe(
       unknown,
     );
-  // The refused call created no person, so the username is still free.
   await resultOf(operator('POST', '/api/admin/users', { ...made, external_subject: 'sub|made' }));
   expect(await resultOf(operator('DELETE', path))).toBe(true);
   expect((await me(jwt)).status).toBe(401);
-  // The subject can now be mapped to another person.
   await resultOf(operator('PUT', `/api/admin/users/${other.id}/identity`, { external_subject: 'sub|new' }));
   expect((await resultOf(me(jwt))).id).toBe(other.id);
 });

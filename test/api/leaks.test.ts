@@ -57,7 +57,6 @@ test('a leaked bot token is blocked until the bot has a new token', async () => 
   expect(await resultOf(service.app(owner, 'GET', `/api/me/bots/${bot.id}/token`))).toEqual({
     token: fresh.token,
   });
-  // The old token is reported again. The new token still works.
   expect((await world.report(partner, [item(bot.token)])).body).toEqual([label(bot.token, true)]);
   expect(await statusOf(fresh)).toBe(200);
 });
@@ -203,7 +202,6 @@ test(`a leak report blocks ${limits.leak_reports_max} tokens before it is answer
     "select count(*)::int as blocked from bots where blocked_hmac = token_hmac and username like 'many%'",
   );
   expect(blocked).toBe(bots.length);
-  // Each leak is recorded, and appears in the audit log and in the owner's notices.
   const noted = await world.query(
     `select (select count(distinct bot_id) from leaks where bot_id >= $1)::int as leaks,
             (select count(distinct bot_id) from bot_audit where event = 'leak_found' and bot_id >= $1)::int as audited,

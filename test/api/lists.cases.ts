@@ -37,10 +37,8 @@ export interface World {
   sql(text: string, values?: readonly unknown[]): Promise<ReadonlyArray<Record<string, never>>>;
 }
 
-/** A list with more items than the largest page. */
 export interface Filled {
   readonly path: string;
-  /** The person who calls. The owner by default. */
   readonly by?: { readonly token: string };
   /** The expected keys of all items, as `keyOf` returns them, in any order. */
   readonly keys: readonly unknown[];
@@ -151,7 +149,6 @@ const nodeText = (n: number) => {
   });
 };
 
-/** One message and the message it replies to, each with the longest text and keyboard. */
 export const message: AnswerRow = {
   bytes: 256 * kib,
   answer: ({ service, bot, group, messages }) =>

@@ -87,7 +87,6 @@ test.each(answers)(
     expect([answer.status, answer.body.description]).toEqual([200, undefined]);
     if (row.listOf) {
       expect(row.listOf(result).length).toBeLessThanOrEqual(row.items ?? 0);
-      // The list has the maximum number of items.
       if (!row.cut) expect(row.listOf(result).length).toBe(row.items);
     }
     expect(bytesOf(answer)).toBeLessThanOrEqual(row.bytes);

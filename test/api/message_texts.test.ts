@@ -312,7 +312,6 @@ describe('the checks of an edit run in a fixed order', () => {
       });
     await seen.refused(edit(message_id, { text: 'x', reply_markup }), 400, notModified);
     await seen.refused(markup(reply_markup), 400, notModified);
-    // This edit would come too early if the two refused edits counted.
     const edited = await resultOf(edit(message_id, { text: 'y' }, 1)());
     expect(edited).toMatchObject({ message_id, text: 'y', edit_date: expect.any(Number) });
     expect(edited.reply_markup).toBeUndefined();

@@ -32,7 +32,6 @@ const allRights = {
 };
 let named = 0;
 
-/** Creates a public group of Ann and Ben in which the bot is an administrator with these rights. */
 async function newGroup(rights: object = allRights): Promise<number> {
   const username = `warden_group_${Date.now() % 1e6}_${++named}`;
   const { id } = await ok(ann, 'POST', '/api/chats', { type: 'group', title: 'Yard', username });

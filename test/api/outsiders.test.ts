@@ -114,7 +114,6 @@ test('a bot has access to a private channel only while it is a member', async ()
           expect.stringContaining('post not found'),
         ]);
       }
-    // A reply needs a message of the same chat.
     const reply = await service.bot(bot, 'sendMessage', {
       ...{ chat_id: home, text: 'x', reply_to_message_id: message_id + 500 },
     });

@@ -121,7 +121,6 @@ describe('bots are deleted', () => {
     expect(chat.username).toBeUndefined();
     const members = (await resultOf(service.app(owner, 'GET', `/api/chats/${group}/members`))).items;
     expect(members.map(({ user }: { user: { id: number } }) => user.id)).toEqual([owner.id]);
-    // Groups that the deleted bot was in still accept messages.
     await resultOf(service.app(owner, 'POST', `/api/chats/${group}/messages`, { text: 'alone' }));
   });
 

@@ -150,7 +150,6 @@ test('the new owner can neither see nor replay deliveries that were attempted be
 describe('transfers are refused', () => {
   const refused = async (body: unknown, status: number, description: string, by = owner) => {
     expect(await transfer(by, body)).toMatchObject(refusal(status, description));
-    // The refused transfers changed nothing.
     expect((await service.bot(bot, 'getMe')).status).toBe(200);
     expect(await listed(owner)).toContain(bot.id);
     expect(await events(owner)).toEqual(['created']);

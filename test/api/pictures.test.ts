@@ -14,7 +14,6 @@ let owner: TestUser;
 let other: TestUser;
 let bot: TestBot;
 let start: Buffer;
-/** The files that other tests stored in the same service. */
 let earlier: readonly string[];
 
 onSharedService(async (running) => {
@@ -87,7 +86,6 @@ test.each(kinds)(
       return [mine.body.result, settings.body.result[kind], page.body.result[kind]];
     };
     for (const front of [0, 1]) expect(await shown(front)).toEqual(Array(3).fill(set.body.result));
-    // Lists of chats show the avatar of the bot.
     const reader = await service.newUser('reader');
     await service.openChat(reader, own);
     const listed = async () => {
@@ -169,7 +167,6 @@ test('behaviour §11: a refused picture changes nothing, whatever its content ty
   }
   expect((await service.app(owner, 'GET', path)).body).toEqual(before);
   expect(await stored()).toEqual(files);
-  // The content type of the request does not matter.
   for (const type of ['application/octet-stream', 'application/json', 'text/plain', 'image/svg+xml'])
     expect((await put(owner, path, start, { 'content-type': type })).status).toBe(200);
 });

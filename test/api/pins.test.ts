@@ -72,7 +72,6 @@ describe('a direct chat', () => {
     expect(await pinnedIn(user.id)).toMatchObject({ message_id: b, text: 'b', from: { id: bot.id } });
     const chat = await resultOf(service.app(user, 'GET', `/api/chats/${bot.id}`));
     expect(chat.pinned_message).toMatchObject({ message_id: b, text: 'b' });
-    // The bot gets updates about its own pin and about the user's.
     const received = await pinsHeard(bot);
     expect(received).toMatchObject([
       { from: { id: bot.id }, chat: { id: user.id }, pinned_message: { message_id: a, text: 'a' } },
@@ -127,7 +126,6 @@ describe('a direct chat', () => {
     await refused(call('unpinChatMessage', { chat_id: user.id, message_id: a + 1 }), 400, toUnpin);
     const path = `/api/chats/${bot.id}/pin`;
     await refused(service.app(user, 'DELETE', path, { message_id: a + 1 }), 400, toUnpin);
-    // Deleting the pinned message unpins it.
     await resultOf(call('deleteMessage', { chat_id: user.id, message_id: a }));
     expect(await pinnedIn(user.id)).toBeUndefined();
     await refused(call('unpinChatMessage', { chat_id: user.id }), 400, toUnpin);

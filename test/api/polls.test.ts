@@ -105,7 +105,6 @@ test('a person has one vote, can change and retract it, and then sees the result
   const changed = await resultOf(vote(ann, message, [1], 1));
   expect(changed).toMatchObject({ chosen_option_ids: [1], total_voter_count: 1 });
   expect(counts(changed)).toEqual([0, 1]);
-  // A person who has not voted sees only how many people have.
   const before = await see(ben, message);
   expect([counts(before), before.total_voter_count, before.chosen_option_ids]).toEqual([[0, 0], 1, []]);
   expect(counts(await resultOf(vote(ben, message, [0])))).toEqual([1, 1]);
@@ -178,7 +177,6 @@ test('the bot gets the answers of a poll that is not anonymous, and the new coun
     return update.poll?.id === anonymous.poll.id;
   });
   expect(seen.filter(({ poll_answer: each }) => each?.poll_id === anonymous.poll.id)).toEqual([]);
-  // Other bots of the group get nothing.
   const foreign = await resultOf(service.bot(other, 'getUpdates'));
   expect(foreign.filter((update: Any) => update.poll || update.poll_answer)).toEqual([]);
 });

@@ -65,7 +65,6 @@ test('createPost accepts media by upload or by file_id', async () => {
     ]),
   );
   expect(made).toMatchObject({ caption: 'seen', media: { type: 'photo', width: 30, height: 20 } });
-  // Sends the same picture again by its file_id.
   const again = await resultOf(create({ media: { type: 'photo', media: made.media.file_id } }));
   expect(again.media).toMatchObject({ file_unique_id: made.media.file_unique_id, width: 30 });
 });

@@ -107,7 +107,6 @@ describe.each([
     expect((await react(ann, '👍')).body.reactions).toEqual([entry('👍', ann)]);
     const second = await react(ben, '👍');
     expect(second.body).toEqual({ ok: true, reactions: [entry('👍', ben, ann)], my_reactions: ['👍'] });
-    // The caller is listed first.
     expect((await react(ann, '👍')).body.reactions).toEqual([entry('👍', ann, ben)]);
   });
 

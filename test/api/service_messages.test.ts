@@ -29,7 +29,6 @@ const ok = (...call: Parameters<typeof app>) => resultOf(app(...call));
 const call = (method: string, params: Readonly<Record<string, unknown>>) => service.bot(bot, method, params);
 const bad = (text: string) => ({ ok: false, error_code: 400, description: `Bad Request: ${text}` });
 
-/** Creates a public group of Ann in which the bot is an administrator with the right to change information. */
 async function newGroup(rights: object = { can_change_info: true }): Promise<number> {
   const chat = await service.newGroup(ann, 'Garden');
   await ok(ann, 'PUT', `/api/chats/${chat}/members/${bot.id}`, { status: 'administrator', rights });
@@ -92,7 +91,6 @@ test('service messages name people and bots that joined, were added, left or wer
     expect.objectContaining({ from: person(ann), new_chat_members: [who.user] }),
     expect.objectContaining({ from: person(ben), left_chat_member: who.user }),
   ]);
-  // The bot also received the service message about its own addition.
   expect(seen[0]).toMatchObject({ new_chat_members: [{ id: bot.id, is_bot: true }] });
   expect(await last(chat)).toMatchObject({ kind: 'left_chat_member', member: { id: ben.id } });
   const shown = await history(chat);

@@ -3,7 +3,6 @@ import { expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { Shares } from '../../src/server/shares.js';
 
-/** The number of bytes charged for each call, instead of a measured sample. */
 const measured = 2_000;
 const large = limits.large_body_bytes_min;
 

@@ -64,14 +64,12 @@ test('all bots of an owner share one upload limit', async () => {
   const other = await newOwner('apart');
   const { document } = await resultOf(upload(bots[0], owner.id, 40 * 1024));
   expect(await stored(owner)).toEqual({ bytes: 40 * 1024, bytes_max: max });
-  // This upload is refused after its file was stored, so the file must be removed again.
   const before = files().length;
   expect((await upload(bots[0], 999_999, 20 * 1024)).status).toBe(400);
   expect([await stored(owner), files().length]).toEqual([{ bytes: 40 * 1024, bytes_max: max }, before]);
   await resultOf(upload(bots[1], owner.id, 24 * 1024, 1));
   for (const bot of bots) isRefused(await upload(bot, owner.id, 1, 1));
   expect(files()).toHaveLength(before + 1);
-  // Sending a stored file again stores no second copy.
   const again = { chat_id: owner.id, document: document.file_id };
   await resultOf(service.bot(bots[1], 'sendDocument', again));
   expect(await stored(owner)).toEqual({ bytes: max, bytes_max: max });

@@ -13,7 +13,6 @@ let ben: TestUser;
 let dora: TestUser;
 /** A person who subscribes to the public channel and shares no other chat with anybody. */
 let eve: TestUser;
-/** A person who shares no chat with anybody. */
 let sam: TestUser;
 let bot: TestBot;
 /** A bot that subscribes to the public channel as a plain member. */
@@ -186,7 +185,6 @@ test('the number of look-ups of strangers is limited per caller', async () => {
   expect(looked).toBeGreaterThanOrEqual(limits.stranger_look_ups_max);
   expect(looked).toBeLessThan(limits.stranger_look_ups_max + 100);
   expect(answers.filter(({ status }) => status === 429)).toHaveLength(300 - looked);
-  // Look-ups of members are not limited, and other callers keep their own limit.
   await resultOf(service.bot(curious, 'getChatMember', { chat_id: group, user_id: ben.id }));
   expect((await look(bot)).status).toBe(400);
 });

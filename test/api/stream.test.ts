@@ -41,7 +41,6 @@ test('an event stream that is resumed on another front shows each message once a
     while (sending) {
       await sleep(15 + 30 * Math.random());
       events.cut();
-      // Messages are sent while no stream is open.
       await sleep(20 * Math.random());
       await events.open(urlOf(++cuts));
     }
@@ -252,7 +251,6 @@ test('an event stream reports the chats that a person joins, and those that they
   const channel = await resultOf(service.app(ann, 'POST', '/api/chats', { type: 'channel', title: 'Tides' }));
   await resultOf(service.app(ben, 'POST', `/api/chats/${channel.id}/join`));
   await eventually(() => expect(seen(bens).at(-1)).toEqual(['chat_joined', channel.id]));
-  // The reported chat can be read at once.
   expect((await resultOf(service.app(ben, 'GET', `/api/chats/${channel.id}`))).title).toBe('Tides');
   await resultOf(service.app(ben, 'POST', `/api/chats/${channel.id}/leave`));
   await eventually(() => expect(seen(bens).at(-1)).toEqual(['chat_left', channel.id]));

@@ -57,11 +57,9 @@ test('a bot is transferred when its recipient accepts the offer', async () => {
   for (const each of [owner, heir]) expect(await offers(each)).toEqual([listed]);
   const inAWeek = Date.now() / 1_000 + 7 * 86_400;
   expect(Math.abs((await offers(heir))[0].expires_at - inAWeek)).toBeLessThan(60);
-  // Nobody else can accept the offer.
   expect(await answer(owner, 'accept')).toMatchObject(refused);
   expect(await answer(await service.newUser('eve'), 'accept')).toMatchObject(refused);
   await unchanged();
-  // Only one of two simultaneous answers succeeds.
   const answers = await Promise.all([answer(heir, 'accept', 0), answer(heir, 'accept', 1)]);
   expect(answers.map(({ status }) => status).sort()).toEqual([200, 404]);
   expect([await bots(owner), await bots(heir)]).toEqual([[], [bot.id]]);

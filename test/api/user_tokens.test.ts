@@ -107,7 +107,6 @@ test('behaviour §11: invalid or taken names and unknown tokens are refused', as
   for (const body of [{ id }, { name: 'taken' }, { name: '', id: 0 }])
     await remove(other, body, 404, 'Not Found: token not found');
   expect((await list(user)).map((token: { id: number }) => token.id)).toContain(id);
-  // Another person can use the same name, and a name is free again after its token was revoked.
   await issue(other, 'taken');
   await resultOf(service.app(user, 'DELETE', path, { id }));
   await issue(user, 'taken');
@@ -147,7 +146,6 @@ test('behaviour §11: an open event stream ends when its token is revoked on ano
   const [lost, kept] = [await open(phone.token), await open(laptop.token)];
   await resultOf(service.app(user, 'DELETE', path, { name: 'phone' }));
   await eventually(() => expect(lost.ended()).toBe(true));
-  // The node checked both tokens, and kept the stream of the valid one.
   expect(kept.ended()).toBe(false);
   kept.close();
 });

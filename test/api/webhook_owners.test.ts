@@ -216,7 +216,6 @@ test('owners list dead letters and replay them with the same update_id', async (
   expect(shown[0]?.headers['webhook-id']).toBe(`${bot.id}-${ids[1]}`);
   expect(await letters()).toEqual([]);
   expect(await resultOf(own('POST', 'replay', { dead_letters: true }))).toEqual({ queued: 0 });
-  // Later updates are delivered after the replayed updates.
   await say('four');
   await arrived('two', 'one', 'three', 'four');
   expect(shown[3]?.updateId).toBeGreaterThan(Math.max(...ids));
@@ -244,7 +243,6 @@ test('delivered updates that an owner replays get new ids after a switch to poll
   const ids = shown.map(({ updateId }) => updateId);
   await expect.poll(async () => (await attempts()).length).toBe(3);
   const range = { from_update_id: ids[1], to_update_id: ids[2] };
-  // These updates were delivered, so they are not dead letters.
   expect(await resultOf(own('POST', 'replay', { ...range, dead_letters: true }))).toEqual({ queued: 0 });
   expect(await resultOf(own('POST', 'replay', range))).toEqual({ queued: 2 });
   await arrived('one', 'two', 'three', 'two', 'three');

@@ -187,7 +187,6 @@ test('getWebhookInfo shows the last failure until the webhook is set again', asy
   const before = books.taken.length;
   await resultOf(call('setWebhook', { url: books.url, certificate: books.certificate }));
   expect(await info()).toMatchObject({ last_error_date: null, last_error_message: null });
-  // The update that the former receiver refused is delivered to the new receiver at once.
   await books.tookIn(before + 1);
   await broken.close();
 });

@@ -171,7 +171,6 @@ test(
   patienceMs,
 );
 
-/** Creates a bot that a number of people have started, without pending updates. */
 async function startedBy(users: readonly TestUser[]): Promise<TestBot> {
   const bot = await service.newBot(users[0] as TestUser, 'busy');
   await Promise.all(users.map((user) => service.openChat(user, bot)));

@@ -106,7 +106,6 @@ test(
     const { out } = await petrel(service.env, 'doctor');
     expect(out).not.toMatch(/committed transactions/);
 
-    // An operator can accept the former primary explicitly.
     const accepted = await petrel({ ...service.env, DATABASE_URL: pair.primaryUrl }, 'accept-postgres');
     expect(accepted.out, accepted.log).toMatch(/timeline 00000001: nodes accept it/);
     for (const address of [most, second]) address.point(pair.primaryPort);

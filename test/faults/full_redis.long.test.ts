@@ -65,7 +65,6 @@ async function fill(percent: number): Promise<void> {
 const say = (bot: TestBot, text: string) =>
   service.app(ann, 'POST', `/api/chats/${bot.id}/messages`, { text });
 
-/** Creates a bot that Ann has started, and its message to her. */
 async function startedBot(name: string): Promise<{ readonly bot: TestBot; readonly sent: number }> {
   const bot = await service.newBot(owner, name);
   await service.openChat(ann, bot);
@@ -75,7 +74,6 @@ async function startedBot(name: string): Promise<{ readonly bot: TestBot; readon
 
 const send = (bot: TestBot, text: string) => service.bot(bot, 'sendMessage', { chat_id: ann.id, text });
 
-/** Creates a post in a public channel; returns its external id. */
 async function newPost(): Promise<string> {
   const made = { type: 'channel', title: 'posts' };
   const { id } = await resultOf(service.app(owner, 'POST', '/api/chats', made));
@@ -200,7 +198,6 @@ test('while Redis uses over 85 % of its memory, uploads and calls that store mor
   });
   expect(upload.status).toBe(429);
   expect(await upload.json()).toMatchObject({ parameters: { retry_after: 1 } });
-  // A refused call with an idempotency key does not store the key.
   const keyed = await fetch(`${service.fronts[0].url}/bot${bot.token}/sendMessage`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', 'idempotency-key': 'one' },

@@ -176,7 +176,6 @@ const rewritten = () =>
     return rows[0]?.n === 0;
   });
 
-/** Waits until both fronts serve control operations again. */
 async function serving(): Promise<void> {
   const body = { language_code: 'en' };
   for (const front of [0, 1])
@@ -249,7 +248,6 @@ async function goBackUnderLoad(): Promise<void> {
   const made = await makeBots(80);
   expect(made.filter(({ id }) => given.has(id))).toEqual([]);
 
-  // Revocations take effect at once, and new tokens work.
   const again = await resultOf(service.app(owner, 'POST', `/api/me/bots/${bot.id}/regenerate_token`, {}));
   expect(await works(again.token)).toEqual(everywhere);
   const last = await resultOf(service.app(owner, 'POST', `/api/me/bots/${bot.id}/regenerate_token`, {}));

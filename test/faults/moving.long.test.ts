@@ -44,7 +44,6 @@ async function rows<T extends object>(url: string, sql: string, ...values: unkno
 const partitionOf = (bot: TestBot) => keys.partitions.of(bot.id);
 const inPartition = (partition: number) => bots.filter((bot) => partitionOf(bot) === partition);
 
-/** Returns the rows of a partition in a database, by table, without empty tables. */
 async function content(url: string, partition: number): Promise<Map<string, string[]>> {
   const found = new Map<string, string[]>();
   for (const [table, column] of Object.entries(shardedTables)) {
@@ -124,7 +123,6 @@ async function drained(): Promise<void> {
       );
 }
 
-/** Checks that people read every acknowledged text exactly once. */
 async function readAll(): Promise<void> {
   for (const bot of bots) {
     const found: string[] = [];
@@ -214,7 +212,6 @@ test('while a partition moves under load, no call fails', async () => {
   );
   const before = await content(from, 0);
   expect(before.size).toBeGreaterThan(5);
-  // From here on, the chats of these bots are in Redis.
   for (const each of bots) expect(await send(each, 'm warm')).toBe(200);
   const stop = load('moved');
   const ran = await move(0, 2);

@@ -18,7 +18,6 @@ afterEach(async () => {
 
 const named = (url: string, name: string) => Object.assign(new URL(url), { pathname: `/${name}` }).href;
 
-/** Creates an installation over two databases of this server, for a role that is not a superuser. */
 async function install(root: string) {
   await ask(root, "create role mover login password 'its-own'");
   const urls = [1, 2].map(

@@ -75,7 +75,6 @@ test(
     expect(rows.differences).toEqual([]);
     expect(verdict.acknowledged).toBeGreaterThan(300);
     for (const ms of resumedMs) expect(ms).toBeLessThan(resume_ms_max);
-    // A call while Redis is unavailable answers 503 with a retry_after.
     expect(Object.keys(refusals).filter((status) => status !== '503')).toEqual([]);
   },
   patienceMs,

@@ -30,7 +30,6 @@ afterAll(async () => {
   await service?.stop();
 });
 
-/** The calls of a service through a balancer, with a count of all failures. */
 function through(balancer: Balancer) {
   const agent = new Agent({
     connect: { ca: balancer.ca },

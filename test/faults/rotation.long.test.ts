@@ -23,7 +23,6 @@ const makeKey = (id: string, key: Buffer) => ({ id, key, text: `${id}:${key.toSt
 const key = (id: string) => makeKey(id, randomBytes(32));
 const [former, next] = [key(formerId), key('k2')];
 const [formerPepper, nextPepper] = [randomBytes(24).toString('hex'), randomBytes(24).toString('hex')];
-/** The first bytes of a value encrypted under the former key. */
 const formerBox = `\u0010${formerId}`;
 
 let service: Service;
@@ -91,7 +90,6 @@ function load() {
   return {
     failed,
     calls: () => calls,
-    /** Removes a front from the load, as a balancer does, and waits for its calls. */
     async drain(front: number) {
       live.delete(front);
       while ((open.get(front) as number) > 0) await sleep(2);

@@ -89,7 +89,6 @@ async function readTexts(of: Service, bot: TestBot): Promise<string[]> {
   }
 }
 
-/** Checks that people read every acknowledged text exactly once. */
 async function readAll(of: Service): Promise<void> {
   expect(await lost(of)).toMatchObject({ figure: 0 });
 }
@@ -170,7 +169,6 @@ test('an unavailable shard delays neither other shards nor calls on hot chats', 
     acknowledged += answers.length;
     await sleep(50);
   }
-  // An unavailable shard does not stop the writes to the other shard.
   await expect.poll(() => stored(here), { timeout: 20_000 }).toBe((ledger.get(here.id)?.size ?? 0) + 1);
   const began = performance.now();
   await server.start();

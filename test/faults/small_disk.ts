@@ -13,7 +13,6 @@ export interface SmallDisk {
   close(): void;
 }
 
-/** Returns null if this machine does not allow mounts. */
 export function smallDisk(megabytes: number): SmallDisk | null {
   const dir = temporaryFolder();
   const options = `size=${megabytes}m,mode=0711`;

@@ -29,7 +29,6 @@ export interface Tally {
   readonly counts: Counts;
   /** The times in ms from sending to arrival, since `latencies` was last called. */
   latencies(): Histogram;
-  /** The number of a lane’s messages that arrived in order. */
   takenOf(lane: Lane): number;
   close(): Promise<void>;
 }

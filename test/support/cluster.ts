@@ -118,7 +118,6 @@ async function startNode(dir: string, password: string, ready: () => Promise<voi
   };
 }
 
-/** Starts three masters that serve all slots together. `stop` stops them and any added replicas, and removes the data. */
 export async function freshCluster(): Promise<FreshCluster> {
   const dir = temporaryFolder();
   const password = randomBytes(12).toString('hex');

@@ -33,7 +33,6 @@ export interface Verdict {
    * §6).
    */
   readonly redelivered: number;
-  /** Ids that were assigned to more than one message or update. */
   readonly reused: number;
   readonly examples: readonly string[];
   readonly texts: readonly string[];

@@ -13,7 +13,6 @@ import { temporaryFolder } from './servers.js';
 
 const postgresFolder = '/usr/lib/postgresql/15/bin';
 
-/** True if this machine has Debian’s packages patroni, etcd-server and postgresql-15. */
 export const patroniRuns =
   existsSync(postgresFolder) && findProgram('patroni') !== undefined && findProgram('etcd') !== undefined;
 

@@ -81,7 +81,6 @@ export interface Pair {
   readonly standbyPort: number;
   /** Makes the standby from the present data of the primary, and starts it. The primary restarts. */
   addStandby(): Promise<void>;
-  /** Waits until the standby has replayed all data that the primary has now. */
   caughtUp(): Promise<void>;
   cut(): Promise<void>;
   killPrimary(): Promise<void>;

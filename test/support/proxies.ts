@@ -38,7 +38,6 @@ function withOperators(dir: string, range: string): string {
   return own;
 }
 
-/** Starts a balancer in front of three fronts, given by their ports. */
 export async function startProxy(
   kind: ProxyKind,
   fronts: readonly number[],

@@ -115,7 +115,6 @@ export function createRole(role: string, env: () => Promise<Record<string, strin
   };
 }
 
-/** Creates one more front on a free port, not started. Role `all` has the other roles in the same process. */
 export async function createFront(
   env: Readonly<Record<string, string>>,
   own: Readonly<Record<string, string>>,

@@ -34,7 +34,6 @@ export function png(
   ]);
 }
 
-/** Silence in one channel of 8 bits at 8 kHz. */
 export function wav(seconds: number): Buffer {
   const samples = Buffer.alloc(8_000 * seconds, 128);
   const head = Buffer.alloc(44);

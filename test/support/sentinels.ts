@@ -145,7 +145,6 @@ async function startSentinels(
   );
 }
 
-/** Starts a master, its replica and three Sentinels. `stop` stops them and removes the data. */
 export async function freshSentinels(): Promise<FreshSentinels> {
   const dir = temporaryFolder();
   const password = randomBytes(12).toString('hex');

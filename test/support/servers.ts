@@ -111,7 +111,6 @@ export interface FreshRedis {
   stop(): Promise<void>;
 }
 
-/** Starts a separate, empty Redis on a free port, in some 20 ms. */
 export async function freshRedis(): Promise<FreshRedis> {
   const dir = temporaryFolder();
   const { url, port, pid, stop } = await startRedis({ dir, appendfsync: 'no', detached: false });

@@ -126,7 +126,6 @@ function freshTopology(): Promise<FreshRedis> {
   return kind === 'sentinel' ? freshSentinels() : freshRedis();
 }
 
-/** Starts Redis, the database, one `deliver`, one `flush` and the fronts. If one fails, stops those already started. */
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
   const { fronts = 1, extraEnv = {}, frontEnv = {} } = options;
   if (!existsSync(main)) throw new Error('there is no build: run the tests by `npm test`');

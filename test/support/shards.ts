@@ -12,7 +12,6 @@ import {
 import { asDatabase, type ShardDatabase } from '../../src/postgres/sql.js';
 import { migratedDatabase } from './servers.js';
 
-/** Tables that every database needs. */
 const everywhere = ['control_marks', 'control_requests', 'installation', 'schema_migrations'];
 
 async function dropTables(url: string, which: (table: string) => boolean): Promise<void> {

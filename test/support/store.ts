@@ -246,7 +246,6 @@ export const chatKeys = (keys: Keys, chat: ChatRef, ...messages: number[]): stri
   ...messages.map((id) => keys.message(chat, id)),
 ];
 
-/** Returns the result of a promise, or `late` after `ms`. */
 export function within<T>(ms: number, promise: Promise<T>): Promise<T | 'late'> {
   return Promise.race([promise, sleep(ms, 'late' as const)]);
 }

@@ -190,7 +190,6 @@ export async function act(nodes: readonly TestNode[], room: Room): Promise<void>
   }
 }
 
-/** Creates two direct chats, two groups and two channels, each with a person and a bot that have all rights. */
 export async function makeRooms(a: TestNode, next: () => number): Promise<Room[]> {
   const rights = {
     can_pin_messages: true,
