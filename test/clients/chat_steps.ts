@@ -9,7 +9,6 @@ const forbidden = (method: string, text: string) => ({
   retry_after: undefined,
 });
 
-/** Creates a group with the bot. No other step uses this group. */
 async function newGroup({ service, user, made, received }: Place, title: string): Promise<number> {
   const chat = await service.newGroup(user, title, [made]);
   const joined = await received('my_chat_member', (change) => change.chat.id === chat);
@@ -198,7 +197,6 @@ async function identity({ made, bot, app }: Place) {
     expect(await set('', 'ru')).toBe(true);
     expect(await get('ru')).toEqual({ [key]: `a ${key}` });
   }
-  // Every node answers with the new name.
   for (let i = 0; i < 4; i++)
     expect(await calls.getMe()).toMatchObject({
       id: made.id,

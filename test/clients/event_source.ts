@@ -87,7 +87,6 @@ export async function openEvents(
       if (mine.live) more.onEnd?.('end');
     });
     answer.body.on('data', (chunk: Buffer) => {
-      // Data that arrives after a cut is ignored.
       if (!mine.live) return;
       text += chunk.toString();
       const blocks = text.split('\n\n');

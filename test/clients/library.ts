@@ -83,7 +83,6 @@ export interface LibraryBot {
   /** The waits, in seconds, that 429 answers requested from the bot. */
   readonly waits: readonly number[];
   refusal(call: Promise<unknown>): Promise<Refusal>;
-  /** Makes the call. After a 429, waits and repeats the call the way this library does. */
   patiently<T>(call: (calls: Calls) => Promise<T>): Promise<T>;
   stop(): Promise<void>;
 }

@@ -68,7 +68,6 @@ async function commands({ made, other, bot, group, user, app, say, answered, rec
   expect(await deleteMyCommands(scopes[3])).toBe(true);
   expect(await getMyCommands(scopes[3])).toEqual([]);
   expect(await getMyCommands(scopes[2])).toEqual(named('say', 'only_2'));
-  // The bot's page shows the commands for this person.
   expect((await app('GET', `/api/bots/${made.username}`)).commands).toEqual(named('say', 'only_4'));
   expect(await bot.refusal(setMyCommands(named('Not A Command')))).toEqual(
     badRequest('setMyCommands', 'BOT_COMMAND_INVALID'),
@@ -257,7 +256,6 @@ async function pins(place: Place) {
   const { user, made, group, bot, app, say, received } = place;
   const { calls, refusal } = bot;
   const kept = await say(made.id, '/keep');
-  // The bot gets an update about its own pin.
   expect(
     await received('message', ({ pinned_message }) => pinned_message?.message_id === kept.message_id),
   ).toMatchObject({ from: { id: made.id }, chat: { id: user.id }, pinned_message: { text: '/keep' } });
@@ -274,7 +272,6 @@ async function pins(place: Place) {
   expect(await calls.pinChatMessage(user.id, a)).toBe(true);
   expect(await calls.unpinAllChatMessages(user.id)).toBe(true);
   expect((await calls.getChat(user.id)).pinned_message).toBeUndefined();
-  // The bot gets an update about a pin of a person. A plain member may not pin.
   const { message_id } = await say(group, 'pin me');
   expect(await refusal(calls.pinChatMessage(group, message_id))).toEqual(
     badRequest('pinChatMessage', 'not enough rights to manage pinned messages in the chat'),

@@ -19,7 +19,6 @@ export interface Place {
   readonly picture: Buffer;
   app(verb: string, path: string, body?: object, who?: TestUser): Promise<Json>;
   say(chat: number, text: string): Promise<Json>;
-  /** Waits for the newest message of another sender that comes after message `after` and matches. */
   answered(chat: number, after: number, matches?: (message: Json) => boolean): Promise<Json>;
   shown(chat: number, messageId: number): Promise<Json>;
   /** Waits for the first update of this kind that the bot's middleware gets and that matches. */

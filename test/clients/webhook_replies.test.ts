@@ -43,7 +43,6 @@ async function newBot(): Promise<TestBot> {
 
 const file = () => Buffer.from(certificate.cert);
 
-/** Returns the number of successful calls of a method that bots made over HTTP. */
 async function overHttp(method: string): Promise<number> {
   const { body } = await request(`${service.fronts[0].url}/metrics`);
   const line = new RegExp(`^petrel_requests_total\\{call="${method}",status="200"\\} (\\d+)$`, 'm');

@@ -160,7 +160,6 @@ test('updates created after a change of the webhook are never sent with the form
   });
   const { bot, say } = await makeChats(front, 3);
   await front.store.webhooks.set(bot.id, settingsFor(former), keepQueue);
-  // While a request is open, the worker keeps its lease on the bot and receives hints about new updates.
   await say(2, 'open');
   await expect.poll(() => former.open, patience).toBe(1);
   const unheard = hints;

@@ -24,7 +24,6 @@ const soon = { timeout: 5_000 };
 
 type OnFinished = (end: () => Promise<void>) => void;
 
-/** A worker whose steps and hints a test can delay. */
 async function watchedWorker(world: World) {
   const { node, kill } = await world.worker();
   // A worker accepts copies only while its cache of tokens is valid.
@@ -69,7 +68,6 @@ async function watchedWorker(world: World) {
   return watched;
 }
 
-/** A bot whose worker has read everything and is subscribed to hints. */
 async function servedBot(world: World, people: number, onTestFinished: OnFinished, answer?: Answer) {
   const { front, cluster } = world;
   const books = await keepBooks(answer);

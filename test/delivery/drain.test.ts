@@ -64,7 +64,6 @@ test('two workers together never exceed the bot’s max_connections, even when i
   await sayAll();
   await books.tookIn(24);
   expect(books.mostOpen).toBe(1);
-  // Sends more messages, and changes max_connections while deliveries run.
   await sayAll();
   await books.tookIn(30);
   await webhooks.set(bot.id, settingsFor(books, { maxConnections: 5 }), keepQueue);

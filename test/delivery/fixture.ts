@@ -18,7 +18,6 @@ export const body = Buffer.from('{"update_id":1,"message":{"text":"hello"}}');
 
 export type OnFinished = (cleanup: () => Promise<void>) => void;
 
-/** Creates a sender for loopback only, closed at the end of the test. */
 export function senderFor(onTestFinished: OnFinished, options: Partial<SenderOptions> = {}): Sender {
   const guard = makeGuard({ allow: ['127.0.0.0/8', '::1/128'], resolver: makeResolver() });
   const sender = new Sender({ guard, ...options });
@@ -31,7 +30,6 @@ export interface Started {
   readonly target: Target;
 }
 
-/** Starts an HTTPS receiver with a trusted certificate, closed at the end of the test. */
 export async function receive(
   onTestFinished: OnFinished,
   answer?: (request: IncomingMessage, response: ServerResponse, body: Buffer) => void,

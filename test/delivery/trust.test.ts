@@ -17,7 +17,6 @@ const authority = makeCertificate({ commonName: 'Authority', authority: true });
 const middle = makeCertificate({ commonName: 'Middle', authority: true, issuer: authority });
 const self = makeCertificate({ names: ['localhost'], addresses: address });
 
-/** Delivers to a receiver with certificate `shown` after `anchor` was uploaded, and returns the result. */
 async function deliver(
   onTestFinished: OnFinished,
   shown: Certificate,

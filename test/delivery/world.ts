@@ -117,7 +117,6 @@ export async function startWorld(): Promise<World> {
   const { keys, redis } = cluster;
   const endings: Array<() => Promise<unknown>> = [];
 
-  /** Creates a wake queue that lists the connections it has opened. */
   function wakeQueue(errors: unknown[]): WakeQueue & { readonly clients: QueueClient[] } {
     const clients: QueueClient[] = [];
     const follow = (client: QueueClient): QueueClient => {

@@ -48,7 +48,6 @@ export interface Post {
 export interface People {
   /** The person who owns all bots, groups and channels. */
   readonly owner: Person;
-  /** Starts the bots. */
   readonly ann: Person;
   readonly ben: Person;
   readonly events: EventSource;
@@ -62,7 +61,6 @@ export interface World {
   readonly eviction: Eviction;
   readonly hooks: Hooks;
   readonly agent: Agent;
-  /** Returns a number that was not returned before. Usernames with it are unique. */
   count(): number;
 }
 
@@ -85,7 +83,6 @@ export interface Case extends People {
   app(person: { readonly token: string }, verb: string, path: string, body?: unknown): Promise<Answer>;
   appResult(person: { readonly token: string }, verb: string, path: string, body?: unknown): Promise<Result>;
   http(verb: string, path: string, headers: Record<string, string>, body?: string | Buffer): Promise<Answer>;
-  /** The URL of one front, without a slash at the end. */
   readonly url: string;
   /** Returns the messages of a chat as the person sees them, newest first. */
   history(person: Person, chat: number): Promise<Result[]>;
@@ -198,7 +195,6 @@ export function createCase(world: World, people: People): Case {
   const { http, call, get, app } = calls;
   const bots: Bot[] = [];
   const posts: Post[] = [];
-  /** The chats, each with a person who can see it. */
   const chats: Array<{ readonly who: Person; readonly id: number }> = [];
   const names = new Set([owner, ann, ben].flatMap(({ id, username }) => [String(id), username]));
 

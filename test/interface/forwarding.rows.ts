@@ -22,7 +22,6 @@ interface Source {
   readonly message_id: number;
 }
 
-/** Creates a bot, with a direct chat with Ann as the source and a group as the target. */
 async function twoChats(c: Case) {
   const { bot, chat } = await c.direct();
   return { bot, chat_id: await c.group([bot]), from_chat_id: chat };
@@ -46,7 +45,6 @@ const call =
   (c: Case, { bot, ...at }: Source) =>
     c.call(bot, method, { ...at, ...given });
 
-/** Returns the fields with which a forward names the original sender. */
 const forwardOf = (sender: object) => ({
   forward_origin: { type: 'user', sender_user: sender, date: number },
   ...{ forward_from: sender, forward_date: number },
@@ -216,7 +214,6 @@ const copies: readonly Row[] = [
   ),
 ];
 
-/** Creates three messages in a group, with their ids out of order. */
 async function several(c: Case) {
   const at = await twoChats(c);
   const ids: number[] = [];

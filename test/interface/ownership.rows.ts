@@ -22,7 +22,6 @@ async function handed(c: Case): Promise<Handed> {
 
 const transfer = (c: Case, by: Person, { bot, heir }: Handed, confirm: unknown = true) =>
   c.app(by, 'POST', path(bot, '/transfer'), { username: heir.username, confirm });
-/** Returns the ids of all bots of a person, over all pages. */
 async function listed(c: Case, by: Person): Promise<number[]> {
   const found: number[] = [];
   for (let cursor = ''; ; ) {

@@ -15,7 +15,6 @@ const sized = (width: number, height: number) => ({
   url: expect.stringMatching(/^\/api\/files\/[\w-]+$/),
 });
 
-/** Returns the pixels of the picture as seen by a person who has not started the bot. */
 async function seen(c: Case, url: string) {
   const answer = await fetch(`${c.url}${url}`, { headers: { authorization: `Bearer ${c.ann.token}` } });
   expect(answer.status).toBe(200);

@@ -91,7 +91,6 @@ const transitions: readonly Row[] = [
     async after(c, at) {
       expect(await pinned(c, at)).toEqual(pinnedB(at, c));
       await serviceMessage(c, at, pinnedB(at, c));
-      // Unpinning B leaves no pinned message, because only B was pinned.
       expect((await call('unpinChatMessage', ({ a }) => ({ message_id: a }))(c, at)).status).toBe(400);
     },
   }),
@@ -124,7 +123,6 @@ const transitions: readonly Row[] = [
     arrange: chatWith('a', 'b'),
     act: call('unpinChatMessage', () => ({})),
     answer: done,
-    // A is not pinned again, because a chat has only one pin.
     after: async (c, at) => expect(await pinned(c, at)).toBeUndefined(),
   }),
   row({
@@ -158,7 +156,6 @@ const transitions: readonly Row[] = [
   }),
 ];
 
-/** Makes a row in which a required parameter is missing (§4.3). */
 const required = (method: string, missing: string, description: string) =>
   row({
     title: `§4.3 POST ${method} without ${missing} → refused`,

@@ -10,7 +10,6 @@ interface Reacted {
   readonly path: string;
 }
 
-/** Creates a post on which these people have set these emoji, in this order. */
 const reacted =
   (...all: ReadonlyArray<readonly ['ann' | 'ben', string]>) =>
   async (c: Case): Promise<Reacted> => {

@@ -78,7 +78,6 @@ const notModified =
   'message is not modified: specified new message content and reply markup are exactly the same as a current ' +
   'content and reply markup of the message';
 
-/** Texts of refusals, without the prefix `Bad Request: `. */
 export const texts = {
   notModified,
   cantEdit: "message can't be edited",

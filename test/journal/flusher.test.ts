@@ -179,7 +179,6 @@ describe('the flusher writes journals to Postgres', () => {
 });
 
 describe('the flusher is idle', () => {
-  /** Counts the connections on which Redis blocks a read until a journal has an entry. */
   async function waitingIds(): Promise<string[]> {
     const list = String(await node.connection.client.client('LIST'));
     return list

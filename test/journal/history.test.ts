@@ -49,7 +49,6 @@ afterEach(async () => {
   await node.connection.close();
 });
 
-/** Makes the database `after` a copy of the present state of `before`. */
 async function branch(): Promise<void> {
   const name = new URL(before).pathname.slice(1);
   const server = before.replace(`/${name}`, '/petrel');

@@ -194,7 +194,6 @@ return ('%.0f'):format(version)`;
 
 export const partitionOf = (node: Node, chat: ChatRef): number => node.keys.partitions.of(chat.id);
 
-/** Changes a message in Redis as a script would. Without a text, deletes it. */
 export async function putMessage(
   node: Node,
   chat: ChatRef,

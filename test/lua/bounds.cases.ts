@@ -161,7 +161,6 @@ export const boundCases: readonly Case[] = [
       expect.toSatisfy((chats) => (chats as unknown[]).length === limits.webhook_due_entries_max / 8),
     ],
     changes: [state, 'meta', due, retries],
-    // The chats that were not leased are still due.
     after: hastened(100 - limits.webhook_due_entries_max / 8),
   },
   {

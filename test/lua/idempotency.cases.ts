@@ -110,7 +110,6 @@ export const idempotencyCases: Case[] = [
     seeds: [live(limits.idempotency_keys_max, -1)],
     answer: ['ok', 'new seed'],
     changes: [claimName, liveName],
-    // One call removes only some of the expired keys.
     after: async (client) =>
       expect(await client.zcard(at.live)).toBe(limits.idempotency_keys_max - limits.script_entries_max + 1),
   }),

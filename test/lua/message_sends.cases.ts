@@ -147,7 +147,6 @@ const keyboardSends: Case[] = [
   ),
 ];
 
-/** Checks that both scripts of direct chats make. */
 const directSends: Case[] = [sendToUser, sendToBot].flatMap((send) => [
   send('refuses a different run id', { seeds: ready, answer: ['stale_run'] }, { run: 'other' }),
   send('refuses while the journal is full', {

@@ -18,7 +18,6 @@ const read = (what: string, more: Partial<Case>): Case => ({
   },
   ...more,
 });
-/** The open windows of a person on nodes, with the time in ms until each entry expires. */
 const open =
   (user: number, nodes: Readonly<Record<string, number>>) =>
   (client: Parameters<NonNullable<Case['after']>>[0]) =>

@@ -28,11 +28,9 @@ export const zset =
   (key: string, ...members: Array<string | number>): Seed =>
   (client) =>
     client.zadd(key, ...members);
-/** Three updates, the first two of one chat. */
 export const three = [seeds.open(home), seeds.entry(39), seeds.entry(40), seeds.entry(41, { c: other })];
 export const ids = (rows: unknown) => (rows as [Buffer][]).map(([id]) => String(id)).join();
 export const rowsOf = (wanted: string) => expect.toSatisfy((rows) => ids(rows) === wanted);
-/** Chats with their number of tries and the ids of their updates. */
 export const again = (...wanted: Array<[chat: string, tries: string, ids: string]>) =>
   expect.toSatisfy(
     (chats) =>

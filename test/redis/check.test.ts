@@ -139,7 +139,6 @@ test('the check of Redis refuses a server that is too old, with an error that na
   let info = '';
   const server = createTcpServer((socket) => {
     socket.on('error', () => {});
-    // Sends one reply to each command.
     socket.on('data', (chunk) => {
       for (const _ of String(chunk).matchAll(/\*\d+\r\n/g)) socket.write(`$${info.length}\r\n${info}\r\n`);
     });

@@ -324,7 +324,6 @@ test('after a replica has taken over, its partitions continue under a raised inc
     await poll(bot, received);
     expect(once(received.texts, 'to the second')).toBe(1);
   });
-  // Hints also arrive from the new master.
   const waiting = service.bot(bot, 'getUpdates', { offset: offsets.get(bot.id), timeout: 20 }, 1);
   await sleep(300);
   await resultOf(say(bot, 'wake up'));

@@ -83,7 +83,6 @@ async function listenAt(tag: string, lasting: string) {
   await eventually(async () => expect((await subscribers())[1]).toBe(1));
   return {
     ...{ next, errors, received, proxy, unlisten },
-    /** Moves the slot, and holds back the notice of the old master. */
     async move() {
       proxy.hold();
       await cluster.beginMove(slot, from, to);

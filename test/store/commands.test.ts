@@ -112,7 +112,6 @@ test('the commands of a bot have at most 128 KiB', async () => {
       command: `c${i}`.padEnd(limits.command_name_length_max, 'x'),
       description: word.repeat(limits.command_description_length_max),
     }));
-  // The longest list that one scope may have fits.
   await one.store.bots.setCommands(bot.id, 'default|', longest('🐦'));
   const before = await stored(bot.id);
   await expect(one.store.bots.setCommands(bot.id, 'default|en', longest('x'))).rejects.toThrow(

@@ -27,7 +27,6 @@ async function allowed(by: number, bot: number | null, count: number): Promise<n
 }
 
 test('all bots of one owner share one limit of DNS look-ups per minute', async () => {
-  // The buckets regain a few look-ups while the test runs.
   const regained = 10;
   const began = performance.now();
   let sum = 0;

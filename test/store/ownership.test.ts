@@ -54,7 +54,6 @@ const [yes, no] = [
   [false, false],
 ];
 
-/** Checks that both nodes agree on the owner, and that only this owner can read the token that both nodes accept. */
 async function consistent(now: Person): Promise<string> {
   for (const node of [a, b]) expect(await ownerOf(node)).toBe(now.id);
   const token = await b.store.bots.token(now.id, bot.id);

@@ -192,7 +192,6 @@ test('behaviour §11: history and event stream show the message that a reply ans
     ]),
   );
   stop();
-  // One page contains both messages; the other page contains only the reply.
   const page = (await a.store.history.list(chat, id + 1, 3)) ?? [];
   expect(page.map(({ reply }) => reply?.record.content.text)).toEqual(['question', undefined, undefined]);
   const [hot] = (await a.store.history.list(chat, id + 1, 1)) ?? [];

@@ -93,7 +93,6 @@ test('only bots that request reaction counts get them, ordered by use', async ()
   await tell(a);
   expect(await countsHeard()).toEqual([]);
   await untilDue();
-  // If several nodes send at the same time, the bot gets one update.
   await Promise.all([tell(a), tell(b), tell(a), tell(b)]);
   const [update, ...more] = await received(asking, kindBit(kind));
   expect(more).toEqual([]);

@@ -46,7 +46,6 @@ function answersOf(node: TestNode, script: string): unknown[] {
   return answers;
 }
 
-/** Creates a chat with one message that has a button, stored in Postgres only. */
 async function coldMessage() {
   const made = await makeDirect(b);
   const { id } = await b.store.messages.send(made.chat, made.bot.sender, text('first', 'go'));

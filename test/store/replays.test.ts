@@ -34,7 +34,6 @@ const settings = {
   ...{ maxConnections: 40, address: '203.0.113.9' },
 };
 
-/** Creates a bot whose updates with these texts are dead letters, and whose queue is empty. */
 async function bury(...texts: string[]) {
   const { user, bot, chat } = await makeDirect(node);
   const { store } = node;

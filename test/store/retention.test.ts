@@ -241,7 +241,6 @@ async function divide(): Promise<void> {
     await keepDays(pool, Number.POSITIVE_INFINITY, messagesByDay(3));
 }
 
-/** Makes cold messages that are older by the given number of days. */
 async function backdate(chat: ChatRef, days: number, ...ids: number[]): Promise<void> {
   await cluster.flush();
   for (const id of ids) {

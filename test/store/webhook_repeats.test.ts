@@ -66,7 +66,6 @@ test.each([true, false])(
     const description = set ? 'Webhook was deleted' : 'Webhook is already deleted';
     expect(reply).toEqual({ ok: true, result: true, description });
     expect(await waiting(bot)).toEqual(['new']);
-    // A call under another key runs again.
     await answered(call(two, bot, 'deleteWebhook', { drop_pending_updates: true }, `other ${keys}`));
     expect(await waiting(bot)).toEqual([]);
   },

@@ -166,7 +166,6 @@ test('a chat with 60 unread messages opens at the first of them, and only messag
   const arrow = page.getByRole('button', { name: `Go to the newest message, ${left} unread` });
   await arrow.waitFor();
   await page.locator('.chat-row.chosen').getByText(`${left} unread`).waitFor({ state: 'attached' });
-  // What comes now is out of view and is counted too.
   await say('one more');
   await page.getByRole('button', { name: `Go to the newest message, ${left + 1} unread` }).click();
   await expect.poll(() => inView(page, 'one more')).toBe(true);
@@ -190,7 +189,6 @@ test('a message that comes while the person has scrolled up is counted on the do
   const unread = async () =>
     (await resultOf(service.app(alice, 'GET', `/api/chats/${chat}`))).unread_count ?? 0;
   await expect.poll(unread).toBe(0);
-  // A message that comes while the end is in view is read at once.
   await say('in view');
   await expect.poll(() => inView(page, 'in view')).toBe(true);
   await expect.poll(unread).toBe(0);
@@ -362,7 +360,6 @@ test('the list of commands is above the text field, and Escape and a click outsi
   expect(await field(page).inputValue()).toBe('/m');
   for (const text of ['', '/m']) await field(page).fill(text);
   await list.getByText('/menu').waitFor();
-  // The restored draft opens the list again.
   await page.reload();
   await list.getByText('/menu').waitFor();
   await field(page).fill('/me');

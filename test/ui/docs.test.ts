@@ -21,7 +21,6 @@ afterEach(() => {
   problems = [];
 });
 
-/** Opens a page of the front. Console errors, failed requests and requests to other hosts count as problems. */
 async function open(path: string, options: Parameters<Browser['newContext']>[0] = {}): Promise<Page> {
   const context = await world.browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
   const page = await context.newPage();

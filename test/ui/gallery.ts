@@ -181,7 +181,6 @@ async function fillDirect(service: Service, { alice, guide, group }: Gallery): P
 async function fillShared(service: Service, { alice, bob, guide, group, channel }: Gallery): Promise<void> {
   const in_ = (who: TestUser, chat: number, text: string, more: object = {}) =>
     resultOf(service.app(who, 'POST', `/api/chats/${chat}/messages`, { text, ...more }));
-  // Each change adds a service message.
   const changed = { title: 'Saturday hikes', description: 'Every Saturday, from the station at eight.' };
   await resultOf(service.app(alice, 'PATCH', `/api/chats/${group}`, changed));
   const first = await in_(alice, group, 'Who comes on Saturday?');
@@ -219,7 +218,6 @@ async function fillShared(service: Service, { alice, bob, guide, group, channel 
   await react(alice, posts[2]?.id, '🙏');
 }
 
-/** Creates a webhook that refuses deliveries, one update that was given up, and one update that is being retried. */
 async function fillWebhook(service: Service, { alice, guide }: Gallery): Promise<Receiver> {
   const certificate = makeCertificate({ names: ['localhost'], addresses: ['127.0.0.1'] });
   const receiver = await startReceiver(certificate, (_, response, body) => {

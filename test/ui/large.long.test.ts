@@ -87,7 +87,6 @@ async function wheel(
   throw new Error(`never got there; saw ${seen.size} from ${Math.min(...seen)} to ${Math.max(...seen)}`);
 }
 
-/** Returns the gaps among the seen ids, each as the id before and the id after it. */
 const gaps = (seen: ReadonlySet<number>) =>
   [...seen]
     .sort((a, b) => a - b)
@@ -117,12 +116,10 @@ test('a person can scroll a chat of 100,000 messages from its end to its start a
   await row(last).waitFor();
   const before = await heap(session);
 
-  // Scrolls up by the wheel, beyond the number of messages that the page keeps.
   const up = await wheel(page, -900, (seen) => seen.size > kept_max + 600);
   expect(gaps(up)).toEqual([]);
   expect(up.has(last)).toBe(true);
 
-  // Jumps to the pinned message and back, each time to a part that is not loaded.
   const spots = [first + 50_000, first + 10, last - 40, first + 25_000, first + 120];
   for (const spot of spots) {
     await call('pinChatMessage', { chat_id: alice.id, message_id: spot, disable_notification: true });
@@ -136,7 +133,6 @@ test('a person can scroll a chat of 100,000 messages from its end to its start a
     holdRows(await drawn(page));
   }
 
-  // Jumps to the first message, then scrolls down past the number of messages that the page keeps.
   const top = await wheel(page, -900, (seen) => seen.has(first));
   expect(gaps(top)).toEqual([]);
   const down = await wheel(page, 900, (seen) => seen.size > kept_max + 600);

@@ -105,7 +105,6 @@ test('a person who turns notifications on gets them until the person turns them 
   await expect.poll(count).toBe(0);
   await control.click();
   await expect.poll(count).toBe(1);
-  // The switch is still on when the window is opened again.
   await page.reload();
   await expect.poll(() => control.isChecked()).toBe(true);
   await page.getByRole('button', { name: 'Sign out' }).click();
@@ -169,7 +168,6 @@ test('the service worker notifies about the latest message of a chat unless the 
     scope.dispatchEvent(new scope.NotificationEvent('notificationclick', { notification }));
   });
   await page.waitForURL(`**/app#/chat/${bot.id}`);
-  // Opening the chat has removed its notification.
   await expect.poll(() => shown(page)).toEqual([]);
 
   await page.bringToFront();

@@ -225,7 +225,6 @@ test('people vote in polls, retract their votes, and see the answer of a quiz', 
   ]);
   expect(await sum.getByRole('button').count()).toBe(0);
   await ofBob('Two and two?').getByRole('button', { name: 'Four' }).click();
-  // Alice's window reads the open poll again without a reload.
   await sum.getByText('Voters: 2').waitFor();
   expect(await sum.getByRole('listitem').allTextContents()).toEqual([
     '50%Three Wrong answer',

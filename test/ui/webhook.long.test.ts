@@ -73,7 +73,6 @@ test('the page of a webhook shows each delivery attempt with the answer of the r
   await row.locator('summary').click();
   await row.getByText('{"error":"<b>away</b>"}').waitFor();
   await row.getByText(/Next attempt: /).waitFor();
-  // The card of the webhook shows the same data.
   const facts = page.locator('.facts');
   await facts.getByText(/503/).waitFor();
   await facts.getByText(`https://127.0.0.1:${receiver.port}/hook`).waitFor();

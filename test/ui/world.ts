@@ -61,7 +61,6 @@ export interface World {
   readonly wire: Awaited<ReturnType<typeof startWire>>;
   /** Opens a new window in which the person is signed in. `faults` returns its errors. */
   open(user: TestUser | null, path?: string, options?: Parameters<Browser['newContext']>[0]): Promise<Page>;
-  /** Returns the errors of pages and the violations of the content security policy since the last call. */
   faults(): string[];
   stop(): Promise<void>;
 }
