@@ -49,7 +49,6 @@ function checkOut(commit: string, folder: string): void {
 
 const runs = new Set<ReturnType<typeof spawn>>();
 
-/** Runs the bench of one tree. Throws unless it exits with 0. */
 async function runOf(folder: string, file: string, { only, rounds, seconds, connections }: Options) {
   const { scripts } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
   const [, launcher = '', role = ''] = /(\S+launch\.mjs) (\w+)/.exec(scripts.bench) ?? [];

@@ -95,7 +95,6 @@ async function runScenario(run: Run, scenario: Scenario, peer: Peer | undefined)
     );
 }
 
-/** Runs the chosen scenarios in order. Skips scenarios that would start too late, and lists them in the results. */
 async function runChosen(run: Run): Promise<void> {
   const { service, watch, options, found } = run;
   const needed = (name: string) =>

@@ -75,10 +75,6 @@ function resultOf(
   };
 }
 
-/**
- * Measures floor and service alternately at half of the service's highest rate. Then measures the service alone, from
- * a tenth to near its highest rate.
- */
 export async function measureLatency(
   scenario: Scenario,
   sides: readonly NamedSide[],

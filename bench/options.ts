@@ -53,7 +53,6 @@ const after = `
 The bench starts its own Redis, Postgres, fronts and flusher, and loads nothing else. petrel bench --url loads a running
 installation. Exits with 1 when an answer was wrong.`;
 
-/** Parses the command line and runs `action`. `names` are the values of --only. */
 export async function readOptions(
   names: readonly string[],
   action: (options: Options) => Promise<void>,

@@ -278,7 +278,6 @@ async function serveReact({ connection, keys }: Parts, setup: FloorPosts): Promi
   };
 }
 
-/** Loads the script of a floor. Throws when the script needs a value that the floor does not pass. */
 export function serveCalls(parts: Parts, setup: CallSetup): Promise<FloorCall> {
   switch (setup.kind) {
     case 'send':

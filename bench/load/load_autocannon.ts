@@ -1,4 +1,3 @@
-/** The load process for machines without wrk: `load_autocannon.js task.json`. */
 import { readFileSync } from 'node:fs';
 import autocannon, { type Request } from 'autocannon';
 import { requestsOf } from '../../src/loadtest/fixed_rate.js';

@@ -1,4 +1,3 @@
-/** The process for load at a fixed rate: `load_fixed.js task.json`. */
 import { readFileSync } from 'node:fs';
 import { type FixedRate, loadAtRate, poolWire } from '../../src/loadtest/fixed_rate.js';
 import type { Series } from '../../src/loadtest/series.js';

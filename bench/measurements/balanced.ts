@@ -128,7 +128,6 @@ async function turn(pace: Pace, call: Call, pair: Pair, stage: Stage): Promise<T
   };
 }
 
-/** `turns` has a list for each number of fronts, starting with one front. Each list has a turn per round. */
 function findingOf(kind: BalancerKind, call: Call, pace: Pace, turns: readonly (readonly Turn[])[]): Finding {
   const of = (each: readonly Turn[], field: keyof Costs | 'rate') =>
     Math.round(median(each.map((one) => one[field])));

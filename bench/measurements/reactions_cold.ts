@@ -16,7 +16,6 @@ import type { Measurement } from './measurement.js';
 
 const width = 16;
 
-/** Removes everything about these posts from Redis, as if it had expired. */
 async function forgetPosts({ client, keys }: RedisWatch, posts: readonly Post[]): Promise<void> {
   const prefixes = new Map(posts.map(({ id }) => [keys.acted(id), id]));
   const found: string[] = [];

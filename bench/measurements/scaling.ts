@@ -41,7 +41,6 @@ interface Turn {
   readonly idle: number;
 }
 
-/** Measures one turn: loads these fronts in parallel, each with the same number of connections. */
 async function turn(
   service: Service,
   fronts: readonly Target[],

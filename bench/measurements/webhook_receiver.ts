@@ -28,12 +28,10 @@ export interface ReceiverTask {
 export interface Books {
   readonly kind: 'books';
   readonly arrived: number;
-  /** The update numbers below `count` that arrived at least once. */
   readonly distinct: number;
   readonly wrongSignatures: number;
   /** The updates that arrived after a later update of the same chat. */
   readonly disordered: number;
-  /** The number of first arrivals per second in the measured part. */
   readonly rate: number;
   readonly connections: number;
   /** The time from due to received in ms, by number; NaN for updates that did not arrive. */

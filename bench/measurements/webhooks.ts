@@ -70,7 +70,6 @@ async function timed(
   };
 }
 
-/** Creates the updates while the bots poll. Setting the webhooks starts the delivery. */
 async function serviceTurn(round: Round, worker: number) {
   const { service, watch, hooks, count, connections } = round;
   await inParallel(count, width, (number) => hooks.say(number, Date.now()));
@@ -83,12 +82,10 @@ async function serviceTurn(round: Round, worker: number) {
   return found;
 }
 
-/** The two floors, each in a process that lives for the whole run. */
 function makeFloors(service: Service, hooks: WebhookBots) {
   const { origin, certificate, secretToken } = hooks;
   const running = new Map<string, Program>();
 
-  /** Starts the process with its first task, or passes the next one, and waits until it is ready. */
   async function prepare(task: WebhookFloorTask): Promise<Program> {
     const known = running.get(task.kind);
     if (known) {

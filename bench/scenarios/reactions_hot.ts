@@ -11,7 +11,6 @@ export const reactions: Scenario = {
   title: 'a reaction set and removed on hot posts',
   proof: 'P2',
   goal: { share: 0.8 },
-  // A call takes one version for the reaction and one for the count.
   versions: 2,
   timed: true,
   async prepare(service, _watch, sizes) {

@@ -34,7 +34,6 @@ async function verifySends(service: Service, target: Target, pair: Pair, path: s
   }
 }
 
-/** Sends a few messages to the thin floor, which must return the text with consecutive ids. */
 async function verifyThinSends(target: Target, path: string, body: string): Promise<void> {
   const ids: number[] = [];
   for (let i = 0; i < 3; i++) {

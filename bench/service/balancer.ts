@@ -93,7 +93,6 @@ async function listens(port: number, child: ChildProcess): Promise<boolean> {
   return false;
 }
 
-/** Starts a load balancer in front of the fronts. Throws when it is not installed or does not start. */
 export async function startBalancer(kind: BalancerKind, options: BalancerOptions): Promise<RunningBalancer> {
   const program = findProgram(kind);
   if (program === undefined) throw new Error(`${kind} is not installed`);

@@ -122,7 +122,6 @@ export async function makePosts(
   return { channel, posts: posts.reverse() };
 }
 
-/** Creates bots, cycling through these owners. Returns their tokens. */
 export async function makeBots(
   { front }: Service,
   owners: readonly Person[],
@@ -136,7 +135,6 @@ export async function makeBots(
   });
 }
 
-/** Creates bots directly in the database, with valid tokens. Returns them ordered by id. */
 export async function makeManyBots(
   { databaseUrl, secrets }: Service,
   owner: Person,

@@ -19,17 +19,14 @@ export const placement = pinning
   ? `server on core ${serverCore}; load, Redis, Postgres and flusher on core ${otherCore}`
   : 'not pinned: taskset or a second core is missing';
 
-/** Binds a process, its threads and later children to one core, where possible. */
 export function pin(pid: number, core: number): void {
   if (pinning) spawnSync('taskset', ['-a', '-p', '-c', String(core), String(pid)], { stdio: 'ignore' });
 }
 
-/** Binds a process and all its current children. */
 export function pinTree(pid: number, core: number): void {
   if (pinning) for (const each of treeOf(pid)) pin(each, core);
 }
 
-/** Lets a process run on every core again. */
 export function unpin(pid: number): void {
   if (!pinning) return;
   const cores = `0-${availableParallelism() - 1}`;
@@ -67,7 +64,6 @@ const ofEnded = (stat: readonly string[]) => Number(stat[13] ?? 0) + Number(stat
 /** The CPU time of a process so far (all threads, user and system), in seconds; NaN without /proc. */
 export const cpuSeconds = (pid: number): number => (onLinux ? seconds(own(statOf(pid))) : Number.NaN);
 
-/** The process and all its running descendants. */
 function treeOf(pid: number): number[] {
   const parents = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))

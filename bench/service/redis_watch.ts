@@ -38,7 +38,6 @@ function readPairs(list: readonly unknown[]): Map<string, unknown> {
   return pairs;
 }
 
-/** The number of all commands, including those inside scripts. */
 function commandsRun(stats: string): number {
   return [...stats.matchAll(/^cmdstat_[^:]+:calls=(\d+)/gm)].reduce(
     (sum, [, calls]) => sum + Number(calls),

@@ -47,12 +47,10 @@ export interface Service {
   unpin(others?: ReadonlyArray<{ readonly pid: number }>): void;
   /** Binds every process to its original core again. */
   repin(): void;
-  /** Starts another front, with additional settings. */
   startFront(settings?: Readonly<Record<string, string>>): Promise<Target & { stop(): Promise<void> }>;
   startFloor(setup: FloorSetup): Promise<Target>;
   /** Starts another program of the bench, passes its task, and waits for its first message. */
   startProgram<Word>(name: string, task: unknown, core: number): Promise<Program<Word>>;
-  /** Starts a worker that delivers webhooks, on the front's core. */
   startWorker(): Promise<{ readonly pid: number; stop(): Promise<void> }>;
   /** Starts or stops a CPU profile of the front, a worker or the flusher. Does nothing when profiles are off. */
   profile(pid: number): void;
@@ -114,7 +112,6 @@ async function startProgram<Word>(
 const withoutSettings = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(env).filter(([name]) => !Object.hasOwn(settings, name)));
 
-/** Waits for all starts, and reports each one that succeeded even when another failed. */
 async function together<T extends readonly unknown[]>(
   starts: { readonly [K in keyof T]: Promise<T[K]> },
   started: (each: T[number]) => void,

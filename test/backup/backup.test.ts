@@ -34,7 +34,6 @@ test('a restore writes back every row', async () => {
   const bot = await service.newBot(owner, 'b');
   await service.openChat(owner, bot);
   await resultOf(service.bot(bot, 'sendMessage', { chat_id: owner.id, text: "kept ' \\ 🙂" }));
-  // A clean stop writes all journals to Postgres.
   await service.flush.stop();
   const saved = await petrel(service.env, 'backup', join(folder, 'one'));
   expect(saved, saved.log).toMatchObject({ code: 0 });

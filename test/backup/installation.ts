@@ -3,7 +3,6 @@ import pg from 'pg';
 import { redisSettings } from '../support/environment.js';
 import type { FreshRedis } from '../support/servers.js';
 
-/** Returns the same settings with another Redis of any kind and another database. */
 export function elsewhere(
   env: Readonly<Record<string, string>>,
   redis: FreshRedis,

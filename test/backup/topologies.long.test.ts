@@ -98,7 +98,6 @@ const history = async (of: Service, { owner, group }: Filled): Promise<string[]>
     ({ message_id, text }: { message_id: number; text?: string }) => `${message_id} ${text}`,
   );
 
-/** Creates an installation with messages, tombstones, pins and pending updates in all partitions. */
 async function filled(): Promise<Filled> {
   const service = await startService({ extraEnv: settings });
   ends.push(() => service.stop());
@@ -157,7 +156,6 @@ test('restoring from one Redis server to a cluster, or from a cluster to one ser
   const said = await history(service, first);
   expect(said.length).toBeGreaterThan(1);
   await Promise.all([...service.fronts, service.deliver].map((role) => role.stop()));
-  // The flusher stops once everything is written to Postgres.
   await service.flush.stop();
   const [there, back] = service.redis.cluster ? [freshRedis, freshCluster] : [freshCluster, freshRedis];
   const [away, awayDatabase] = await Promise.all([there(), freshDatabase()]);

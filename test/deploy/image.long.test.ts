@@ -88,7 +88,6 @@ test('the image has the current HTTP engine and the programs that backups need',
   expect((await petrel('doctor')).out).toMatch(/^engine {7}@btc-vision\/uwebsockets\.js \d+/m);
 }, 120_000);
 
-/** Runs the image's health check inside the container; true when it is healthy. */
 async function healthy(): Promise<boolean> {
   const [kind, ...command] = image.config.Healthcheck?.Test ?? [];
   expect(kind).toBe('CMD');

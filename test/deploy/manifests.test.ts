@@ -43,7 +43,6 @@ test.each(objects.map((each) => [`${each.kind} ${each.metadata.name}`, each]))(
   },
 );
 
-/** Maps whose keys can be chosen freely. */
 const free = new Set(['labels', 'matchLabels', 'annotations', 'data', 'requests', 'limits', 'selector']);
 
 function keysOf(value: Loose, path = ''): string[] {

@@ -61,7 +61,6 @@ async function on(machine: string, commands: string): Promise<string> {
 }
 const addressOf = (machine: string) => machines.containers.get(`${machine}.1`)?.address;
 
-/** Starts the PostgreSQL that the document requires: one that listens and lets `petrel` log in. */
 async function startPostgres(): Promise<void> {
   const { initdb, postgres } = findBinaries();
   const { uid = 0, gid = 0 } = postgresUser() ?? {};

@@ -42,7 +42,6 @@ function cpuOf(pid: number): number {
   return ((user + system) / ticks_per_second) * 1_000;
 }
 
-/** Returns how often the main thread has waited so far. */
 const wakesOf = (pid: number): number =>
   Number(/^voluntary_ctxt_switches:\s+(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
 

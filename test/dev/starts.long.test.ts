@@ -68,7 +68,6 @@ function give({ uid, gid }: User): void {
   chownSync(top, uid, gid);
 }
 
-/** Runs npm without access to a registry: missing packages stay missing. */
 function npm(args: string[], env: Record<string, string>, as?: User) {
   const nowhere = 'http://127.0.0.1:9/';
   const child = spawn('/bin/sh', ['-c', 'umask 077; exec npm "$@"', 'sh', ...args], {

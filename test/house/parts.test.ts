@@ -7,7 +7,6 @@ const { readMinutes, rotate, runParts } = await import(url);
 let now = 0;
 let lines: string[] = [];
 const ran: string[] = [];
-/** Makes a part that is allowed `minutes` and takes `takes` minutes of the test's clock. */
 const part = (name: string, minutes: number, takes = minutes, code = 0) => ({
   ...{ name, minutes },
   run: async () => {

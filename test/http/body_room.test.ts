@@ -25,7 +25,6 @@ afterAll(async () => {
 
 const upload = 'Content-Type: multipart/form-data; boundary=b';
 
-/** Sends the head and the first `sent` bytes of a longer body. */
 async function begin(bytes: number, length: number, ...headers: string[]): Promise<RawClient> {
   return beginAt(fixture.port, '/x', bytes, length, ...headers);
 }

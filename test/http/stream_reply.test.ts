@@ -20,7 +20,6 @@ interface Source {
   readonly read: () => number;
 }
 
-/** Makes a source of `total` bytes, which are generated when they are read. */
 function source(total: number, chunk = 64 * 1024): Source {
   let made = 0;
   const stream = new Readable({

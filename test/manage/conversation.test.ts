@@ -74,7 +74,6 @@ test.each(['ru', 'hy'] as const)(
       (await resultOf(service.app(who.user, 'GET', '/api/chats'))).items.find(
         ({ id }: { id: number }) => id === who.bot,
       ).last_message;
-    // Lists of chats show no token.
     expect((await lastMessage(owner)).text).not.toContain(first);
     // A reply to the message shows the token to its owner, when it is sent and when it is edited.
     const path = `/api/chats/${owner.bot}/messages`;
@@ -126,7 +125,6 @@ test.each(['ru', 'hy'] as const)(
     await expect(next).rejects.toMatchObject({ method: 'sendMessage', error_code: 401 });
     expect((await service.bot(first, 'getMe')).status).toBe(401);
     expect(await resultOf(service.bot(second, 'getMe'))).toMatchObject({ username });
-    // The message that showed the former token now shows the new token.
     const [, , ...older] = await owner.history();
     expect(
       tokenIn(older.find(({ text }) => text === said('created', { name: 'Эхо', username, token: second }))),

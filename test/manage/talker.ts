@@ -49,7 +49,6 @@ export const tokenIn = (message: Shown | undefined): string => {
   return token;
 };
 
-/** Creates a person with this language who has pressed Start. */
 export async function newTalker(service: Service, name: string, language?: string): Promise<Talker> {
   const body = { username: `${name}_${Math.random().toString(36).slice(2, 8)}`, first_name: name };
   const { user, token } = await resultOf(
@@ -68,7 +67,6 @@ async function talkerOf(service: Service, user: TestUser): Promise<Talker> {
   const path = `/api/chats/${bot}/messages`;
   const ofBot = ({ event, data }: ServerEvent) =>
     event === 'message' && data.chat.id === bot && data.from.id === bot;
-  /** Registers tokens in a message, so that later checks find them in stores and logs. */
   const noted = (message: Shown): Shown => {
     for (const { token } of findTokens(message.text ?? '')) service.issued(token);
     return message;

@@ -37,7 +37,6 @@ let user: TestUser;
 let bot: TestBot;
 const seen = new Set<string>();
 
-/** Returns the shipped rules, with shorter times so that a test can wait for them. */
 function quick(rules: string): string {
   return rules
     .replace(/for: \S+/g, 'for: 1s')

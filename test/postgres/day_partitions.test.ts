@@ -128,7 +128,6 @@ test('a partition is dropped after its retention time', async () => {
   expect(await keepDays(pool, 3 * day_ms)).toEqual({ made: 0, dropped: 1, held: 0 });
 });
 
-/** Reads the table in a transaction that stays open until the returned function is called. */
 async function holdTable(): Promise<() => Promise<void>> {
   const [reads, mayEnd] = [makeSignal(), makeSignal()];
   const reading = pool.transaction(async (tx) => {

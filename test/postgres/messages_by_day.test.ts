@@ -15,7 +15,6 @@ import { asDatabase, type Database } from '../../src/postgres/sql.js';
 import { messageKinds, packMessage } from '../../src/store/core/codec.js';
 import { freshDatabase } from '../support/servers.js';
 
-/** The schema before messages were partitioned by day. */
 const schema_before = 33;
 const today = Math.floor(Date.now() / day_ms);
 const dateOf = (day: number) => new Date(day * day_ms).toISOString().slice(0, 10);

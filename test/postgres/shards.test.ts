@@ -54,7 +54,6 @@ interface Text {
   readonly sql: string;
 }
 
-/** Returns every SQL statement of the program, which is every quoted string that begins like a statement. */
 function statements(): Text[] {
   const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter(
     (file) => file.endsWith('.ts') && !file.startsWith('web/'),

@@ -19,7 +19,6 @@ afterAll(async () => {
   for (const end of ends.reverse()) await end();
 }, 180_000);
 
-/** Returns the installation id and generation that Postgres names. */
 async function namedBy(url: string): Promise<string> {
   const client = new pg.Client(url);
   await client.connect();

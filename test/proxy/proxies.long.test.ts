@@ -182,7 +182,6 @@ describe.each(here)('proxy %s', (kind) => {
     ];
     const lines = [
       ...targets.map((target) => `GET ${target} HTTP/1.1`),
-      // The proxy itself refuses such requests.
       `GET /bot${token}/getMe HTTP/9.9`,
       `GET /bot${token}/getMe HTTP/1.1 more`,
       `GET /bot${token}/get Me HTTP/1.1`,
@@ -204,7 +203,6 @@ describe.each(here)('proxy %s', (kind) => {
       expect(log).not.toContain(token.slice(-20));
       log = log.replace(/%([0-9a-f]{2})/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)));
     }
-    // Paths without a token are logged unchanged.
     await ask(proxy, '/api/chats/17/messages?limit=3');
     await expect.poll(() => proxy.log()).toContain(' /api/chats/17/messages ');
   });
@@ -310,7 +308,6 @@ describe.each(here)('proxy %s', (kind) => {
     const statuses: number[] = [];
     for (let i = 0; i < burst + 4; i++) statuses.push((await guess(i)).status);
     expect(statuses).toEqual([...Array(burst).fill(401), ...Array(4).fill(429)]);
-    // Another client address has a separate limit.
     expect((await ask(proxy, '/bot1:made_up/getMe', { localAddress: '127.0.0.9' })).status).toBe(401);
     expect((await ask(proxy, `/bot${bot.token}/getMe`, { localAddress })).status).toBe(200);
   });

@@ -53,7 +53,6 @@ const of = ({ browser }: Pick<Person, 'browser'>) => pushes.filter(({ device }) 
 const payloadsOf = (to: Person): any[] => of(to).map((push) => to.browser.read(push));
 const bodies = (to: Person) => payloadsOf(to).map(({ body }) => body);
 
-/** Waits until a flusher has queued a notification about the message for this person. */
 const noted = (to: TestUser, chat: number, message: number) =>
   until(async () => {
     const [row] = await sql(
@@ -199,7 +198,6 @@ describe('some people get no notification', () => {
     for (const member of [dan, eva, kim])
       await app(olga, 'PUT', `/api/chats/${group}/members/${member.id}`, { status: 'member' });
     window = await openEvents((service.fronts[1] as Front).url, cat.token);
-    // This window is in the background.
     unseen = await openEvents(service.fronts[0].url, eva.token, { path: '/api/stream?background=true' });
     await app(dan, 'PUT', `/api/chats/${news.id}/mute`);
     const [silent, muted, here, read] = [{ disable_notification: true }, 'muted', 'here', 'read'];

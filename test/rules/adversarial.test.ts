@@ -24,10 +24,6 @@ async function costOf(run: () => unknown): Promise<number> {
   return (user + system) * 1_000;
 }
 
-/**
- * Measures the fastest run at the largest input and at a quarter of it. Repeats until the limits hold, at most
- * `roundsMax` times.
- */
 async function measured({ bytesMax, nsPerByteMax, on }: Attack) {
   const [whole, quarter] = [on(bytesMax), on(Math.floor(bytesMax / 4))];
   let best = { whole: Number.POSITIVE_INFINITY, quarter: Number.POSITIVE_INFINITY };

@@ -87,7 +87,6 @@ describe('people forward messages', () => {
     for (const [who, to, from, ids, why] of refusals)
       expect((await forward(who, to, from, ids)).body.description, why).toContain(why);
     expect(await me(alice, 'GET', `/api/chats/${channel}/messages`)).toEqual({ items: [] });
-    // A repeated call with the same key forwards the message once.
     const repeated = () =>
       request(`${service.fronts[0].url}/api/chats/${channel}/forward`, {
         method: 'POST',

@@ -133,7 +133,6 @@ const documents: fc.Arbitrary<Content> = fc
     ],
   );
 
-/** Returns the text and entities of the tree, computed without markup. */
 function plain(
   content: Content,
   offset = 0,
