@@ -1,7 +1,7 @@
 /** Changes the title, description or photo of a chat, for bot methods and endpoints. */
 import { z } from 'zod';
 import { fail } from '../errors.js';
-import type { Files } from '../files/files.js';
+import { type Files, wasRefused } from '../files/files.js';
 import { fileLimits } from '../files/limits.js';
 import { ruleLimits } from '../rules/limits.js';
 import { isPermitted } from '../rules/permissions.js';
@@ -10,7 +10,6 @@ import type { StoredPicture } from '../store/bots/pictures.js';
 import type { ChatRef } from '../store/core/keys.js';
 import type { Store } from '../store/store.js';
 import { answer } from '../wire/schema.js';
-import { discard, writeFiles } from './pictures.js';
 
 interface Context {
   readonly store: Store;
@@ -51,11 +50,16 @@ export function viewChatPhoto(files: Files, sizes: readonly StoredPicture[]) {
   };
 }
 
-/** Errors: those of `Pictures.make` and `setPhoto`; `too_large` above `limits.picture_bytes_max`. */
+/**
+ * Builds a photo from the bytes and sets it as the chat's photo. Its files count as uploads of `owner`, and stay when
+ * the photo changes, because a service message shows them. Errors: those of `Pictures.make` and `setPhoto`;
+ * `too_large` above `limits.picture_bytes_max`; `too_much_stored`, `unavailable`.
+ */
 export async function putChatPhoto(
   { store, files }: Context,
   chat: ChatRef,
   by: { readonly id: number; readonly is_bot: boolean },
+  owner: number,
   bytes: Buffer,
 ): Promise<readonly StoredPicture[]> {
   // Checks the rights before the bytes are decoded, because decoding is slow. `setPhoto` checks the rights again.
@@ -65,16 +69,17 @@ export async function putChatPhoto(
   ]);
   if (!isPermitted(own, permissions, 'can_change_info')) fail('photo_not_allowed');
   if (bytes.length > fileLimits.picture_bytes_max) fail('too_large');
-  const stored = await writeFiles(store, files, await files.pictures.make('avatar', bytes));
-  await discard(store, files, await store.chats.setPhoto(chat, by, stored, viewSizes(files, stored)));
-  return stored;
-}
-
-/** Errors: those of `setPhoto`. */
-export async function removeChatPhoto(
-  { store, files }: Context,
-  chat: ChatRef,
-  by: { readonly id: number; readonly is_bot: boolean },
-): Promise<void> {
-  await discard(store, files, await store.chats.setPhoto(chat, by, null, []));
+  const made = await files.pictures.make('avatar', bytes);
+  const stored: StoredPicture[] = [];
+  try {
+    for (const { bytes, width, height } of made)
+      stored.push({ key: await files.write(owner, bytes), size: bytes.length, width, height });
+    await store.chats.setPhoto(chat, by, stored, viewSizes(files, stored));
+    return stored;
+  } catch (error) {
+    // Keeps the files if the photo may have been set.
+    if (stored.length < made.length || wasRefused(error))
+      await Promise.all(stored.map(({ key }) => files.remove(key)));
+    throw error;
+  }
 }

@@ -104,14 +104,11 @@ export function createFiles({
   stored,
   onError,
 }: FilesOptions) {
-  async function reach<T>(work: Promise<T>): Promise<T> {
-    try {
-      return await work;
-    } catch (error) {
+  const reach = <T>(work: Promise<T>): Promise<T> =>
+    work.catch((error: unknown) => {
       onError(error);
       return fail('unavailable', { retry_after: retry_after_s });
-    }
-  }
+    });
 
   /**
    * Removes the file of a key and its count. Returns false on failure: the file still counts, and the sweep of old
@@ -128,6 +125,7 @@ export function createFiles({
     }
   }
 
+  /** Stores bytes as a file of `owner` and returns its key. Errors: `too_much_stored`, `unavailable`. */
   async function write(owner: number, bytes: Buffer): Promise<string> {
     const key = newKey();
     await stored.noteStored(owner, key, bytes.length);
@@ -194,6 +192,7 @@ export function createFiles({
     },
     list: ((after, limit) => blobs.list(after, limit)) satisfies BlobStore['list'],
     discard,
+    write,
     pictures,
     /** Stores bytes under a key from `newKey`. Error: `unavailable`. */
     put: (key: string, bytes: Buffer) => reach(blobs.put(key, bytes)),

@@ -165,6 +165,25 @@ test('setChatPhoto sets a photo that bots and people can load', async () => {
   );
 });
 
+test('service messages show former photos, which count as uploads of the owner', async () => {
+  const chat = await newGroup();
+  const stored = async () => (await ok(ann, 'GET', '/api/me/uploads')).bytes;
+  const before = await stored();
+  await sendPhoto(chat, picture);
+  const once = (await stored()) - before;
+  expect(once).toBeGreaterThan(0);
+  await sendPhoto(chat, picture);
+  expect(await stored()).toBe(before + 2 * once);
+  await resultOf(call('deleteChatPhoto', { chat_id: chat }));
+  const shown = (await history(chat)).flatMap((message: Json) => message.new_chat_photo ?? []);
+  expect(shown).toHaveLength(4);
+  for (const { file_id, file_size } of shown as unknown as { file_id: string; file_size: number }[]) {
+    const { file_path } = await resultOf(call('getFile', { file_id }));
+    const loaded = await fetch(`${service.fronts[0]?.url}/file/bot${bot.token}/${file_path}`);
+    expect([loaded.status, (await loaded.arrayBuffer()).byteLength]).toEqual([200, file_size]);
+  }
+});
+
 test('a bot without can_change_info cannot change a group', async () => {
   const chat = await newGroup({ can_pin_messages: true });
   const before = await ok(ann, 'GET', `/api/chats/${chat}`);

@@ -1,6 +1,7 @@
 import { readdirSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
+import sharp from 'sharp';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { petrel } from '../support/command.js';
 import {
@@ -102,6 +103,23 @@ test('an album over the upload limit is refused, and its stored bytes are freed'
   ]);
   isRefused(answer);
   expect((await stored(owner)).bytes).toBe(0);
+});
+
+test('a photo of a chat over the upload limit is refused, and its stored bytes are freed', async () => {
+  const { owner, bots } = await newOwner('photo');
+  const chat = await service.newGroup(owner, 'Photo');
+  const side = { width: 300, height: 300, channels: 3, background: '#268' } as const;
+  const body = new Uint8Array(await sharp({ create: side }).png().toBuffer());
+  const put = () =>
+    fetch(`${service.fronts[0]?.url}/api/chats/${chat}/photo`, {
+      ...{ method: 'PUT', body, headers: { Authorization: `Bearer ${owner.token}` } },
+    });
+  // Leaves room for one of the two sizes of the photo.
+  await resultOf(upload(bots[0], owner.id, max - 6 * 1024));
+  const before = files().length;
+  expect((await put()).status).toBe(400);
+  expect([(await stored(owner)).bytes, files().length]).toEqual([max - 6 * 1024, before]);
+  expect(await resultOf(service.app(owner, 'GET', `/api/chats/${chat}`))).not.toHaveProperty('avatar');
 });
 
 test('simultaneous uploads on two nodes cannot exceed the upload limit', async () => {

@@ -201,7 +201,7 @@ test('all old messages of a chat are removed, even if they need more than one ba
   expect(await node.store.history.list(sharedChat(group.id), 0, 10)).toEqual([]);
 });
 
-test('old files except pictures of bots are removed', async () => {
+test('old files except pictures of bots and present photos of chats are removed', async () => {
   const hour = 3_600_000;
   const key = (n: number) => n.toString(16).padStart(32, '0');
   const all = Array.from({ length: limits.retention_batch_max + 20 }, (_, n) => ({
@@ -211,6 +211,11 @@ test('old files except pictures of bots are removed', async () => {
   const picture = { key: key(4), size: 1, width: 1, height: 1 };
   const small = { ...picture, key: key(6) };
   await node.store.pictures.set(ann.id, bot.id, 'avatar', [picture, small]);
+  const group = await node.store.chats.create('group', 'Files', ann.id);
+  const setPhoto = (n: number) =>
+    node.store.chats.setPhoto(group, { id: ann.id, is_bot: false }, [{ ...picture, key: key(n) }], []);
+  await setPhoto(8);
+  await setPhoto(10);
   const removed: string[] = [];
   const files = {
     list: async (after: string, limit: number) => all.filter((file) => file.key > after).slice(0, limit),
@@ -220,7 +225,7 @@ test('old files except pictures of bots are removed', async () => {
   expect(first?.more).toBe(true);
   const second = await node.store.retention.files(hour, files);
   expect(second?.more).toBe(false);
-  const wanted = all.filter(({ at }, n) => at < Date.now() - hour && n !== 4 && n !== 6);
+  const wanted = all.filter(({ at }, n) => at < Date.now() - hour && ![4, 6, 10].includes(n));
   expect(removed).toEqual(wanted.map((file) => file.key));
   expect(await node.store.retention.files(hour, files)).toBe(null);
 });

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { chatDescription, putChatPhoto, removeChatPhoto } from '../../actions/chat_info.js';
+import { chatDescription, putChatPhoto } from '../../actions/chat_info.js';
 import { pictureErrors, viewPicture } from '../../actions/pictures.js';
 import { readableChat } from '../../actions/reading.js';
 import { ApiError, fail } from '../../errors.js';
@@ -53,12 +53,19 @@ export const putPhoto = defineEndpoint({
     'Sets the photo of a group or channel. The request body is a PNG, JPEG or WebP. The photo is cropped to a circle.',
   params: z.object({ chat_id: appChatId }),
   rawBody: true,
-  errors: ['chat_not_found', 'not_chat_member', 'photo_not_allowed', ...pictureErrors, 'picture_too_small'],
+  errors: [
+    'chat_not_found',
+    'not_chat_member',
+    'photo_not_allowed',
+    ...pictureErrors,
+    'picture_too_small',
+    'too_much_stored',
+  ],
   result: picture,
   handler: async ({ user, store, files, request }, p) => {
     const chat = await sharedChatOf(store, user, p.chat_id);
     const by = { id: user.id, is_bot: false };
-    return viewPicture(files, await putChatPhoto({ store, files }, chat, by, request.body));
+    return viewPicture(files, await putChatPhoto({ store, files }, chat, by, user.id, request.body));
   },
 });
 
@@ -69,9 +76,9 @@ export const removePhoto = defineEndpoint({
   params: z.object({ chat_id: appChatId }),
   errors: ['chat_not_found', 'not_chat_member', 'photo_not_allowed', 'chat_not_modified'],
   result: done,
-  handler: async ({ user, store, files }, p) => {
+  handler: async ({ user, store }, p) => {
     const chat = await sharedChatOf(store, user, p.chat_id);
-    await removeChatPhoto({ store, files }, chat, { id: user.id, is_bot: false });
+    await store.chats.setPhoto(chat, { id: user.id, is_bot: false }, null, []);
     return true;
   },
 });

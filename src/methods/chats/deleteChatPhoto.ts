@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { botChat, botChatErrors } from '../../actions/bot_chats.js';
-import { removeChatPhoto } from '../../actions/chat_info.js';
 import { fail } from '../../errors.js';
 import { defineMethod } from '../../server/method.js';
 import { isDirect } from '../../store/core/keys.js';
@@ -14,11 +13,10 @@ export const deleteChatPhoto = defineMethod({
   params: z.object({ chat_id: chatId }),
   errors: [...botChatErrors, 'private_chat_photo', 'photo_not_allowed', 'chat_not_modified'],
   result: done,
-  handler: async (context, p) => {
-    const { bot, store } = context;
+  handler: async ({ bot, store }, p) => {
     const { chat } = await botChat(store, bot, p.chat_id);
     if (isDirect(chat)) fail('private_chat_photo');
-    await removeChatPhoto(context, chat, { id: bot.id, is_bot: true });
+    await store.chats.setPhoto(chat, { id: bot.id, is_bot: true }, null, []);
     return true;
   },
 });

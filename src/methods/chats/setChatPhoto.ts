@@ -35,6 +35,7 @@ export const setChatPhoto = defineMethod({
     'photo_not_allowed',
     ...pictureErrors,
     'picture_too_small',
+    'too_much_stored',
   ],
   result: done,
   handler: async (context, p) => {
@@ -42,7 +43,7 @@ export const setChatPhoto = defineMethod({
     const { chat } = await botChat(store, bot, p.chat_id);
     if (isDirect(chat)) fail('private_chat_photo');
     const { bytes } = uploadOf(context, p.photo);
-    await putChatPhoto(context, chat, { id: bot.id, is_bot: true }, bytes);
+    await putChatPhoto(context, chat, { id: bot.id, is_bot: true }, bot.owner, bytes);
     return true;
   },
 });

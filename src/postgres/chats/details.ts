@@ -1,7 +1,7 @@
 /** Holds SQL statements for the title, description and photo of groups and channels. */
 import { type ErrorName, fail } from '../../errors.js';
 import { isPermitted } from '../../rules/permissions.js';
-import { noteUnused, type StoredPicture } from '../bots/pictures.js';
+import type { StoredPicture } from '../bots/pictures.js';
 import { type Database, noteStale, type Sql } from '../sql.js';
 import { loadStanding, noteService, type Who } from './events.js';
 
@@ -79,31 +79,19 @@ export const setDescription = (db: Database, chat: number, by: Who, description:
   });
 
 /**
- * Sets the photo; a null photo removes it. Marks the new files as used and the former files as unused. `shown` is the
- * photo in the service message. Returns the former photo. Errors: `chat_not_found`, `photo_not_allowed`,
- * `chat_not_modified` if there is no photo to remove.
+ * Sets the photo; a null photo removes it. `shown` is the photo in the service message. Errors: `chat_not_found`,
+ * `photo_not_allowed`, `chat_not_modified` if there is no photo to remove.
  */
-export async function setPhoto(
+export const setPhoto = (
   db: Database,
   chat: number,
   by: Who,
   photo: readonly StoredPicture[] | null,
   shown: readonly object[],
-): Promise<readonly StoredPicture[]> {
-  let former: readonly StoredPicture[] = [];
-  await changeInfo(db, chat, by, 'photo_not_allowed', async (sql, info) => {
+): Promise<boolean> =>
+  changeInfo(db, chat, by, 'photo_not_allowed', async (sql, info) => {
     if (photo === null && info.photo === null) fail('chat_not_modified');
-    former = info.photo ?? [];
     await sql.query('update chats set photo = $2 where id = $1', [chat, photo && JSON.stringify(photo)]);
-    await sql.query('delete from unused_files where key = any($1::text[])', [
-      (photo ?? []).map(({ key }) => key),
-    ]);
-    await noteUnused(
-      sql,
-      former.map(({ key }) => key),
-    );
     await noteService(sql, chat, by, photo ? { new_chat_photo: shown } : { delete_chat_photo: true });
     return true;
   });
-  return former;
-}

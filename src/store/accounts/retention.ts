@@ -274,15 +274,14 @@ export class Retention {
     return done && { removed: step.removed, more: !done.over };
   }
 
-  /** Removes uploaded files older than `ageMs`, in steps like `messages`. Keeps pictures of bots. */
+  /** Removes uploaded files older than `ageMs`, in steps like `messages`. Keeps pictures of bots and present photos of chats. */
   async files(ageMs: number, { list, remove }: AgedFiles): Promise<Removed | null> {
     const { db } = this.#context;
     let removed = 0;
     const step = await rows.takePiece(db, 'files', limits.retention_interval_ms, '', async (sql, after) => {
       const found = await list(after, limits.retention_batch_max);
       const aged = new Set(found.filter(({ at }) => at <= nowMs() - ageMs).map(({ key }) => key));
-      // Keeps pictures of bots. No other old file can become a picture later, because pictures are always uploaded
-      // separately.
+      // No other old file can become a picture or a photo later, because these are always uploaded separately.
       for (const picture of await rows.picturesAmong(sql, [...aged])) aged.delete(picture);
       const until = performance.now() + limits.retention_piece_ms;
       let place = after;

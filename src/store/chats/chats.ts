@@ -155,18 +155,12 @@ export class Chats extends InviteLinks {
   }
 
   /**
-   * Sets the photo; null removes it. The service message contains `shown`. Returns the former photo, whose files are no
-   * longer used. Errors: `chat_not_found`, `photo_not_allowed`, `chat_not_modified`.
+   * Sets the photo; null removes it. The service message contains `shown`. Errors: `chat_not_found`,
+   * `photo_not_allowed`, `chat_not_modified`.
    */
-  async setPhoto(
-    chat: ChatRef,
-    by: Who,
-    photo: readonly StoredPicture[] | null,
-    shown: readonly object[],
-  ): Promise<readonly StoredPicture[]> {
-    const former = await details.setPhoto(this.context.db, chat.id, by, photo, shown);
+  async setPhoto(chat: ChatRef, by: Who, photo: readonly StoredPicture[] | null, shown: readonly object[]) {
+    await details.setPhoto(this.context.db, chat.id, by, photo, shown);
     await this.#detailsChanged(chat);
-    return former;
   }
 
   async #detailsChanged(chat: ChatRef): Promise<void> {
