@@ -4,13 +4,15 @@
 @key     request  {NN}:req:<id>             STRING
 @arg     chat    text
 @arg     event   text    id of the event
-@arg     own     text    the bot whose membership changed, or empty
-@arg     asked   text    for a request to join, the bots that receive it; otherwise empty
+@arg     bots    bytes   msgpack array of text: the bot whose membership changed, or empty; and the bots that may see the
+                         link, or that receive a request to join
 @arg     record  bytes   a record that describes the change of the member, or empty
+@arg     linked  bytes   the same record with the invite link that was used, or empty
 @arg     service bytes   the service message without version and date, or empty
 @arg     from    bytes   profile of the user who made the change
 @ok      forward  flag   the outbox has new entries
 ]]
+local own, inviters = unpack(cmsgpack.unpack(bots))
 local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
 if redis.call('EXISTS', request_key) == 1 then return ok(0) end
@@ -33,12 +35,22 @@ if service ~= '' then
   local bots = receiving_bots(c, ('%.0f'):format(read_header(message)[5]))
   forward = post_update(meta_key, outbox_key, version, ms, bots, '', kind, chat, id, message, from, c.profile, '', '') or forward
 end
-if asked ~= '' then
-  forward = post_update(meta_key, outbox_key, next_version(meta_key), ms, asked, '', 'chat_join_request', chat, event, record, from,
-    c.profile, '', '')
-elseif record ~= '' then
-  forward = post_update(meta_key, outbox_key, next_version(meta_key), ms, c.bots, own, 'chat_member', chat, event, record, from,
-    c.profile, '', '') or forward
+local function tell(receivers, kind, shown)
+  forward = post_update(meta_key, outbox_key, next_version(meta_key), ms, receivers, own, kind, chat, event, shown, from, c.profile, '',
+    '') or forward
+end
+if record == '' and linked ~= '' then
+  tell(inviters, 'chat_join_request', linked)
+elseif linked == '' then
+  if record ~= '' then tell(c.bots, 'chat_member', record) end
+else
+  local seeing, others = {}, {}
+  for bot in c.bots:gmatch('%d+') do
+    local list = (',' .. inviters .. ','):find(',' .. bot .. ',', 1, true) and seeing or others
+    list[#list + 1] = bot
+  end
+  tell(table.concat(seeing, ','), 'chat_member', linked)
+  tell(table.concat(others, ','), 'chat_member', record)
 end
 redis.call('SET', request_key, 1, 'PX', LIMITS.member_event_mark_ms)
 return ok(forward and 1 or 0)

@@ -57,9 +57,9 @@ const event = (what: string, more: More, args = {}): Case => ({
   args: {
     chat: chatText(group),
     event: '31',
-    own: '',
-    asked: '',
+    bots: pack(['', '']),
     record: 'r',
+    linked: '',
     service: '',
     from: 'f',
     token: 'T',
@@ -77,9 +77,10 @@ const posted = [
   ...['meta', 'outbox', 'req:E', 'journal', `changes:${chatText(group)}`],
   ...[`chat:${chatText(group)}`, `msg:${chatText(group)}:8`],
 ];
+/** Expects these updates in the outbox: the bots, the kind and, where given, the record. */
 const received = (expected: string[][]) => async (client: Redis) => {
   const entries = await client.xrange(eventAt.outbox, '-', '+');
-  expect(entries.map(([, f]) => [f[1], f[3]])).toEqual(expected);
+  expect(entries.map(([, f], i) => [f[1], f[3], f[11]].slice(0, expected[i]?.length))).toEqual(expected);
 };
 const refreshArgs = {
   profile: 'new',
@@ -304,7 +305,7 @@ export const chatCases: Case[] = [
         ['8', 'chat_member'],
       ]),
     },
-    { own: '7' },
+    { bots: pack(['7', '']) },
   ),
   event(
     'posts a request to join only to the bots that may decide on it',
@@ -314,7 +315,20 @@ export const chatCases: Case[] = [
       changes: ['meta', 'outbox', 'req:E'],
       after: received([['8', 'chat_join_request']]),
     },
-    { asked: '8' },
+    { bots: pack(['', '8']), record: '', linked: 'l' },
+  ),
+  event(
+    'shows the link of a join only to the bots that may see it',
+    {
+      seeds: [seeds.open(groupHome), seeds.chat(group, { b: '7,8,9' })],
+      answer: ['ok', 1],
+      changes: ['meta', 'outbox', 'req:E'],
+      after: received([
+        ['8,9', 'chat_member', 'l'],
+        ['7', 'chat_member', 'r'],
+      ]),
+    },
+    { bots: pack(['', '8,9,10']), linked: 'l' },
   ),
   event('posts nothing if the chat has no bots', {
     seeds: [seeds.open(groupHome), seeds.chat(group)],

@@ -58,7 +58,7 @@ export interface Scripts {
   /** Reports a change of a chat by updates and a service message, or a request to join to the bots that may decide on it. */
   'chats/post_member_event': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; outbox: string; changes: string; channel: string; request: string };
-    args: { token: string; chat: string; event: string; own: string; asked: string; record: Buffer | string; service: Buffer | string; from: Buffer | string };
+    args: { token: string; chat: string; event: string; bots: Buffer | string; record: Buffer | string; linked: Buffer | string; service: Buffer | string; from: Buffer | string };
     result:
       | { status: 'ok'; forward: boolean }
       | { status: 'stale_run' }

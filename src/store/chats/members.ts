@@ -8,7 +8,7 @@ import * as events from '../../postgres/chats/events.js';
 import * as invited from '../../postgres/chats/invitations.js';
 import * as rows from '../../postgres/chats/members.js';
 import * as moderation from '../../postgres/chats/moderation.js';
-import { isInChat } from '../../rules/rights.js';
+import { hasRight, isInChat } from '../../rules/rights.js';
 import {
   messageFlags,
   messageKinds,
@@ -66,27 +66,36 @@ export class Members extends ChatCopies {
     return { ...link, url: this.inviteUrl(code), creator: await this.#profileOf(creator_id) };
   }
 
-  /** Posts an event. Posting it again adds nothing. Returns false when the chat no longer exists. */
+  /** Returns the bots that see the link of an event: administrators that may invite people. */
+  async #invitersOf(chat: ChatRef, event: events.MemberEvent): Promise<readonly number[]> {
+    if (event.request_bots !== null || event.link === null) return event.request_bots ?? [];
+    const administrators = await this.administrators(chat);
+    return administrators
+      .filter((each) => each.isBot && hasRight(each, 'can_invite_users'))
+      .map(({ id }) => id);
+  }
+
+  /** Posts one event. Posting it again adds nothing. Returns false when the chat no longer exists. */
   async #post(chat: ChatRef, event: events.MemberEvent): Promise<boolean> {
     const [who, by] = await Promise.all([this.#profileOf(event.member_id), this.#profileOf(event.by_id)]);
     const { was, became } = event;
-    const link = event.link === null ? {} : { link: await this.#shownLink(event.link) };
-    const change: MemberChange = { who, was, became, ...link };
+    const recordOf = (change: MemberChange) =>
+      packMessage({
+        version: 0,
+        date: event.date,
+        editedAt: 0,
+        sender: by.id,
+        kind: messageKinds.service,
+        flags: 0,
+        content: {},
+        markup: null,
+        origin: { from: by, service: { ...change } },
+        post: 0,
+      });
+    const change = { who, was, became };
     // Shows the person as the author of the service message, because a person whose request was approved joined by a
     // link.
     const author = event.link === null ? by : who;
-    const record = packMessage({
-      version: 0,
-      date: event.date,
-      editedAt: 0,
-      sender: by.id,
-      kind: messageKinds.service,
-      flags: 0,
-      content: {},
-      markup: null,
-      origin: { from: by, service: { ...change } },
-      post: 0,
-    });
     const service = event.service && {
       ...event.service,
       ...(event.service.new_chat_members ? { new_chat_members: [who] } : {}),
@@ -105,14 +114,14 @@ export class Members extends ChatCopies {
     const { scripts, keys } = this.context;
     const partition = keys.partitions.of(chat.id);
     const at = sharedKeys(keys, chat, `member_event_${event.id}`, event.member_id);
+    // Sends no update to a bot that was never in the chat. Otherwise strangers could fill its queue with bans.
+    const isMember = event.is_bot && [was, became].some(({ status }) => isInChat(status));
     const args = {
       chat: chatText(chat),
       event: String(event.id),
-      // Sends no update to a bot that was never in the chat. Otherwise strangers could fill its queue with bans.
-      own:
-        event.is_bot && [was, became].some(({ status }) => isInChat(status)) ? String(event.member_id) : '',
-      asked: event.request_bots?.join() ?? '',
-      record: event.request_bots === null && rows.sameStanding(was, became) ? '' : record,
+      bots: pack([isMember ? String(event.member_id) : '', (await this.#invitersOf(chat, event)).join()]),
+      record: rows.sameStanding(was, became) ? '' : recordOf(change),
+      linked: event.link === null ? '' : recordOf({ ...change, link: await this.#shownLink(event.link) }),
       service: tail ?? '',
       from: pack(by),
       token: uniqueText(),
