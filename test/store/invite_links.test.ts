@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { joinByLink } from '../../src/postgres/chats/join_requests.js';
 import { postgresLimits as limits } from '../../src/postgres/limits.js';
-import type { LinkSettings } from '../../src/store/chats/invite_links.js';
+import type { Decision, LinkSettings } from '../../src/store/chats/invite_links.js';
 import type { MemberChange } from '../../src/store/chats/members.js';
 import type { ChatRef } from '../../src/store/core/keys.js';
 import {
@@ -50,6 +50,8 @@ const put = (
   rights = {},
   is_bot = false,
 ) => node.store.chats.putMember(chat, { id: who.id, is_bot }, status, rights, owner.id);
+const decide = (decision: Decision, who: Person, by = owner) =>
+  node.store.chats.decideRequest(chat, by.id, who.id, decision, 'join_request_missing');
 const pending = () => node.store.chats.joinRequests(chat, 1e15, 100);
 
 test('the code of an invite link has at least 96 random bits', async () => {
@@ -118,9 +120,7 @@ test('a suspended person can neither join by an invite link nor be approved', as
   await join(asking.code, ben);
   await node.db.query('update users set suspended_at = now() where id = $1', [ben.id]);
   await expect(join(open.code, ben)).rejects.toEqual(refusal('unauthorized'));
-  await expect(node.store.chats.approveRequest(chat, owner.id, ben.id)).rejects.toEqual(
-    refusal('join_request_missing'),
-  );
+  await expect(decide('approve', ben)).rejects.toEqual(refusal('join_request_missing'));
   expect(await pending()).toHaveLength(1);
   expect(await standing(ben)).toBe('none');
 });
@@ -147,11 +147,11 @@ test('only administrators who may invite can manage invite links and decide on r
   await expect(chats.exportLink(chat, eve.id)).rejects.toEqual(links);
   await expect(chats.revokeLink(chat, eve.id, { id: link.id })).rejects.toEqual(links);
   const requests = refusal('join_requests_not_allowed');
-  await expect(chats.approveRequest(chat, eve.id, ben.id)).rejects.toEqual(requests);
-  await expect(chats.declineRequest(chat, eve.id, ben.id)).rejects.toEqual(requests);
+  await expect(decide('approve', ben, eve)).rejects.toEqual(requests);
+  await expect(decide('decline', ben, eve)).rejects.toEqual(requests);
   expect(await pending()).toHaveLength(1);
   await put(eve, 'administrator', { can_invite_users: true });
-  await chats.approveRequest(chat, eve.id, ben.id);
+  await decide('approve', ben, eve);
   expect(await standing(ben)).toBe('member');
 });
 
@@ -203,27 +203,23 @@ test('a chat and a person have a limited number of pending requests to join', as
 
 test('a request to join ends when the person is approved, declined, banned or joins in another way', async () => {
   const [asking, open] = [await create({ creates_join_request: true }), await create()];
-  const { chats } = node.store;
   await join(asking.code, ben);
   await join(asking.code, ben);
   expect((await pending()).map(({ user_id }) => user_id)).toEqual([ben.id]);
   expect(await standing(ben)).toBe('none');
-  await chats.declineRequest(chat, owner.id, ben.id);
+  await decide('decline', ben);
   const missing = refusal('join_request_missing');
-  await expect(chats.approveRequest(chat, owner.id, ben.id)).rejects.toEqual(missing);
+  await expect(decide('approve', ben)).rejects.toEqual(missing);
   await join(asking.code, ben);
   await join(open.code, ben);
   expect(await pending()).toEqual([]);
-  await expect(chats.approveRequest(chat, owner.id, ben.id)).rejects.toEqual(refusal('already_participant'));
+  await expect(decide('approve', ben)).rejects.toEqual(refusal('already_participant'));
   await join(asking.code, eve);
   await put(eve, 'kicked');
-  await expect(chats.approveRequest(chat, owner.id, eve.id)).rejects.toEqual(missing);
+  await expect(decide('approve', eve)).rejects.toEqual(missing);
   await node.store.chats.unban(chat, person(owner), person(eve), true);
   await join(asking.code, eve);
-  await Promise.allSettled([
-    chats.approveRequest(chat, owner.id, eve.id),
-    chats.declineRequest(chat, owner.id, eve.id),
-  ]);
+  await Promise.allSettled([decide('approve', eve), decide('decline', eve)]);
   expect(await pending()).toEqual([]);
 });
 

@@ -1,11 +1,12 @@
 import { z } from 'zod';
 import { chatOfUser } from '../../actions/compose.js';
 import { administeredChat } from '../../actions/invite_links.js';
+import type { ErrorName } from '../../errors.js';
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { defineEndpoint } from '../../server/endpoint.js';
-import { each, page } from '../../server/pages.js';
+import { pageById } from '../../server/pages.js';
 import { userProfile } from '../../store/chats/chats.js';
-import type { JoinRequestRow } from '../../store/chats/invite_links.js';
+import type { Decision, JoinRequestRow } from '../../store/chats/invite_links.js';
 import { viewStranger } from '../../view/users.js';
 import { joinRequests } from '../../wire/chat_results.js';
 import { appChatId, numberCursor, pageSize, userId } from '../../wire/fields.js';
@@ -30,47 +31,33 @@ export const listJoinRequests = defineEndpoint({
       const person = await store.users.find(user_id);
       return person && { user: viewStranger(userProfile(person)), date };
     };
-    return page(found.slice(0, limit), found.length > limit, ({ id }) => String(id), each(view));
+    return pageById(found, limit, view);
   },
 });
 
-const params = z.object({ chat_id: appChatId, user_id: userId });
-const errors = [...refusals, 'user_not_found', 'already_participant', 'join_request_not_found'] as const;
+const defineDecisionEndpoint = (decision: Decision, summary: string, more: readonly ErrorName[] = []) =>
+  defineEndpoint({
+    verb: 'POST',
+    path: `${path}/{user_id}/${decision}`,
+    summary,
+    params: z.object({ chat_id: appChatId, user_id: userId }),
+    errors: [...refusals, 'user_not_found', 'already_participant', 'join_request_not_found', ...more],
+    handler: async ({ user, store }, p) => {
+      await store.unlessApplied(async () => {
+        await administeredChat(store, user, p.chat_id, 'join_requests_not_allowed');
+      });
+      const chat = chatOfUser(user.id, p.chat_id);
+      await store.chats.decideRequest(chat, user.id, p.user_id, decision, 'join_request_not_found');
+    },
+  });
 
-export const approveJoinRequest = defineEndpoint({
-  verb: 'POST',
-  path: `${path}/{user_id}/approve`,
-  summary: 'Approves a request to join. The person becomes a member.',
-  params,
-  errors: [...errors, 'too_many_chats'],
-  handler: async ({ user, store }, p) => {
-    await store.unlessApplied(async () => {
-      await administeredChat(store, user, p.chat_id, 'join_requests_not_allowed');
-    });
-    await store.chats.approveRequest(
-      chatOfUser(user.id, p.chat_id),
-      user.id,
-      p.user_id,
-      'join_request_not_found',
-    );
-  },
-});
+export const approveJoinRequest = defineDecisionEndpoint(
+  'approve',
+  'Approves a request to join. The person becomes a member.',
+  ['too_many_chats'],
+);
 
-export const declineJoinRequest = defineEndpoint({
-  verb: 'POST',
-  path: `${path}/{user_id}/decline`,
-  summary: 'Declines a request to join. The person may ask again.',
-  params,
-  errors,
-  handler: async ({ user, store }, p) => {
-    await store.unlessApplied(async () => {
-      await administeredChat(store, user, p.chat_id, 'join_requests_not_allowed');
-    });
-    await store.chats.declineRequest(
-      chatOfUser(user.id, p.chat_id),
-      user.id,
-      p.user_id,
-      'join_request_not_found',
-    );
-  },
-});
+export const declineJoinRequest = defineDecisionEndpoint(
+  'decline',
+  'Declines a request to join. The person may ask again.',
+);

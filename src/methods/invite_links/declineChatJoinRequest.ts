@@ -1,26 +1,8 @@
-import { z } from 'zod';
-import { botChatErrors } from '../../actions/bot_chats.js';
-import { deciding, invitingChat } from '../../actions/invite_links.js';
-import { memberParams } from '../../actions/moderation.js';
-import { defineMethod } from '../../server/method.js';
-import { done } from '../../wire/results.js';
+import type { Method } from '../../server/method.js';
+import { decisionMethod } from './approveChatJoinRequest.js';
 
-export const declineChatJoinRequest = defineMethod({
+export const declineChatJoinRequest: Method = decisionMethod({
   name: 'declineChatJoinRequest',
-  effect: 'configure',
   summary: 'Declines a request to join a group or channel. The person may ask again.',
-  params: z.object(memberParams),
-  errors: [
-    ...botChatErrors,
-    'private_chat_requests',
-    'join_requests_not_allowed',
-    'already_participant',
-    'join_request_missing',
-  ],
-  result: done,
-  handler: async ({ bot, store }, p) => {
-    const chat = await invitingChat(store, bot, p.chat_id, deciding);
-    await store.chats.declineRequest(chat, bot.id, p.user_id);
-    return true;
-  },
+  decision: 'decline',
 });

@@ -69,7 +69,7 @@ export function joinByLink(db: Database, code: string, user: number): Promise<Jo
 
 export type RequestMissing = 'join_request_missing' | 'join_request_not_found';
 
-/** Removes a request and returns its link. Errors: see `approveRequest`. */
+/** Removes a request to join and returns the link of the request. Errors: see `decideRequest`. */
 async function takeRequest(
   sql: Sql,
   chat: number,
@@ -84,41 +84,30 @@ async function takeRequest(
   return found === null ? fail(missing) : found.link_id;
 }
 
+export type Decision = 'approve' | 'decline';
+
 /**
- * Approves a request to join: the person becomes a member. Errors: `chat_not_found`, `join_requests_not_allowed`,
- * `already_participant`, `missing` (also for people whose account is suspended), `too_many_chats`.
+ * Decides on a request to join. An approved person becomes a member. A declined person may ask again. Errors:
+ * `chat_not_found`, `join_requests_not_allowed`, `already_participant`, `missing`, and for an approval also
+ * `too_many_chats` and `missing` for people whose account is suspended.
  */
-export const approveRequest = (
+export const decideRequest = (
   db: Database,
   chat: number,
   by: number,
   user: number,
-  missing: RequestMissing = 'join_request_missing',
+  decision: Decision,
+  missing: RequestMissing,
 ) =>
   asInviter(db, chat, by, 'join_requests_not_allowed', async (sql) => {
+    const approved = decision === 'approve';
     // Locks the person first, like the deletion of an account.
-    await lockPerson(sql, user, missing);
+    if (approved) await lockPerson(sql, user, missing);
     const id = await takeRequest(sql, chat, user, missing);
+    if (!approved) return;
     await mustBeActive(sql, user, missing);
     const link = id === null ? null : await loadLink(sql, id);
     await changeMember(sql, chat, { id: user, is_bot: false }, newcomer, by, { link });
-    return true;
-  });
-
-/**
- * Declines a request. The person may ask again. Errors: `chat_not_found`, `join_requests_not_allowed`,
- * `already_participant`, `missing`.
- */
-export const declineRequest = (
-  db: Database,
-  chat: number,
-  by: number,
-  user: number,
-  missing: RequestMissing = 'join_request_missing',
-) =>
-  asInviter(db, chat, by, 'join_requests_not_allowed', async (sql) => {
-    await takeRequest(sql, chat, user, missing);
-    return true;
   });
 
 /**

@@ -7,7 +7,7 @@ import { storeLimits as limits } from '../limits.js';
 import { Members } from './members.js';
 
 export type { InviteLinkRow, LinkName, LinkSettings } from '../../postgres/chats/invite_links.js';
-export type { JoinRequestRow } from '../../postgres/chats/join_requests.js';
+export type { Decision, JoinRequestRow } from '../../postgres/chats/join_requests.js';
 
 const newCode = (): string => randomBytes(limits.invite_code_bytes).toString('base64url');
 
@@ -65,13 +65,16 @@ export class InviteLinks extends Members {
     return joined;
   }
 
-  async approveRequest(chat: ChatRef, by: number, user: number, missing?: requests.RequestMissing) {
-    await requests.approveRequest(this.context.db, chat.id, by, user, missing);
-    await this.changed(chat, user, false);
-  }
-
-  async declineRequest(chat: ChatRef, by: number, user: number, missing?: requests.RequestMissing) {
-    await requests.declineRequest(this.context.db, chat.id, by, user, missing);
+  /** Approves or declines a request to join. */
+  async decideRequest(
+    chat: ChatRef,
+    by: number,
+    user: number,
+    decision: requests.Decision,
+    missing: requests.RequestMissing,
+  ) {
+    await requests.decideRequest(this.context.db, chat.id, by, user, decision, missing);
+    if (decision === 'approve') await this.changed(chat, user, false);
   }
 
   withdrawRequest(code: string, user: number) {
