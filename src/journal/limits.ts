@@ -37,4 +37,5 @@ export const journalLimits = {
   delivery_failures_kept: 10_000,
   notice_kept_ms: 30 * 24 * 3_600_000,
   admin_calls_kept: 200_000,
+  member_event_age_ms_max: 7 * 24 * 3_600_000,
 } as const;

@@ -4,9 +4,10 @@
  * - in each shard: tombstones that no batch can reach any more, with the rows that were part of the deleted records;
  *   dead letters, delivery attempts and quarantined entries
  * - in the control database: former tokens, sent notices, audit entries, administrators' calls, past transfer offers,
- *   and names of deleted bots and people
+ *   names of deleted bots and people, requests to join, and events of chats that could not be posted
  */
 
+import { postgresLimits } from '../postgres/limits.js';
 import { type Pool, type Statement, statement } from '../postgres/pool.js';
 import { storeLimits } from '../store/limits.js';
 import { journalLimits as limits } from './limits.js';
@@ -179,6 +180,10 @@ const agedQuarantine = aged('purge_aged_quarantine', 'quarantine', 'ctid', 'crea
 
 const freeNames = aged('purge_free_names', 'names', 'name', 'free_at');
 
+const agedJoinRequests = aged('purge_join_requests', 'join_requests', 'ctid', 'created_at');
+
+const agedMemberEvents = aged('purge_member_events', 'member_events', 'id', 'created_at');
+
 const deleteSentNotices = aged('purge_notices', 'notices', 'id', 'told_at');
 
 const messageAgeMs = (messageDays: number | undefined) =>
@@ -219,6 +224,8 @@ function dueIn(
     [surplusAdminCalls, limits.admin_calls_kept],
     [pastOffers, 0],
     [freeNames, 0],
+    [agedJoinRequests, postgresLimits.join_request_age_ms_max],
+    [agedMemberEvents, Math.min(limits.member_event_age_ms_max, messageAge)],
     ...(bounded ? [[surplusAudit, storeLimits.audit_events_per_bot_max] as const] : []),
   ];
   return [

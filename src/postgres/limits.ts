@@ -45,5 +45,11 @@ export const postgresLimits = {
   /** The number of pending requests to join. A request has a fixed size of less than 200 bytes. */
   join_requests_per_chat_max: 10_000,
   join_requests_per_user_max: 100,
+  join_request_age_ms_max: 30 * 24 * 3_600_000,
+  /**
+   * The number of events of one chat that were not yet posted. Events wait only while Redis cannot take them. An event
+   * has less than 10 KiB.
+   */
+  member_events_per_chat_max: 1_000,
   message_head_bytes_max: 96,
 } as const;

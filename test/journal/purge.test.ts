@@ -84,6 +84,33 @@ test('the purge removes copies of messages at the age limit of messages', async 
   await rest();
 });
 
+test('the purge removes requests to join and events of chats past their maximum age', async () => {
+  const { join_request_age_ms_max, member_event_age_ms_max } = limits;
+  await run("insert into users (id, first_name) values (1, 'x')");
+  await run(
+    `insert into chats (id, type, title, creator_id) select -n, 'group', 'x', 1 from generate_series(1, 2500) n`,
+  );
+  const at = (ageMs: number) => `now() - ${ageMs} * interval '1 millisecond'`;
+  const ask = (first: number, last: number, ageMs: number) =>
+    run(`insert into join_requests (chat_id, user_id, created_at)
+      select -n, 1, ${at(ageMs)} from generate_series(${first}, ${last}) n`);
+  await ask(1, 2_400, join_request_age_ms_max + 1_000);
+  await ask(2_401, 2_500, join_request_age_ms_max - 60_000);
+  const happen = (count: number, ageMs: number) =>
+    run(`insert into member_events (chat_id, member_id, is_bot, by_id, was, became, created_at)
+      select -n, 1, false, 1, '{}', '{}', ${at(ageMs)} from generate_series(1, ${count}) n`);
+  await happen(4, member_event_age_ms_max + 1_000);
+  await happen(3, 3 * 86_400_000 + 1_000);
+  await happen(2, 3 * 86_400_000 - 60_000);
+  const rows = async (table: string) => (await run(`select from ${table}`)).count;
+  expect(await purgeTombstones(pool)).toBe(2_404);
+  expect([await rows('join_requests'), await rows('member_events')]).toEqual([100, 5]);
+  await rest();
+  expect(await purgeTombstones(pool, 365, 3)).toBe(3);
+  expect(await rows('member_events')).toBe(2);
+  await rest();
+});
+
 test('the purge removes the reactions and counts of deleted posts before the posts', async () => {
   await run(`insert into posts values (1, 7, 1, null, now() - interval '25 hours'),
     (1, 8, 1, null, now() - interval '23 hours'), (1, 9, 1, 'x', null), (2, 7, 1, 'x', null)`);

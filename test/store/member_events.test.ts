@@ -1,6 +1,7 @@
 /** Tests that membership events reach each bot once and in order, even if their process died after the commit. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { putMember } from '../../src/postgres/chats/members.js';
+import { postgresLimits as limits } from '../../src/postgres/limits.js';
 import type { MemberChange } from '../../src/store/chats/members.js';
 import type { ChatRef } from '../../src/store/core/keys.js';
 import { eventually } from '../journal/support.js';
@@ -77,4 +78,23 @@ test('a membership event that was posted but not deleted from the table is not d
   await node.db.query(insert, [JSON.stringify(kept)]);
   await node.store.chats.postEvents(chat);
   expect(await statuses()).toEqual([...before, 'my_chat_member left member']);
+});
+
+test('a change is refused while too many events of its chat wait, and changes nothing', async () => {
+  const full = await node.store.chats.create('channel', 'Full', owner.id);
+  const other = await makeUser(node);
+  const add = (status: 'member' | 'left') =>
+    putMember(node.db, full.id, { id: bot.id, is_bot: true }, status, {}, owner.id);
+  await add('member');
+  await node.db.query(
+    `insert into member_events (chat_id, member_id, is_bot, by_id, was, became)
+     select $1, $2, false, $2, '{"status":"left","rights":{}}', '{"status":"left","rights":{}}'
+       from generate_series(2, $3)`,
+    [full.id, owner.id, limits.member_events_per_chat_max],
+  );
+  await expect(add('left')).rejects.toMatchObject({ kind: 'too_many_requests' });
+  expect(await node.store.chats.find(full)).toMatchObject({ profile: { m: 2 } });
+  await putMember(node.db, chat.id, { id: other.id, is_bot: false }, 'member', {}, owner.id);
+  await node.store.chats.postEvents(full);
+  expect((await add('left')).status).toBe('left');
 });

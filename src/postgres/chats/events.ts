@@ -2,6 +2,8 @@
  * Holds SQL statements for events. An event is a change of a chat. After the commit it is reported to the chat's bots
  * and shown in the chat.
  */
+import { fail } from '../../errors.js';
+import { postgresLimits as limits } from '../limits.js';
 import { noteStale, type Sql } from '../sql.js';
 
 export type MemberStatus = 'creator' | 'administrator' | 'member' | 'restricted' | 'left' | 'kicked';
@@ -78,7 +80,7 @@ export const outside: Standing = { status: 'left', rights: {} };
 
 /**
  * Stores an event in the transaction of the change. That transaction holds the chat's lock, so event ids follow the
- * order of the changes.
+ * order of the changes. Error: `too_many_requests` if very many events of the chat could not be posted yet.
  */
 export async function noteEvent(
   sql: Sql,
@@ -91,15 +93,18 @@ export async function noteEvent(
   link: EventLink | null = null,
   request_bots: readonly number[] | null = null,
 ): Promise<void> {
-  await sql.query(
+  const added = await sql.query(
     `insert into member_events
        (chat_id, user_id, member_id, is_bot, by_id, was, became, service, link, request_bots)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+     select $1, $2, $3, $4, $5, $6::jsonb, $7::jsonb, $8::jsonb, $9::jsonb, $10::bigint[]
+      where (select count(*) from member_events where chat_id = $1 and user_id = $2)
+            < ${limits.member_events_per_chat_max} returning 1`,
     [
       ...[chat.id, chat.user, member.id, member.is_bot, by, JSON.stringify(was), JSON.stringify(became)],
       ...[service && JSON.stringify(service), link && JSON.stringify(link), request_bots],
     ],
   );
+  if (added.length === 0) fail('too_many_requests', { retry_after: 1 });
   await noteStale(sql, [['member_events', chat.id, chat.user]]);
 }
 
