@@ -115,9 +115,8 @@ export function createFolderStore(root: string): BlobStore {
     },
     /** Keeps no new folder, because an operator may run this as root, and the service could not write there. */
     async check() {
-      await makeFolder(root);
       const folder = join(root, `check-${newKey()}`);
-      await mkdir(folder, { mode: 0o700 });
+      const outermost = (await mkdir(folder, { recursive: true, mode: 0o700 })) ?? folder;
       const file = join(folder, 'file');
       const draft = join((await ifThere(stat(draftFolder))) ? draftFolder : folder, newKey());
       try {
@@ -126,6 +125,9 @@ export function createFolderStore(root: string): BlobStore {
       } finally {
         for (const path of [draft, file]) await ifThere(unlink(path));
         await rmdir(folder);
+        // A new folder around it stays if another process has stored a file there meanwhile.
+        for (let at = dirname(folder); at.length >= outermost.length; at = dirname(at))
+          await rmdir(at).catch(() => undefined);
       }
     },
     async list(after, limit) {

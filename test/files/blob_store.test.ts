@@ -130,6 +130,8 @@ test('the write check of the file folder leaves nothing behind', async () => {
   const store = createFolderStore(folder);
   await store.check();
   expect(readdirSync(folder)).toEqual([]);
+  await createFolderStore(join(folder, 'new', 'files')).check();
+  expect(readdirSync(folder)).toEqual([]);
   const key = newKey();
   await store.put(key, bytes);
   const before = readdirSync(folder, { recursive: true });
