@@ -225,7 +225,7 @@ function shownReactions(record: readonly Buffer[], own: readonly string[], self:
 
 async function serveReact({ connection, keys }: Parts, setup: FloorPosts): Promise<FloorCall> {
   const script = await loadBare(connection, 'posts/react', {
-    keys: ['user_ticket'],
+    keys: ['user_ticket', 'request'],
     args: ['reaction', 'external'],
   });
   const bytes = (id: string) => Buffer.from(id.replaceAll('-', ''), 'hex');
@@ -249,12 +249,10 @@ async function serveReact({ connection, keys }: Parts, setup: FloorPosts): Promi
         member: keys.memberRoot(partition),
         channel: keys.postChannel(id),
         due: keys.countsDue(partition),
-        // The script remembers only requests with idempotency keys.
-        request: keys.request(partition, prefix),
       };
       const args = { token: '', known: '-' };
       const named = [String(id), String(partition), String(postNumber(id))];
-      return [name, { row: script.row(at, args), acted: keys.acted(id), named }];
+      return [name, { row: script.row(at, args), acted: keys.acted(id), partition, named }];
     }),
   );
   const [own, fields] = [script.place('own'), script.place('fields')];
@@ -268,6 +266,7 @@ async function serveReact({ connection, keys }: Parts, setup: FloorPosts): Promi
       : parse<{ emoji: string }>(body).emoji;
     const reply = await script.run(post.row, [
       keys.ticket(`${post.acted}${person.id}`),
+      keys.request(post.partition, nextRequest()),
       pack([...post.named, removes ? 'remove' : 'set', emoji, person.id]),
       person.external,
     ]);

@@ -37,7 +37,7 @@ export async function fillReactions(
       {
         ...at,
         user_ticket: keys.ticket(`${keys.acted(post)}${user}`),
-        request: keys.request(partition, user),
+        request: keys.request(partition, `${post}.${emoji}.${user}`),
       },
       {
         token: '',

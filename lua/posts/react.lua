@@ -1,7 +1,6 @@
 --[[
 @summary Sets or removes one emoji of a user on a post, or removes all of the user's reactions.
 @why     The counts, the membership check and the journal entry are one step, because two nodes may serve one user at once.
-@repeatable Setting or removing an emoji twice changes nothing. Only requests under idempotency keys are remembered.
 @flag    allow-oom
 @key     user_ticket   {NN}:acted:<post>:<user>:ticket    STRING
 @key     channel       {NN}:on_post:<post>                CHANNEL
@@ -38,10 +37,9 @@ if not own then
   own = known
 end
 
--- Remembers only requests under an idempotency key, because hours may pass between two runs of such a request. Other
--- requests are repeated only within their call, before the user can react again.
-local answer = is_keyed(request_key) and p.chat .. ' ' .. p.message
-if answer and remembered(request_key) then return ok(0, own, p.fields) end
+-- Another call of this user may have changed the reactions since the first run.
+if remembered(request_key) then return ok(0, own, p.fields) end
+local answer = p.chat .. ' ' .. p.message
 local set, had, rest, touched = what == 'set', 0, {}, {}
 for each in own:gmatch('%S+') do
   had = had + 1
@@ -52,7 +50,7 @@ if set and not has_emoji(own, emoji) then
   touched[1], rest[had + 1] = emoji, emoji
 end
 if #touched == 0 then
-  if answer then remember(request_key, answer) end
+  remember(request_key, answer)
   return ok(0, own, p.fields)
 end
 if why then return refuse('journal_full') end
@@ -92,7 +90,7 @@ end
 set_field(p, 'v', version)
 write_post(post_key, p)
 redis.call('SPUBLISH', channel_key, '')
-if answer then remember(request_key, answer) end
+remember(request_key, answer)
 -- Schedules an update with the new counts. Skips this for a loaded channel without bots.
 if not c or c.bots ~= '' then
   redis.call('ZADD', due_key, 'NX', ('%.0f'):format(ms + LIMITS.counts_interval_ms_min), post)

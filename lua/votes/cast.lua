@@ -2,7 +2,6 @@
 @summary Stores, changes or retracts the vote of a person in a poll.
 @why     The end of the poll, the person's former vote, the counts and the journal entries are one step, because two nodes
          may serve one person at once.
-@repeatable The same vote twice changes nothing. Only requests under idempotency keys are remembered.
 @key     user_ticket  {NN}:voted:<poll>:<user>:ticket  STRING
 @key     due          {NN}:polls_due                   ZSET     poll -> ms
 @arg     token     text
@@ -21,9 +20,8 @@ if why == 'stale_run' then return refuse('stale_run') end
 local p = read_post(poll_key)
 if not p then return refuse('poll_missing', leave_ticket(poll_ticket_key, token)) end
 if p.deleted then return refuse('poll_gone') end
--- Hours may pass between two runs of a request under an idempotency key.
-local keyed = is_keyed(request_key)
-if keyed and remembered(request_key) then return ok(poll_results(p), 0) end
+-- Another call of this person may have changed the vote since the first run.
+if remembered(request_key) then return ok(poll_results(p), 0) end
 local seconds, ms = now()
 local erase = what == 'erase'
 if not erase and is_closed(p, seconds) then return refuse('poll_closed') end
@@ -35,7 +33,7 @@ if not own then
   own = known
 end
 if own == options then
-  if keyed then remember(request_key, '1') end
+  remember(request_key, '1')
   return ok(poll_results(p), 0)
 end
 if not erase and own ~= '' and get_field(p, 'q') == '1' then return refuse('vote_final') end
@@ -61,7 +59,7 @@ set_field(p, 'v', counted)
 write_post(poll_key, p)
 local results = poll_results(p)
 journal_image(at, counted, 'results:' .. place, results, poll_key)
-if keyed then remember(request_key, '1') end
+remember(request_key, '1')
 if from == '' then return ok(results, 0) end
 redis.call('ZADD', due_key, 'LT', ('%.0f'):format(ms + LIMITS.counts_interval_ms_min), poll)
 if get_field(p, 'o') ~= '1' then return ok(results, 0) end

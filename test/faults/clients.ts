@@ -17,6 +17,7 @@ import {
   pins,
   type ReactionInput,
   type ReactionOutput,
+  reactionSteps,
   reactions,
   replacementSteps,
   type TokenInput,
@@ -240,7 +241,12 @@ async function reactionsOf(service: Service, history: History, next: () => numbe
     clients: throughFronts(service, (front) => [act(front, 0), act(front, 1)]),
     finish: throughFronts(service, (front) => [act(front, 0, 'read'), act(front, 1, 'read')]),
     check: (all) =>
-      only(checkLinearizable(reactions, operationsOf<ReactionInput, ReactionOutput>(all, recorder.key))),
+      only(
+        checkLinearizable(
+          reactions,
+          operationsOf<ReactionInput, ReactionOutput>(all, recorder.key).flatMap(reactionSteps),
+        ),
+      ),
   };
 }
 
@@ -435,13 +441,13 @@ async function updatesOf(service: Service, next: () => number) {
   return {
     clients: [send(0), send(1)],
     poll,
-    async finish(): Promise<void> {
+    async finish(msMax: number): Promise<void> {
       const arrived = async () => {
         if (!(await poll(0))) await sleep(rest_ms);
         return acknowledged.every((text) => received.has(text));
       };
       // The check reports what did not arrive in time.
-      await eventually('all updates arrived', arrived).catch(() => undefined);
+      await eventually('all updates arrived', arrived, msMax).catch(() => undefined);
     },
     check: (skips: number) => {
       const arrivals = arrivalsOf(polls);
@@ -468,6 +474,8 @@ export interface RoundOptions {
   readonly answered: number;
   /** What happens to the service meanwhile. The round lasts at least until it resolves. */
   readonly disturb?: () => Promise<void>;
+  /** The maximum time in ms until the last updates arrive. Default 20,000. */
+  readonly arrivalMsMax?: number;
   /** The number of times that Redis was restarted. */
   readonly restarts?: number;
 }
@@ -493,16 +501,21 @@ export async function playRound(service: Service, options: RoundOptions): Promis
   const calling = Promise.all(clients.map((client) => keepCalling(client, ended.signal)));
   const answeredOf = (key: string) =>
     history.operations.filter((each) => each.key === key && each.output !== null).length;
-  const enough = () => subjects.every(({ key }) => answeredOf(key) >= options.answered);
+  const enough = () =>
+    ended.signal.aborted || subjects.every(({ key }) => answeredOf(key) >= options.answered);
   const disturbed = (async () => {
     await options.disturb?.();
     await eventually('enough calls were answered', enough, answered_ms_max);
   })();
-  // An unexpected answer ends the round at once.
-  await Promise.race([disturbed, calling, polling]).finally(() => ended.abort());
-  await Promise.all([disturbed, calling, polling]);
+  // An unexpected answer ends the round.
+  const work = [disturbed, calling, polling];
+  await Promise.race(work)
+    .catch(() => undefined)
+    .finally(() => ended.abort());
+  await Promise.allSettled(work);
+  await Promise.all(work);
   for (const { finish } of subjects)
     for (const client of finish) await eventually('a last call is answered', client, answered_ms_max);
-  await updates.finish();
+  await updates.finish(options.arrivalMsMax ?? 20_000);
   return { verdicts: subjects.map((each) => each.check(history)), ...updates.check(options.restarts ?? 0) };
 }

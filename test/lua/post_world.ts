@@ -25,7 +25,6 @@ export const at = {
   request: keys.request(partition, 'r'),
   ...{ acted: keys.acted(post), chat: keys.chatRoot(partition), member: keys.memberRoot(partition) },
 };
-export const onceKey = keys.request(partition, 'once.s.1');
 export const open = seeds.open(partition);
 export const chat = (fields = {}) => seeds.chat(channel, { t: 'channel', ...fields });
 export const fresh = seeds.hash(key, { c: `${channel.id}`, m: 7, v: base, u: 0 });

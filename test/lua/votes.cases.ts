@@ -15,7 +15,6 @@ const key = keys.poll(poll);
 const definition: Poll = { type: 'poll', id: `${poll}`, bot, question: 'Q', options: ['a', 'b'] };
 const votedKey = (generation: string | number) => `${keys.voted(poll)}${generation}`;
 const userTicket = keys.ticket(votedKey(user));
-const once = keys.request(partition, 'once.s.1');
 
 const at = {
   ...{ meta: keys.meta(partition), journal: keys.journal(partition), outbox: keys.outbox(partition) },
@@ -108,6 +107,7 @@ const tell = (what: string, more: More, args = {}): Case => ({
 });
 
 const inPoll = ['journal', 'meta', `poll:${poll}`];
+const inVote = [...inPoll, 'req:r'];
 const soon = Date.now() + 3_600_000;
 
 const creation: Case[] = [
@@ -204,7 +204,7 @@ const casting: Case[] = [
   cast('stores the first vote, and schedules an update', {
     seeds: [open, pollOf()],
     answer: ['ok', results(1, 0, 1, 0), 0],
-    changes: [...inPoll, 'polls_due', `voted:${poll}:0`],
+    changes: [...inVote, 'polls_due', `voted:${poll}:0`],
     after: async (client) => {
       expect(await client.hmget(votedKey(0), `${user}`, 'n')).toEqual(['0', '1']);
       expect(await journaled(client)).toEqual([
@@ -218,7 +218,7 @@ const casting: Case[] = [
     {
       seeds: [open, pollOf({ named: true }, present), voted],
       answer: ['ok', results(1, 0, 0, 1), 1],
-      changes: [...inPoll, 'outbox', 'polls_due', `voted:${poll}:5`].sort(),
+      changes: [...inVote, 'outbox', 'polls_due', `voted:${poll}:5`].sort(),
       after: async (client) =>
         expect(await updates(client)).toEqual([[`${bot}`, 'poll_answer', `${group.id}`, `${poll}`, ['1']]]),
     },
@@ -229,21 +229,22 @@ const casting: Case[] = [
     {
       seeds: [open, pollOf({ named: true }, present), voted],
       answer: ['ok', results(0, 0, 0, 0), 0],
-      changes: [...inPoll, `voted:${poll}:5`],
+      changes: [...inVote, `voted:${poll}:5`],
       after: async (client) => expect((await journaled(client))[0]).toEqual([`vote:${place}:${user}`, null]),
     },
     { options: '', from: Buffer.alloc(0) },
   ),
-  cast('does nothing for the same vote', {
+  cast('records only the request for the same vote', {
     seeds: [open, pollOf({}, present), voted],
     answer: ['ok', results(1, 0, 1, 0), 0],
+    changes: ['req:r'],
   }),
   cast(
     'uses the vote in Postgres',
     {
       seeds: [open, pollOf({}, { u: 1, 'n:0': 1 }), seeds.text(userTicket, 'T')],
       answer: ['ok', results(1, 0, 0, 1), 0],
-      changes: [...inPoll, 'polls_due', `voted:${poll}:0`, `voted:${poll}:${user}:ticket`],
+      changes: [...inVote, 'polls_due', `voted:${poll}:0`, `voted:${poll}:${user}:ticket`],
     },
     { options: '1', known: '0' },
   ),
@@ -262,7 +263,7 @@ const casting: Case[] = [
     {
       seeds: [open, pollOf({ final: true }, { ...present, z: 1 }), voted],
       answer: ['ok', results(0, 1, 0, 0), 0],
-      changes: [...inPoll, `voted:${poll}:5`],
+      changes: [...inVote, `voted:${poll}:5`],
     },
     { options: '', act: 'erase', from: Buffer.alloc(0) },
   ),
@@ -271,13 +272,10 @@ const casting: Case[] = [
     seeds: [open, pollOf({ close_date: seconds() - 1 })],
     answer: ['poll_closed'],
   }),
-  {
-    ...cast('does nothing when a keyed request is repeated after the end', {
-      seeds: [open, pollOf({}, { z: 1 }), seeds.text(once, '1')],
-      answer: ['ok', results(0, 1, 0, 0), 0],
-    }),
-    keys: { ...at, request: once },
-  },
+  cast('does nothing when a request is repeated after the end', {
+    seeds: [open, pollOf({}, { z: 1 }), seeds.text(at.request, '1')],
+    answer: ['ok', results(0, 1, 0, 0), 0],
+  }),
   cast('leaves a ticket for a cold poll', {
     seeds: [open],
     answer: ['poll_missing', 'T'],

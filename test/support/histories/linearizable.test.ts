@@ -10,6 +10,7 @@ import {
   pins,
   type ReactionOutput,
   type RegisterInput,
+  reactionSteps,
   reactions,
   register,
   replacementSteps,
@@ -199,40 +200,57 @@ describe('the pin of a chat', () => {
 
 describe('reactions', () => {
   const shown = (own: string[], counts: Record<string, number>): ReactionOutput => ({ own, counts });
+  const one = shown(['👍'], { '👍': 1 });
   const react = (
     from: number,
     to: number,
     what: 'set' | 'remove',
     person: string,
     output: ReactionOutput | null,
-  ) => op(from, to, { what, person, emoji: '👍' } as const, output);
+  ) => reactionSteps(op(from, to, { what, person, emoji: '👍' } as const, output));
   const read = (from: number, to: number, person: string, output: ReactionOutput) =>
     op(from, to, { what: 'read', person } as const, output);
 
   test('accepts reactions of two people at the same time', () => {
     const history = [
-      react(0, 9, 'set', 'a', shown(['👍'], { '👍': 2 })),
-      react(0, 9, 'set', 'person b', shown(['👍'], { '👍': 1 })),
-      op(10, 11, { what: 'clear', person: 'a' } as const, shown([], { '👍': 1 })),
+      ...react(0, 9, 'set', 'a', shown(['👍'], { '👍': 2 })),
+      ...react(0.5, 9, 'set', 'person b', one),
+      ...reactionSteps(op(10, 11, { what: 'clear', person: 'a' } as const, shown([], { '👍': 1 }))),
       read(12, 13, 'a', shown([], { '👍': 1 })),
     ];
     expect(verdict(reactions, history)).toBe('linearizable');
   });
 
-  test('rejects a lost count, a removed reaction that returns, and a change that is applied twice', () => {
-    const both = [
-      react(0, 9, 'set', 'a', shown(['👍'], { '👍': 1 })),
-      react(0, 9, 'set', 'b', shown(['👍'], { '👍': 1 })),
-    ];
-    expect(verdict(reactions, both)).toBe('violation');
+  test('rejects a lost count and a removed reaction that returns', () => {
+    const lost = [...react(0, 9, 'set', 'a', one), ...react(0.5, 9, 'set', 'b', one), read(10, 11, 'a', one)];
+    expect(verdict(reactions, lost)).toBe('violation');
     const removed = react(2, 3, 'remove', 'a', shown([], {}));
-    const back = read(4, 5, 'a', shown(['👍'], { '👍': 1 }));
-    expect(verdict(reactions, [react(0, 1, 'set', 'a', shown(['👍'], { '👍': 1 })), removed, back])).toBe(
+    expect(verdict(reactions, [...react(0, 1, 'set', 'a', one), ...removed, read(4, 5, 'a', one)])).toBe(
       'violation',
     );
-    const seen = read(1, 1.5, 'a', shown(['👍'], { '👍': 1 }));
-    expect(verdict(reactions, [react(0, 9, 'set', 'a', null), seen, removed])).toBe('linearizable');
-    expect(verdict(reactions, [react(0, 9, 'set', 'a', null), seen, removed, back])).toBe('violation');
+  });
+
+  test('rejects an unknown change that is applied twice', () => {
+    const once = [
+      ...react(0, 9, 'set', 'a', null),
+      read(1, 2, 'a', one),
+      ...react(3, 4, 'remove', 'a', shown([], {})),
+    ];
+    expect(verdict(reactions, once)).toBe('linearizable');
+    expect(verdict(reactions, [...once, read(5, 6, 'a', one)])).toBe('violation');
+  });
+
+  test('accepts an answer that shows a later change, and rejects a change that is repeated after it', () => {
+    const removed = react(3, 20, 'remove', 'a', one);
+    const history = [
+      ...react(0, 1, 'set', 'a', one),
+      ...removed,
+      read(4, 5, 'a', shown([], {})),
+      ...react(6, 7, 'set', 'a', one),
+      read(21, 22, 'a', one),
+    ];
+    expect(verdict(reactions, history)).toBe('linearizable');
+    expect(verdict(reactions, [...history, read(23, 24, 'a', shown([], {}))])).toBe('violation');
   });
 });
 

@@ -59,11 +59,16 @@ export const pins: Model<PinInput, PinOutput, number> = {
   },
 };
 
-/** The reactions of people on a post. Each call answers the whole post as its caller sees it. */
+/**
+ * The reactions of people on a post. Each answer shows the whole post as its caller sees it. The answer to a change shows
+ * the post at one moment between the change and the answer: a change that is repeated after a lost reply answers what
+ * others changed meanwhile. A change with an answer therefore has a second step, `shown`.
+ */
 export type ReactionInput =
   | { readonly what: 'set'; readonly person: string; readonly emoji: string }
   | { readonly what: 'remove'; readonly person: string; readonly emoji: string }
   | { readonly what: 'clear'; readonly person: string }
+  | { readonly what: 'shown'; readonly person: string; readonly call: number }
   | { readonly what: 'read'; readonly person: string };
 
 export interface ReactionOutput {
@@ -72,15 +77,43 @@ export interface ReactionOutput {
   readonly counts: Readonly<Record<string, number>>;
 }
 
-/** The state lists pairs of an emoji and a person, sorted. */
-export const reactions: Model<ReactionInput, ReactionOutput, readonly string[]> = {
-  start: [],
-  name: (state) => state.join(','),
-  step(state, { input, output }) {
-    const after = reacted(state, input);
-    return output === null || showsReactions(after, input.person, output) ? after : null;
+interface ReactionState {
+  /** Pairs of an emoji and a person, sorted. */
+  readonly pairs: readonly string[];
+  /** The calls whose change was made and whose answer was not, ascending. */
+  readonly open: readonly number[];
+}
+
+/** Changes are identified by the time of their call. */
+export const reactions: Model<ReactionInput, ReactionOutput, ReactionState> = {
+  start: { pairs: [], open: [] },
+  name: ({ pairs, open }) => `${pairs.join(',')}${open.length > 0 ? `; open ${open}` : ''}`,
+  step(state, { input, output, invokedAt }) {
+    const { pairs, open } = state;
+    switch (input.what) {
+      case 'read':
+        return output === null || showsReactions(pairs, input.person, output) ? state : null;
+      case 'shown': {
+        const fits =
+          output !== null && open.includes(input.call) && showsReactions(pairs, input.person, output);
+        return fits ? { pairs, open: open.filter((call) => call !== input.call) } : null;
+      }
+      default: {
+        const waiting = output === null ? open : [...open, invokedAt].sort((a, b) => a - b);
+        return { pairs: reacted(pairs, input), open: waiting };
+      }
+    }
   },
 };
+
+/** Returns the steps of a call. */
+export function reactionSteps(
+  operation: Op<ReactionInput, ReactionOutput>,
+): Op<ReactionInput, ReactionOutput>[] {
+  const { input, output, invokedAt: call } = operation;
+  if (input.what === 'read' || output === null) return [operation];
+  return [operation, { ...operation, input: { what: 'shown', person: input.person, call } }];
+}
 
 /** Emoji contain no space, but names of people may. */
 function splitPair(pair: string): readonly [string, string] {
@@ -88,8 +121,10 @@ function splitPair(pair: string): readonly [string, string] {
   return [pair.slice(0, space), pair.slice(space + 1)];
 }
 
-function reacted(state: readonly string[], input: ReactionInput): readonly string[] {
-  if (input.what === 'read') return state;
+function reacted(
+  state: readonly string[],
+  input: Exclude<ReactionInput, { what: 'read' | 'shown' }>,
+): readonly string[] {
   if (input.what === 'clear') return state.filter((pair) => splitPair(pair)[1] !== input.person);
   const changed = `${input.emoji} ${input.person}`;
   const others = state.filter((pair) => pair !== changed);
