@@ -64,6 +64,11 @@ async function copied(): Promise<TimeMachine> {
   };
 }
 
+/** Nothing listens here. */
+const closedPort = 1;
+const others =
+  "select from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()";
+
 /**
  * A standby that replays changes until `mark`, or with `follows` until the end. Then it is promoted, which
  * starts another timeline.
@@ -79,7 +84,15 @@ async function promoted(follows = false): Promise<TimeMachine> {
       if (!follows) await pair.cut();
     },
     async goBack() {
-      if (follows) await pair.caughtUp();
+      if (follows) {
+        // Closes all connections first: a later commit of the service would be lost.
+        address.point(closedPort);
+        await eventually(
+          'no client is connected',
+          async () => (await ask(pair.primaryUrl, others)).length === 0,
+        );
+        await pair.caughtUp();
+      }
       await pair.killPrimary();
       await pair.promote();
       address.point(pair.standbyPort);
