@@ -40,6 +40,10 @@ export const streamEvents = {
   chat_left: z
     .strictObject({ chat_id: chatId })
     .meta({ id: 'ChatLeftEvent', description: 'The caller left a chat or was removed from it.' }),
+  chat_read: z.strictObject({ chat_id: chatId, message_id: z.int().positive() }).meta({
+    id: 'ChatReadEvent',
+    description: 'The caller read a chat up to a message, in this or another session.',
+  }),
   chat_action: z
     .strictObject({
       chat_id: chatId,

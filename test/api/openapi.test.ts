@@ -191,6 +191,7 @@ test('the OpenAPI document lists each event of a stream with the schema of its d
     ['pinned', 'PinnedEvent'],
     ['chat_joined', 'ChatJoinedEvent'],
     ['chat_left', 'ChatLeftEvent'],
+    ['chat_read', 'ChatReadEvent'],
     ['chat_action', 'ChatActionEvent'],
     ['callback_answer', 'CallbackAnswerEvent'],
     ['post_reactions', 'PostReactionsEvent'],

@@ -261,3 +261,26 @@ test('an event stream reports the chats that a person joins, and those that they
     ]),
   );
 });
+
+test('each event stream of a person reports their moved read marks, and no stream of other people does', async () => {
+  const [ann, ben] = [await service.newUser('ann'), await service.newUser('ben')];
+  const group = await service.newGroup(ann, 'Marks', [ben]);
+  const [first, second] = [await listen(ann, 0), await listen(ann, 1)];
+  const other = await listen(ben, 1);
+  const write = (text: string) =>
+    resultOf(service.app(ben, 'POST', `/api/chats/${group}/messages`, { text }));
+  const [early, late] = [(await write('one')).message_id, (await write('two')).message_id];
+  const read = (message_id: number) =>
+    resultOf(service.app(ann, 'POST', `/api/chats/${group}/read`, { message_id }));
+  const seen = (source: EventSource) =>
+    source.events.flatMap(({ event, data }) => (event === 'chat_read' ? [data] : []));
+  await read(early);
+  // The mark ends at the newest message. A mark that does not move is not reported.
+  for (const id of [late + 1_000, late, early]) await read(id);
+  const expected = [early, late].map((message_id) => ({ chat_id: group, message_id }));
+  for (const source of [first, second]) await eventually(() => expect(seen(source)).toEqual(expected));
+  await write('three');
+  await other.received(({ data }) => data.text === 'three');
+  await first.received(({ data }) => data.text === 'three');
+  expect([seen(first), seen(other)]).toEqual([expected, []]);
+});

@@ -441,4 +441,11 @@ export const chatCases: Case[] = [
     },
     ...{ seeds: [open, seeds.unseen(direct)], answer: ['ok', `${base}`, []], changes: [logName] },
   },
+  {
+    script: 'chats/publish_read',
+    what: 'publishes a read mark and stores nothing',
+    keys: { channel: keys.userChannel(5) },
+    args: { hint: 'read 1 2' },
+    answer: ['ok'],
+  },
 ];

@@ -173,6 +173,7 @@ test('behaviour §11: history and event stream show the message that a reply ans
     ...{
       start: () => undefined,
       membership: () => undefined,
+      read: () => undefined,
       action: () => undefined,
       leave: () => undefined,
     },

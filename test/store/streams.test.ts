@@ -20,7 +20,7 @@ async function open(node: TestNode, user: number, from = '') {
   let cursor = '';
   const nothing = () => undefined;
   const listener: StreamListener = {
-    ...{ membership: nothing, action: nothing, leave: nothing },
+    ...{ membership: nothing, action: nothing, read: nothing, leave: nothing },
     start(at) {
       cursor = at;
     },

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import type { TestUser } from '../support/service.js';
+import { resultOf, type TestUser } from '../support/service.js';
 import { startWorld, type World } from './world.js';
 
 vi.setConfig({ testTimeout: 120_000 });
@@ -50,4 +50,27 @@ test('a browser shares no session with another browser', async () => {
   const other = await world.open(null, `#/chat/${group}`);
   await other.getByRole('button', { name: 'Sign in', exact: true }).waitFor();
   await Promise.all([first, other].map((page) => page.context().close()));
+});
+
+test('a chat that is read in one window has no unread count in the other windows of the person', async () => {
+  const { service } = world;
+  const bob = await service.newUser('bob');
+  const pier = await service.newGroup(alice, 'Pier', [bob]);
+  const [reader, watcher] = [await world.open(alice), await world.open(alice)];
+  for (const text of ['one', 'two'])
+    await resultOf(service.app(bob, 'POST', `/api/chats/${pier}/messages`, { text }));
+  const badge = watcher.locator(`.chat-row[href="#/chat/${pier}"] .badge`);
+  await expect.poll(() => badge.innerText()).toMatch(/^2\b/);
+  let loads = 0;
+  watcher.on('request', (request) => {
+    if (/\/api\/chats(\?|$)/.test(request.url())) loads += 1;
+  });
+  await reader.bringToFront();
+  await reader.goto(`${world.wire.url}/app#/chat/${pier}`);
+  await reader.getByRole('log').getByText('two').waitFor();
+  await badge.waitFor({ state: 'detached' });
+  await expect.poll(() => watcher.title()).toBe('Petrel');
+  expect(loads).toBe(0);
+  expect(world.faults()).toEqual([]);
+  await Promise.all([reader, watcher].map((page) => page.context().close()));
 });

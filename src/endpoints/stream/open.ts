@@ -103,6 +103,10 @@ export const openStream = defineEndpoint({
           const data = { chat_id: nameOf(chat), from_id: Number(bot), action };
           inOrder(() => write(`event: chat_action\ndata: ${JSON.stringify(data)}\n\n`));
         },
+        read(chat_id, message_id) {
+          const data = { chat_id, message_id };
+          inOrder(() => write(`event: chat_read\ndata: ${JSON.stringify(data)}\n\n`));
+        },
         start(cursor) {
           inOrder(() => write(`id: ${cursor}\nevent: ready\ndata: {}\n\n`));
         },

@@ -11,8 +11,10 @@ export async function loadReadMarks(
   return new Map(rows.map(({ chat_id, message_id }) => [chat_id, message_id]));
 }
 
-/** Never moves the mark back, because two windows of one person may report out of order. */
-export const setReadMark = (sql: Sql, user: number, chat: number, message: number) => sql.run`
+/**
+ * Never moves the mark back, because two windows of one person may report out of order. Returns whether the mark moved.
+ */
+export const setReadMark = (sql: Sql, user: number, chat: number, message: number) => sql.some`
   insert into read_marks as present (user_id, chat_id, message_id) values (${user}, ${chat}, ${message})
   on conflict (user_id, chat_id) do update set message_id = excluded.message_id
-   where present.message_id < excluded.message_id`;
+   where present.message_id < excluded.message_id returning 1`;

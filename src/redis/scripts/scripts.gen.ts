@@ -78,6 +78,13 @@ export interface Scripts {
       | { status: 'chat_missing'; ticket: string }
       | { status: 'blocked' };
   };
+  /** Publishes a person's new read mark to their open event streams. Stores nothing. */
+  'chats/publish_read': {
+    keys: { channel: string };
+    args: { hint: string };
+    result:
+      | { status: 'ok' };
+  };
   /** Returns the heads of the newest messages in Redis of many chats of one partition, for sorting lists of chats. */
   'chats/read_activity': {
     keys: { meta: string; chat: string; message: string };

@@ -1,6 +1,6 @@
 /**
  * Manages read marks. A read mark is the last message that a person has read in a chat. Read marks are stored only in
- * Postgres and never move backward.
+ * Postgres and never move backward. Each move is reported to the person's event streams.
  */
 import { ApiError, fail } from '../../errors.js';
 import { loadReadMarks, setReadMark } from '../../postgres/chats/read_marks.js';
@@ -8,7 +8,10 @@ import type { StoreContext } from '../core/context.js';
 import type { ChatRef } from '../core/keys.js';
 import type { Chats } from './chats.js';
 
-export function createReadMarks({ db }: StoreContext, chats: Pick<Chats, 'find'>) {
+/** The prefix of hints that carry a new read mark: a chat id and a message id follow. */
+export const readHint = 'read ';
+
+export function createReadMarks({ db, scripts, keys }: StoreContext, chats: Pick<Chats, 'find'>) {
   return {
     /**
      * Returns read marks by the person's chat id. Null while Postgres is unreachable; the chat list is then shown
@@ -28,7 +31,13 @@ export function createReadMarks({ db }: StoreContext, chats: Pick<Chats, 'find'>
      */
     async set(user: number, chat: ChatRef, message: number) {
       const { newest } = (await chats.find(chat)) ?? fail('chat_not_found');
-      await setReadMark(db, user, chat.id, Math.min(message, newest));
+      const read = Math.min(message, newest);
+      if (!(await setReadMark(db, user, chat.id, read))) return;
+      const hint = `${readHint}${chat.id} ${read}`;
+      // Ignores errors, because the mark is stored. Other windows show it when they load the chat again.
+      await scripts
+        .call('chats/publish_read', keys.partitions.of(user), { channel: keys.userChannel(user) }, { hint })
+        .catch(() => undefined);
     },
   };
 }

@@ -18,6 +18,7 @@ import { relatedId, type StoredMessage, storedMessage } from '../core/stored_mes
 import { storeLimits as limits } from '../limits.js';
 import { actionHint, type Chats } from './chats.js';
 import type { Presence } from './presence.js';
+import { readHint } from './read_marks.js';
 
 export type ChangeKind = 'n' | 'e' | 'd' | 'a' | 'p' | 'gap';
 
@@ -46,6 +47,8 @@ export interface StreamListener {
    */
   membership(chat: ChatRef, isIn: boolean): void;
   action(chat: ChatRef, text: string): void;
+  /** Reports that the person has read a chat up to a message. The report is not stored. */
+  read(chat: number, message: number): void;
   /** Reports that this node is shutting down. No more changes follow. */
   leave(): void;
 }
@@ -176,7 +179,13 @@ class Stream {
 
   async start(): Promise<void> {
     const { hints, context } = this.#from;
-    this.#unlistenUser = await hints.listen(context.keys.userChannel(this.#user), () => {
+    this.#unlistenUser = await hints.listen(context.keys.userChannel(this.#user), (hint) => {
+      const text = String(hint);
+      if (text.startsWith(readHint)) {
+        const [chat, message] = text.slice(readHint.length).split(' ');
+        this.#listener.read(Number(chat), Number(message));
+        return;
+      }
       this.#stale = true;
       this.check([]);
     });

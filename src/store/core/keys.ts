@@ -143,7 +143,7 @@ export class Keys {
   readonly changes = (chat: ChatRef) => `${this.#near(chat.id)}:changes:${chatText(chat)}`;
   /** CHANNEL: carries a hint when a chat changes. */
   readonly chatChannel = (chat: ChatRef) => `${this.#near(chat.id)}:on_chat:${chatText(chat)}`;
-  /** CHANNEL: carries a hint when a control record of a user or bot changes, or the chat list. */
+  /** CHANNEL: carries a hint when a control record of a user or bot changes, the chat list or a read mark. */
   readonly userChannel = (user: number) => `${this.#near(user)}:on_user:${user}`;
   /**
    * STREAM of a bot's pending updates, with ids `update_id-0`. Bounded by limits.queue_length_max and queue_bytes_max.

@@ -9,6 +9,7 @@ export type StreamEvents = {
   pinned: PinnedEvent;
   chat_joined: ChatJoinedEvent;
   chat_left: ChatLeftEvent;
+  chat_read: ChatReadEvent;
   chat_action: ChatActionEvent;
   callback_answer: CallbackAnswerEvent;
   post_reactions: PostReactionsEvent;
@@ -638,6 +639,13 @@ export type ChatJoinedEvent = {
 export type ChatLeftEvent = {
   /** Id of the chat */
   chat_id: number;
+};
+
+/** The caller read a chat up to a message, in this or another session. */
+export type ChatReadEvent = {
+  /** Id of the chat */
+  chat_id: number;
+  message_id: number;
 };
 
 /** A bot performs an action in a chat, for instance typing. */

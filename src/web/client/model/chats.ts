@@ -186,7 +186,7 @@ function setTyping(chat: number, doing: { from: number; action: string } | null)
 
 /** The id of the chat whose end is in view; 0 for none. New messages in this chat count as read. */
 let looked = 0;
-/** The last message of each chat that was read in this window. */
+/** The last message of each chat that was read in this or another window. */
 const readUpTo = new Map<number, number>();
 
 /** The greatest number of unread messages that the service counts. */
@@ -201,17 +201,23 @@ function countAfter(id: number, { unread_count = 0, read_message_id = 0 }: ChatS
   return Math.max(1, unread_count - read.length);
 }
 
-/** Marks a chat as read up to a message, by default the newest. */
-export function markRead(chat: number, upTo?: number): void {
+/** Shows a chat as read up to a message. Returns whether the read position moved. */
+function showRead(chat: number, read: number): boolean {
   const summary = chats.byId.get(chat);
-  const last = summary?.last_message?.message_id ?? 0;
-  const read = upTo ?? last;
-  if (!summary || read <= (readUpTo.get(chat) ?? summary.read_message_id ?? 0)) return;
+  if (!summary || read <= (readUpTo.get(chat) ?? summary.read_message_id ?? 0)) return false;
   if (summary.unread_count) {
+    const last = summary.last_message?.message_id ?? 0;
     const unread_count = read >= last ? 0 : countAfter(read, summary, historyOf(chat));
     chats.update(chat, { unread_count, read_message_id: read });
   }
   readUpTo.set(chat, read);
+  return true;
+}
+
+/** Marks a chat as read up to a message, by default the newest. */
+export function markRead(chat: number, upTo?: number): void {
+  const read = upTo ?? chats.byId.get(chat)?.last_message?.message_id ?? 0;
+  if (!showRead(chat, read)) return;
   // Sends one call for messages in quick succession. After an error the next message sends the position again.
   setTimeout(() => {
     if (readUpTo.get(chat) === read)
@@ -236,7 +242,9 @@ function onMessage(message: Message): void {
   const isNew = message.message_id > (chat?.last_message?.message_id ?? 0);
   if (!chat) void chats.refresh(id);
   else if (isNew) {
-    const seen = mine || (looked === id && document.visibilityState === 'visible' && document.hasFocus());
+    const isRead = message.message_id <= (readUpTo.get(id) ?? 0);
+    const isLooked = looked === id && document.visibilityState === 'visible' && document.hasFocus();
+    const seen = mine || isRead || isLooked;
     const before = chat.unread_count ?? 0;
     chats.update(id, {
       last_message: previewOf(message),
@@ -287,6 +295,9 @@ const onEvent = (...[event, data]: LiveEvent<StreamEvents>): void => {
     case 'chat_left':
       chats.remove(data.chat_id);
       return;
+    case 'chat_read':
+      showRead(data.chat_id, data.message_id);
+      return;
     case 'chat_action':
       setTyping(data.chat_id, { from: data.from_id, action: data.action });
       return;
@@ -319,7 +330,7 @@ export function startChats(): () => void {
       if (open) for (const history of histories.values()) history.resume();
     },
   });
-  // Reloads the list when the page becomes visible, because no event reports what was read in other windows.
+  // Reloads the list when the page becomes visible, because the events of other windows' read marks may be lost.
   const onVisible = () => {
     if (document.visibilityState === 'visible' && chats.loaded) void chats.load();
   };
