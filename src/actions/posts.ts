@@ -68,7 +68,7 @@ export function viewPost(store: Store, message: StoredMessage, state: PostState,
     author: from && viewStranger(from),
     date: view.date,
   };
-  for (const name of ['edit_date', 'text', 'caption', 'entities', 'reply_markup']) {
+  for (const name of ['edit_date', 'text', 'caption', 'entities', 'media_group_id', 'reply_markup']) {
     if (view[name] !== undefined) shown[name] = view[name];
   }
   if (view.caption_entities !== undefined) shown.entities = view.caption_entities;

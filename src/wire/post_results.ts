@@ -43,6 +43,7 @@ export const post = z
     text: z.string().optional(),
     caption: z.string().optional(),
     entities: z.array(messageEntity).optional(),
+    media_group_id: z.string().optional().describe('Id of the album'),
     media: z.discriminatedUnion('type', [mediaOf(firstKind), ...otherKinds.map(mediaOf)]).optional(),
     reply_markup: inlineKeyboard.optional(),
     reactions: z.array(reaction),

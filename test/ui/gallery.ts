@@ -28,7 +28,8 @@ export function picture(hue: number, width = 900, height = 600): Promise<Buffer>
   return sharp(Buffer.from(svg)).jpeg({ quality: 82 }).toBuffer();
 }
 
-async function upload(
+/** Calls a bot method with files. */
+export async function upload(
   service: Service,
   bot: TestBot,
   method: string,

@@ -208,6 +208,8 @@ export type Post = {
   text?: string;
   caption?: string;
   entities?: Array<MessageEntity>;
+  /** Id of the album */
+  media_group_id?: string;
   media?: {
     type: "photo";
     /** Id with which the file can be sent again */

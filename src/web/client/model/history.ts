@@ -32,6 +32,8 @@ interface StreamedMessage {
 }
 
 const page = 50;
+/** The service sends the messages of an album with consecutive ids. */
+const album_items_max = 10;
 const streamed_max = 2_000;
 /**
  * The maximum number of loaded messages. Beyond it, the messages at the far end are dropped and loaded again on
@@ -142,13 +144,15 @@ export class History extends Signal {
   /** Loads the part around a message. Returns false if the message no longer exists. */
   async show(id: number): Promise<boolean> {
     if (this.find(id)) return true;
+    // The album of the message may begin before it.
+    const least = id - album_items_max;
     const take = (found: readonly Message[], isLast: boolean) => {
       const newest = found[0]?.message_id ?? 0;
       this.messages = [];
       this.atStart = isLast;
       this.atEnd = newest < id;
     };
-    await this.#load('around', id + page / 2, take, id);
+    await this.#load('around', id + page / 2, take, least);
     return this.find(id) !== undefined;
   }
 
@@ -160,7 +164,7 @@ export class History extends Signal {
       this.atStart = isLast;
       this.atEnd = (found[0]?.message_id ?? 0) >= newest;
     };
-    await this.#load('around', mark + page / 2, take, mark);
+    await this.#load('around', mark + page / 2, take, mark - album_items_max);
     // Loads newer messages if the ids after the mark begin with a gap.
     if (this.last <= mark) await this.loadNewer();
   }
@@ -188,7 +192,9 @@ export class History extends Signal {
       const path = `/api/chats/${this.chat}/messages?limit=${page}${at}`;
       const { items, next_cursor } = await get<Page<Message>>(path);
       found.push(...items);
-      const reached = items.length > 0 && (found.at(-1)?.message_id ?? 0) <= least;
+      const oldest = found.at(-1);
+      const isOneAlbum = inOneAlbum(found[0], oldest);
+      const reached = items.length > 0 && (oldest?.message_id ?? 0) <= least && !isOneAlbum;
       if (next_cursor === undefined || reached || found.length >= page)
         return { found, isLast: next_cursor === undefined };
       at = `&cursor=${next_cursor}`;
@@ -217,6 +223,7 @@ export class History extends Signal {
       const last = this.last;
       take(found, isLast);
       this.#merge(found, began);
+      this.#letGoCutAlbum();
       if (what === 'newer' && found.length > 0 && (found[0]?.message_id ?? 0) < last) this.atEnd = true;
     } catch (error) {
       // Ignores this error, because a direct chat that was not started has no history.
@@ -241,6 +248,15 @@ export class History extends Signal {
     if (this.messages.length <= keep) return;
     this.messages = this.messages.slice(-keep);
     this.atStart = false;
+    this.#letGoCutAlbum();
+  }
+
+  /** Drops the oldest messages if their album may begin before them. They are loaded again with the whole album. */
+  #letGoCutAlbum(): void {
+    if (this.atStart) return;
+    const [oldest] = this.messages;
+    const next = this.messages.findIndex((message) => !inOneAlbum(oldest, message));
+    if (next > 0) this.messages = this.messages.slice(next);
   }
 
   #note(id: number, message: Message, isNew: boolean): void {
@@ -380,6 +396,12 @@ export class History extends Signal {
     if (mine) this.#hide(mine);
   }
 }
+
+/** Returns whether both messages belong to the same album. */
+export const inOneAlbum = (
+  one: Pick<Message, 'media_group_id'> | undefined,
+  other: Pick<Message, 'media_group_id'> | undefined,
+): boolean => one?.media_group_id !== undefined && one.media_group_id === other?.media_group_id;
 
 /** Returns what is stored of a message: a blob URL is valid in one page only. */
 const keptOf = ({ preview, lost, ...message }: Outgoing): KeptMessage => message;

@@ -10,6 +10,7 @@ import { me } from '../session.js';
 import { useCell, useSignal } from '../signal.js';
 import type { ChatSummary, Message } from '../types.js';
 import { t } from '../words.js';
+import type { Caption, OnOpen } from './album.js';
 import { ChatInfo } from './chat_info.js';
 import { Composer } from './composer.js';
 import { ForwardDialog } from './forward.js';
@@ -19,6 +20,7 @@ import { MessageList } from './message_list.js';
 import { Outside } from './outside.js';
 import { PostsPage } from './posts.js';
 import { useReplyKeys } from './reply_keyboard.js';
+import { RichText } from './text.js';
 import { Confirm, Dialog, Face, IconButton, Menu, type MenuItem, Spinner } from './ui.js';
 
 function subtitleOf(chat: ChatSummary, isTyping: boolean): string {
@@ -86,9 +88,9 @@ const unpin = (chat: number) => attempt(() => call('DELETE', `/api/chats/${chat}
 /** Names the menu or dialog over the chat. At most one is open. */
 type Shown =
   | { kind: 'menu'; message: Message; at: { x: number; y: number } }
-  | { kind: 'deletion'; message: Message }
+  | { kind: 'deletion'; messages: readonly Message[] }
   | { kind: 'forward'; messages: readonly Message[] }
-  | { kind: 'picture'; url: string }
+  | { kind: 'picture'; url: string; caption: Caption | undefined }
   | { kind: 'info' };
 
 /** Names the message that the composer replies to or edits. */
@@ -104,9 +106,11 @@ interface MenuContext {
   begin: (subject: Subject) => void;
 }
 
-/** Returns the menu items of a message. */
+/**
+ * Returns the menu items of a message, or of its album. A reply, an edit and a copy of the text refer to the message
+ * with the caption. The first message of an album is pinned.
+ */
 function itemsOf(message: Message, { chat, mayWrite, show, begin }: MenuContext): MenuItem[] {
-  const { message_id } = message;
   const mine = message.from?.id === me.value?.id;
   const words = message.text ?? message.caption;
   const items: MenuItem[] = [];
@@ -116,10 +120,11 @@ function itemsOf(message: Message, { chat, mayWrite, show, begin }: MenuContext)
   if (!messages.some((one) => one.has_protected_content))
     items.push({ icon: 'forward', label: t('forward'), act: () => show({ kind: 'forward', messages }) });
   if (words) items.push({ icon: 'copy', label: t('copy_text'), act: () => attempt(() => copyText(words)) });
-  const pin = () => attempt(() => call('POST', `/api/chats/${chat.id}/pin`, { message_id }));
+  const ids = messages.map((one) => one.message_id);
+  const pin = () => attempt(() => call('POST', `/api/chats/${chat.id}/pin`, { message_id: ids[0] }));
   if (chat.can_pin)
     items.push(
-      chat.pinned_message?.message_id === message_id
+      ids.includes(chat.pinned_message?.message_id ?? 0)
         ? { icon: 'pin', label: t('unpin'), act: () => unpin(chat.id) }
         : { icon: 'pin', label: t('pin'), act: pin },
     );
@@ -130,7 +135,7 @@ function itemsOf(message: Message, { chat, mayWrite, show, begin }: MenuContext)
     items.push({
       icon: 'trash',
       label: t('delete'),
-      act: () => show({ kind: 'deletion', message }),
+      act: () => show({ kind: 'deletion', messages }),
       danger: true,
     });
   return items;
@@ -142,10 +147,11 @@ function Over({ shown, menu, close }: { shown: Shown; menu: MenuContext; close: 
     case 'menu':
       return <Menu at={shown.at} label={t('actions')} items={itemsOf(shown.message, menu)} close={close} />;
     case 'deletion': {
-      const { message_id } = shown.message;
       const remove = async () => {
-        await call('DELETE', `/api/chats/${chat.id}/messages/${message_id}`);
-        historyOf(chat.id).remove(message_id);
+        for (const { message_id } of shown.messages) {
+          await call('DELETE', `/api/chats/${chat.id}/messages/${message_id}`);
+          historyOf(chat.id).remove(message_id);
+        }
       };
       return (
         <Confirm
@@ -164,6 +170,11 @@ function Over({ shown, menu, close }: { shown: Shown; menu: MenuContext; close: 
       return (
         <Dialog title={t('media_photo')} close={close} wide>
           <img className="viewer" src={shown.url} alt={t('media_photo')} referrerPolicy="no-referrer" />
+          {shown.caption && (
+            <p className="text" dir="auto">
+              <RichText {...shown.caption} />
+            </p>
+          )}
         </Dialog>
       );
     case 'info':
@@ -203,7 +214,7 @@ function OpenChat({ chat, tab }: { chat: ChatSummary; tab: string }) {
   const history = historyOf(chat.id);
   const profile = chat.type === 'private' ? profiles.read(chat.username) : undefined;
   const mayWrite = chat.type === 'channel' ? chat.can_post === true : profile?.can_write !== false;
-  const open = (url: string) => show({ kind: 'picture', url });
+  const open: OnOpen = (url, caption) => show({ kind: 'picture', url, caption });
   const toBottom = () => setBottom((before) => before + 1);
   const jump = async (message: number) => {
     if (await history.show(message)) setTarget((before) => ({ id: message, n: (before?.n ?? 0) + 1 }));

@@ -147,7 +147,11 @@ function OnDemand({ medium, children }: { medium: Medium; children: (url: string
     file.file_size ? sizeText(file.file_size) : '',
   ];
   return (
-    <button type="button" className="foreign" onClick={() => setWanted(true)}>
+    <button
+      type="button"
+      className={kind === 'audio' ? 'foreign sound' : 'foreign'}
+      onClick={() => setWanted(true)}
+    >
       <Thumbnail file={file} />
       <Icon name="play" size={28} />
       <strong>{file.title ?? file.file_name ?? t(`media_${kind}`)}</strong>

@@ -4,9 +4,10 @@ import { personName, previewOf, summaryOf } from '../names.js';
 import { me } from '../session.js';
 import type { Message } from '../types.js';
 import { fullDate, t, timeText } from '../words.js';
+import { Album, type AlbumItem, arePictures, hasOwnCaptions, type OnOpen } from './album.js';
 import { Icon } from './icons.js';
 import { Keyboard } from './keyboard.js';
-import { Media, mediumOf } from './media.js';
+import { mediumOf } from './media.js';
 import { ObjectCard, objectOf } from './objects.js';
 import { PollCard } from './poll.js';
 import { PostReactions } from './reactions.js';
@@ -14,9 +15,10 @@ import { type OnCommand, RichText } from './text.js';
 import { Face, useLongPress } from './ui.js';
 
 export interface MessageActions {
+  /** Opens the menu of a message, or of the album that the message belongs to. */
   menu: (message: Message, at: { x: number; y: number }) => void;
   jump: (id: number) => void;
-  open: (url: string) => void;
+  open: OnOpen;
   command: OnCommand;
 }
 
@@ -45,7 +47,9 @@ function Quote({ message, jump }: { message: Message; jump: (id: number) => void
   );
 }
 
-function Meta({ message }: { message: Message }) {
+/** Shows the time and the marks of a message or an album. */
+function Meta({ messages }: { messages: readonly Message[] }) {
+  const message = messages.at(-1) as Message;
   return (
     <span className="meta">
       {message.has_protected_content && (
@@ -54,7 +58,7 @@ function Meta({ message }: { message: Message }) {
           <span className="sr-only">{t('protected')}</span>
         </span>
       )}
-      {message.edit_date !== undefined && <span>{t('edited')}</span>}
+      {messages.some(({ edit_date }) => edit_date !== undefined) && <span>{t('edited')}</span>}
       <time dateTime={new Date(message.date * 1_000).toISOString()} title={fullDate(message.date)}>
         {timeText(message.date)}
       </time>
@@ -72,7 +76,13 @@ const isJumbo = (text: string): boolean =>
 /** Returns the colour of a name. The avatar has the same colour. */
 const hueOf = (id: number) => `name hue${Math.abs(id) % 8}`;
 
-const pictureKinds: readonly string[] = ['photo', 'video', 'animation'];
+/** Returns the media of a message or an album. */
+const itemsOf = (messages: readonly Message[]): AlbumItem[] =>
+  messages.flatMap((one) => {
+    const medium = mediumOf(one);
+    const caption = one.caption ? { text: one.caption, entities: one.caption_entities } : undefined;
+    return medium ? [{ id: one.message_id, medium, caption }] : [];
+  });
 
 function rowClass({ chat }: Message, own: boolean): string {
   if (own) return 'message own';
@@ -93,8 +103,8 @@ export const Bubble = memo(function Bubble({ messages, joined, showName, marked,
   const last = messages.at(-1) as Message;
   const worded = messages.find(({ caption, text }) => caption ?? text) ?? message;
   const own = message.from?.id === me.value?.id && message.chat.type !== 'channel';
-  const media = messages.flatMap((one) => mediumOf(one) ?? []);
-  const words = worded.text ?? worded.caption;
+  const media = itemsOf(messages);
+  const words = hasOwnCaptions(media) ? undefined : (worded.text ?? worded.caption);
   const above = worded.show_caption_above_media === true;
   const text = words && (
     <span className={isJumbo(words) ? 'text jumbo' : 'text'}>
@@ -106,15 +116,17 @@ export const Bubble = memo(function Bubble({ messages, joined, showName, marked,
     </span>
   );
   const from = forwardedFrom(message);
-  const pictures = media.length > 0 && media.every(({ kind }) => pictureKinds.includes(kind));
+  const pictures = arePictures(media);
+  // Without a text, the time is shown over the pictures. Over a single video it would cover the controls.
+  const bare = pictures && !words && (media.length > 1 || media[0]?.medium.kind !== 'video');
   const menu = (event: MouseEvent) => {
     // Keeps the browser's own menu for selected text and links.
     if (getSelection()?.toString() || (event.target as Element).closest('a')) return;
     event.preventDefault();
-    actions.menu(last, { x: event.clientX, y: event.clientY });
+    actions.menu(worded, { x: event.clientX, y: event.clientY });
   };
-  const press = useLongPress((at) => actions.menu(last, at));
-  const marks = { own, joined, marked, pictures };
+  const press = useLongPress((at) => actions.menu(worded, at));
+  const marks = { own, joined, marked, pictures, bare };
   const classes = Object.entries(marks).flatMap(([name, set]) => (set ? [name] : []));
   return (
     <article
@@ -140,22 +152,17 @@ export const Bubble = memo(function Bubble({ messages, joined, showName, marked,
           </div>
         )}
         {media.length > 0 && (
-          <div className={media.length > 1 && pictures ? `album of${Math.min(media.length, 4)}` : 'media'}>
-            {media.map((medium) => (
-              <Media
-                key={medium.file.file_unique_id}
-                medium={medium}
-                alt={words ?? t('media_photo')}
-                open={actions.open}
-              />
-            ))}
-          </div>
+          <Album items={media} open={actions.open}>
+            {bare && <Meta messages={messages} />}
+          </Album>
         )}
         <MessageObject message={message} />
-        <div className="words" dir="auto">
-          {!above && text}
-          <Meta message={last} />
-        </div>
+        {!bare && (
+          <div className="words" dir="auto">
+            {!above && text}
+            <Meta messages={messages} />
+          </div>
+        )}
         {last.chat.type === 'channel' && (
           <PostReactions chat={last.chat.id} message={messages.map((one) => one.message_id)} />
         )}
@@ -168,7 +175,7 @@ export const Bubble = memo(function Bubble({ messages, joined, showName, marked,
         data-shown={touched}
         onClick={(event) => {
           const { left, bottom } = event.currentTarget.getBoundingClientRect();
-          actions.menu(last, { x: left, y: bottom });
+          actions.menu(worded, { x: left, y: bottom });
         }}
       >
         <Icon name="more" size={18} />

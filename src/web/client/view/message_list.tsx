@@ -4,7 +4,7 @@
 import { type RefObject, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
 import { Virtualizer, type VirtualizerHandle } from 'virtua';
 import { markRead, setLooked, unread_max } from '../model/chats.js';
-import type { History, Outgoing } from '../model/history.js';
+import { type History, inOneAlbum, type Outgoing } from '../model/history.js';
 import { personName, previewOf, serviceKindOf, serviceText, summaryOf } from '../names.js';
 import { me } from '../session.js';
 import { useSignal } from '../signal.js';
@@ -46,33 +46,33 @@ function itemsOf({ messages, outgoing, atStart, first }: History, type: string, 
     const own = new Date(message.date * 1_000).toDateString();
     const newDay = own !== day;
     day = own;
+    const last = items.at(-1);
+    if (last?.kind === 'messages' && inOneAlbum(last.messages[0], message)) {
+      last.messages.push(message);
+      before = message;
+      continue;
+    }
     if (newDay) items.push({ kind: 'day', key: `d${message.message_id}`, date: message.date });
     if (message.message_id > unread && message.from?.id !== me.value?.id) {
       items.push({ kind: 'unread', key: `u${unread}` });
       unread = Number.POSITIVE_INFINITY;
       before = undefined;
     }
-    const last = items.at(-1);
     if (serviceKindOf(message)) {
       items.push({ kind: 'service', key: `m${message.message_id}`, message });
       before = undefined;
       continue;
     }
-    const album = message.media_group_id;
-    if (album !== undefined && last?.kind === 'messages' && last.messages[0]?.media_group_id === album) {
-      last.messages.push(message);
-    } else {
-      const same = !newDay && before !== undefined && before.from?.id === message.from?.id;
-      const joined = same && message.date - (before?.date ?? 0) < together_s;
-      const others = type === 'group' && message.from?.id !== me.value?.id;
-      items.push({
-        kind: 'messages',
-        key: `m${message.message_id}`,
-        messages: [message],
-        joined,
-        showName: others && !joined,
-      });
-    }
+    const same = !newDay && before !== undefined && before.from?.id === message.from?.id;
+    const joined = same && message.date - (before?.date ?? 0) < together_s;
+    const others = type === 'group' && message.from?.id !== me.value?.id;
+    items.push({
+      kind: 'messages',
+      key: `m${message.message_id}`,
+      messages: [message],
+      joined,
+      showName: others && !joined,
+    });
     before = message;
   }
   for (const one of outgoing) items.push({ kind: 'outgoing', key: one.key, outgoing: one });
@@ -143,7 +143,7 @@ function useStable(actions: MessageActions): MessageActions {
     () => ({
       menu: (message, at) => latest.current.menu(message, at),
       jump: (id) => latest.current.jump(id),
-      open: (url) => latest.current.open(url),
+      open: (url, caption) => latest.current.open(url, caption),
       command: (text) => latest.current.command(text),
     }),
     [],
@@ -208,6 +208,10 @@ function useReading(chat: number, history: History, items: readonly Item[], plac
     const view = place.list.current;
     if (!view || place.isOpening || !history.started) return;
     if (history.atEnd && restOf(view) < at_end) place.sticks = true;
+    // A list without a scroll bar loads more messages without scrolling.
+    const isShort = view.scrollSize <= view.viewportSize + 1;
+    if (isShort && history.loading === null && !history.failed)
+      void (history.atEnd ? history.loadOlder() : history.loadNewer());
     const isAtEnd = place.sticks && history.atEnd;
     setLooked(isAtEnd ? chat : 0);
     setBehind(!isAtEnd);

@@ -1,14 +1,16 @@
 /** Shows the page of a channel: its posts with their reactions, newest first. */
-import { useCallback, useEffect, useRef, useState } from 'react';
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { Virtualizer } from 'virtua';
 import { get } from '../api.js';
 import { reasonOf } from '../failures.js';
 import { markRead, messageListeners } from '../model/chats.js';
+import { inOneAlbum } from '../model/history.js';
 import { posts } from '../model/posts.js';
 import { personName, serviceKindOf } from '../names.js';
 import type { ChatSummary, Message, Page, Post } from '../types.js';
 import { fullDate, t } from '../words.js';
-import { Media, mediumOfPost } from './media.js';
+import { Album, type AlbumItem, hasOwnCaptions, type OnOpen } from './album.js';
+import { mediumOfPost } from './media.js';
 import { PollCard } from './poll.js';
 import { ReactionBar } from './reactions.js';
 import { RichText } from './text.js';
@@ -16,9 +18,20 @@ import { Empty, Face, Spinner, Trouble } from './ui.js';
 
 const page = 20;
 
-function PostCard({ post, open }: { post: Post; open: (url: string) => void }) {
-  const medium = mediumOfPost(post);
-  const words = post.text ?? post.caption;
+/** Returns the media of a post or an album. */
+const itemsOf = (album: readonly Post[]): AlbumItem[] =>
+  album.flatMap((post) => {
+    const medium = mediumOfPost(post);
+    const caption = post.caption ? { text: post.caption, entities: post.entities } : undefined;
+    return medium ? [{ id: post.id, medium, caption }] : [];
+  });
+
+/** Shows a post, or the posts of an album. The reactions of an album are those of its first post. */
+function PostCard({ album, open }: { album: readonly Post[]; open: OnOpen }) {
+  const post = album[0] as Post;
+  const items = itemsOf(album);
+  const worded = album.find(({ text, caption }) => text || caption);
+  const words = hasOwnCaptions(items) ? undefined : (worded?.text ?? worded?.caption);
   return (
     <article className="post" aria-label={fullDate(post.date)}>
       <header>
@@ -29,21 +42,17 @@ function PostCard({ post, open }: { post: Post; open: (url: string) => void }) {
           </strong>
           <small>
             {personName(post.author)} · {fullDate(post.date)}
-            {post.edit_date !== undefined && ` · ${t('edited')}`}
+            {album.some(({ edit_date }) => edit_date !== undefined) && ` · ${t('edited')}`}
           </small>
         </span>
       </header>
       {post.media?.type === 'poll' && (
         <PollCard chat={post.chat.id} message={post.message_id} poll={post.media.poll} />
       )}
-      {medium && (
-        <div className="media">
-          <Media medium={medium} alt={words ?? t('media_photo')} open={open} />
-        </div>
-      )}
+      {items.length > 0 && <Album items={items} open={open} />}
       {words && (
         <p className="text" dir="auto">
-          <RichText text={words} entities={post.entities} />
+          <RichText text={words} entities={worded?.entities} />
         </p>
       )}
       <ReactionBar post={post} />
@@ -53,7 +62,7 @@ function PostCard({ post, open }: { post: Post; open: (url: string) => void }) {
 
 interface PostsPageProps {
   chat: Pick<ChatSummary, 'id' | 'last_message'>;
-  open: (url: string) => void;
+  open: OnOpen;
 }
 
 export function PostsPage({ chat, open }: PostsPageProps) {
@@ -108,19 +117,24 @@ export function PostsPage({ chat, open }: PostsPageProps) {
     if (document.hasFocus()) markRead(chat.id);
   }, [last, chat.id]);
 
-  const onScroll = () => {
+  const albums = useMemo(() => albumsOf(list, state === 'all'), [list, state]);
+  const loadNear = () => {
     const box = scroller.current;
     if (box && state === 'more' && box.scrollHeight - box.scrollTop - box.clientHeight < 800)
       void load(cursor.current);
   };
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a page of albums may be too short to scroll
+  useEffect(() => {
+    if (failure === '' && list.length > 0) loadNear();
+  }, [albums]);
 
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a long page is scrolled by the keyboard too
-    <section className="posts" ref={scroller} onScroll={onScroll} tabIndex={0} aria-label={t('posts')}>
+    <section className="posts" ref={scroller} onScroll={loadNear} tabIndex={0} aria-label={t('posts')}>
       <div className="posts-column">
         {state === 'all' && list.length === 0 && <Empty icon="channel" text={t('no_posts')} />}
-        <Virtualizer scrollRef={scroller} data={list}>
-          {(post) => <PostCard key={post.id} post={post} open={open} />}
+        <Virtualizer scrollRef={scroller} data={albums}>
+          {(album) => <PostCard key={album[0]?.id} album={album} open={open} />}
         </Virtualizer>
         {failure && <Trouble text={failure} retry={() => void load(cursor.current)} />}
         {state === 'loading' && (
@@ -131,6 +145,21 @@ export function PostsPage({ chat, open }: PostsPageProps) {
       </div>
     </section>
   );
+}
+
+/**
+ * Groups posts, newest first, into albums, whose posts are in order. Unless `isAll`, leaves out the oldest album, which
+ * may begin on the next page.
+ */
+function albumsOf(list: readonly Post[], isAll: boolean): Post[][] {
+  const albums: Post[][] = [];
+  for (const post of list) {
+    const last = albums.at(-1);
+    if (last && inOneAlbum(last[0], post)) last.unshift(post);
+    else albums.push([post]);
+  }
+  if (!isAll && albums.at(-1)?.[0]?.media_group_id !== undefined) albums.pop();
+  return albums;
 }
 
 function merged(present: readonly Post[], found: readonly Post[]): Post[] {

@@ -1,0 +1,84 @@
+/** Shows the media of a message or of an album: pictures and videos as a grid without holes, other files as a list. */
+import type { ReactNode } from 'react';
+import type { MessageEntity } from '../types.js';
+import { t } from '../words.js';
+import { Media, type Medium } from './media.js';
+import { RichText } from './text.js';
+
+export interface Caption {
+  readonly text: string;
+  readonly entities: readonly MessageEntity[] | undefined;
+}
+
+export interface AlbumItem {
+  /** The id of the message or post. */
+  readonly id: number;
+  readonly medium: Medium;
+  readonly caption: Caption | undefined;
+}
+
+/** Opens a picture in the viewer. */
+export type OnOpen = (url: string, caption: Caption | undefined) => void;
+
+const pictureKinds: readonly string[] = ['photo', 'video', 'animation'];
+
+export const arePictures = (items: readonly AlbumItem[]): boolean =>
+  items.length > 0 && items.every(({ medium }) => pictureKinds.includes(medium.kind));
+
+/** Returns whether each file of an album has its own caption. */
+export const hasOwnCaptions = (items: readonly AlbumItem[]): boolean =>
+  !arePictures(items) && items.filter(({ caption }) => caption).length > 1;
+
+/**
+ * Returns the width of a tile in sixths of the grid. The last rows have three tiles each. Up to two rows of two tiles
+ * come first, so that no row has a hole.
+ */
+export function widthOf(index: number, count: number): 2 | 3 | 6 {
+  if (count === 3) return index === 0 ? 6 : 3;
+  const halves = [0, 4, 2][count % 3] ?? 0;
+  return index < halves ? 3 : 2;
+}
+
+interface AlbumProps {
+  items: readonly AlbumItem[];
+  open: OnOpen;
+  /** Shown over the lower edge of the pictures. */
+  children?: ReactNode;
+}
+
+export function Album({ items, open, children }: AlbumProps) {
+  const show = ({ id, medium, caption }: AlbumItem) => (
+    <Media
+      key={id}
+      medium={medium}
+      alt={caption?.text ?? t('media_photo')}
+      open={(url) => open(url, caption)}
+    />
+  );
+  if (items.length > 1 && arePictures(items))
+    return (
+      <div className="album">
+        {items.map((item, i) => (
+          <div key={item.id} className={`tile of${widthOf(i, items.length)}`}>
+            {show(item)}
+            {i === items.length - 1 && children}
+          </div>
+        ))}
+      </div>
+    );
+  return (
+    <div className="media">
+      {items.map((item) => (
+        <div key={item.id}>
+          {show(item)}
+          {hasOwnCaptions(items) && item.caption && (
+            <p className="text" dir="auto">
+              <RichText {...item.caption} />
+            </p>
+          )}
+        </div>
+      ))}
+      {children}
+    </div>
+  );
+}
