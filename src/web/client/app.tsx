@@ -12,14 +12,14 @@ import type { Self } from './types.js';
 import { ChatView } from './view/chat.js';
 import { ChatList, openUsername } from './view/chat_list.js';
 import { Icon } from './view/icons.js';
-import { JoinPage } from './view/invite_links.js';
-import { Settings } from './view/settings.js';
 import { SignIn } from './view/sign_in.js';
-import { StartScreen } from './view/start.js';
 import { Dialog, Spinner, Trouble } from './view/ui.js';
 import { language, setLanguage, t, unreadText, wantedLanguage } from './words.js';
 
 const Bots = lazy(() => import('./bots/bots.js'));
+const JoinPage = lazy(async () => ({ default: (await import('./view/invite_links.js')).JoinPage }));
+const Settings = lazy(async () => ({ default: (await import('./view/settings.js')).Settings }));
+const StartScreen = lazy(async () => ({ default: (await import('./view/start.js')).StartScreen }));
 
 function Welcome() {
   return (
@@ -79,17 +79,7 @@ function Page() {
     case 'join':
       return <JoinPage key={id} code={id} />;
     case 'bots':
-      return (
-        <Suspense
-          fallback={
-            <main className="main center">
-              <Spinner />
-            </main>
-          }
-        >
-          <Bots id={id} tab={tab} />
-        </Suspense>
-      );
+      return <Bots id={id} tab={tab} />;
     case 'settings':
       return <Settings />;
     default:
@@ -148,7 +138,15 @@ function SignedIn() {
     <div className={page === '' ? 'app' : 'app open'}>
       <Title />
       <ChatList />
-      <Page />
+      <Suspense
+        fallback={
+          <main className="main center">
+            <Spinner />
+          </main>
+        }
+      >
+        <Page />
+      </Suspense>
     </div>
   );
 }

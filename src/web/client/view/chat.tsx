@@ -1,5 +1,5 @@
 /** Shows a chat: its header, the pinned message, the messages, and the composer. */
-import { useEffect, useState } from 'react';
+import { lazy, Suspense, useEffect, useState } from 'react';
 import { call } from '../api.js';
 import { copyText } from '../clipboard.js';
 import { attempt } from '../failures.js';
@@ -11,17 +11,18 @@ import { useCell, useSignal } from '../signal.js';
 import type { ChatSummary, Message } from '../types.js';
 import { t } from '../words.js';
 import type { Caption, OnOpen } from './album.js';
-import { ChatInfo } from './chat_info.js';
 import { Composer } from './composer.js';
 import { ForwardDialog } from './forward.js';
 import { Icon } from './icons.js';
 import type { MessageActions } from './message.js';
 import { MessageList } from './message_list.js';
-import { Outside } from './outside.js';
 import { PostsPage } from './posts.js';
 import { useReplyKeys } from './reply_keyboard.js';
 import { RichText } from './text.js';
 import { Confirm, Dialog, Face, IconButton, Menu, type MenuItem, Spinner } from './ui.js';
+
+const ChatInfo = lazy(async () => ({ default: (await import('./chat_info.js')).ChatInfo }));
+const Outside = lazy(async () => ({ default: (await import('./outside.js')).Outside }));
 
 function subtitleOf(chat: ChatSummary, isTyping: boolean): string {
   if (isTyping) return t('typing');
@@ -178,7 +179,11 @@ function Over({ shown, menu, close }: { shown: Shown; menu: MenuContext; close: 
         </Dialog>
       );
     case 'info':
-      return <ChatInfo chat={chat} close={close} />;
+      return (
+        <Suspense fallback={null}>
+          <ChatInfo chat={chat} close={close} />
+        </Suspense>
+      );
   }
 }
 
