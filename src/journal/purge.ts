@@ -175,6 +175,26 @@ const agedPolls = statement(
    )`,
 );
 
+/**
+ * Deletes results and votes that were written after the purge of their poll. Redis keeps a poll of any age while people
+ * vote in it.
+ */
+const lateParts = journalTables
+  .filter(({ table }) => table === 'polls')
+  .flatMap((whole) =>
+    partsOf(whole.table).map(({ table }) =>
+      statement(
+        `purge_late_${table}`,
+        `delete from ${table} where ctid = any(array(
+           select part.ctid from ${table} part
+           where part.number < extract(epoch from now()) * 1000 - $1::bigint and ${receivesNone}
+             and not exists (select from ${whole.table} whole where ${belongs(whole)})
+           limit ${chunkRowsMax} for update of part skip locked
+         ))`,
+      ),
+    ),
+  );
+
 /** Deletes quarantined entries at the age of messages, because they may contain messages. */
 const agedQuarantine = aged('purge_aged_quarantine', 'quarantine', 'ctid', 'created_at');
 
@@ -215,6 +235,7 @@ function dueIn(
       ? []
       : [[agedQuarantine, messageAge] as const, [agedPolls, messageAge] as const]),
     ...(bounded ? [[deleteSurplusDead, limits.dead_updates_per_bot_max] as const] : []),
+    ...(bounded && messageDays !== undefined ? lateParts.map((late) => [late, messageAge] as const) : []),
   ];
   const ofControl: ReadonlyArray<readonly [Statement, number]> = [
     [deleteFormerTokens, storeLimits.former_token_age_ms_max],

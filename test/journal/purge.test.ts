@@ -148,4 +148,15 @@ test('polls older than messages become tombstones and are purged a day later wit
   expect(await purgeTombstones(pool, 365, 30)).toBe(5);
   for (const table of ['polls', 'poll_results', 'poll_votes'])
     expect((await left(table)).map(([, number]) => number)).toEqual([young]);
+
+  // Redis still had the old poll, so a vote was written after the purge.
+  for (const number of [old, young + 1]) {
+    await run(`insert into poll_results values (1, ${number}, 2, '\\x01')`);
+    await run(`insert into poll_votes values (1, ${number}, 4, 2, '\\x01')`);
+  }
+  await run("delete from installation where name = 'dead_updates_bounded_at'");
+  await rest();
+  expect(await purgeTombstones(pool, 365, 30)).toBe(2);
+  for (const table of ['poll_results', 'poll_votes'])
+    expect((await left(table)).map(([, number]) => number)).toEqual([young, young + 1]);
 });
