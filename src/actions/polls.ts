@@ -131,11 +131,14 @@ export const withCopiedPolls = (
 
 const noState: PollState = { voters: 0, stopped: true, counts: [], own: [] };
 
-async function stateOf(store: Store, poll: Poll, who: Viewing): Promise<PollState> {
+/** Returns the state of a poll; undefined for people while Postgres is unavailable, so that they can read the chat. */
+async function stateOf(store: Store, poll: Poll, who: Viewing): Promise<PollState | undefined> {
   try {
     return await store.votes.state(poll, who);
   } catch (error) {
-    if (error instanceof ApiError && error.kind === 'poll_not_found') return noState;
+    if (!(error instanceof ApiError)) throw error;
+    if (error.kind === 'poll_not_found') return noState;
+    if (error.kind === 'unavailable' && !who.isBot) return undefined;
     throw error;
   }
 }
@@ -148,7 +151,9 @@ interface Viewing {
 async function shown(store: Store, who: Viewing, record: MessageRecord): Promise<MessageRecord> {
   const poll = pollIn(record.content);
   if (poll === undefined) return record;
-  const object = { ...poll, state: await stateOf(store, poll, who) };
+  const state = await stateOf(store, poll, who);
+  if (state === undefined) return record;
+  const object = { ...poll, state };
   return { ...record, content: { ...record.content, object } };
 }
 

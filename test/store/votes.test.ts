@@ -1,0 +1,48 @@
+/** Tests votes in polls while Postgres is unavailable. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { withResults } from '../../src/actions/polls.js';
+import { pollIn } from '../../src/content/poll.js';
+import { ApiError } from '../../src/errors.js';
+import { partitionOfPost } from '../../src/store/core/keys.js';
+import { evict, makeDirect, startCluster, type TestCluster, type TestNode, text } from '../support/store.js';
+
+let cluster: TestCluster;
+let node: TestNode;
+
+beforeAll(async () => {
+  cluster = await startCluster();
+  node = await cluster.node();
+});
+afterAll(() => cluster.close());
+
+test('people read messages with polls while Postgres is unavailable', async () => {
+  const { user, bot, chat } = await makeDirect(node);
+  const { store, keys, hooks } = node;
+  const draft = { type: 'poll', bot: bot.id, question: 'Where?', options: ['Here', 'There'] } as const;
+  const poll = await store.votes.create(chat, draft);
+  const sent = await store.messages.send(chat, bot.sender, { ...text(''), content: { object: poll } });
+  await store.votes.cast(poll, { id: user.id, profile: null }, [1]);
+  await cluster.flush();
+  const id = Number(poll.id);
+  expect(partitionOfPost(id)).toBe(keys.partitions.of(chat.id));
+  const seen = async (who: { id: number; isBot: boolean }) => {
+    await evict(node, keys.poll(id), `${keys.voted(id)}0`);
+    const [message] = await withResults(store, who, [sent]);
+    return message && pollIn(message.record.content);
+  };
+  const [person, robot] = [
+    { id: user.id, isBot: false },
+    { id: bot.id, isBot: true },
+  ];
+  const { query } = hooks;
+  hooks.query = () => Promise.reject(new ApiError('unavailable', { retry_after: 1 }));
+  const during = await seen(person);
+  // A forward stores the results, so it must not be made without them.
+  await expect(seen(robot)).rejects.toMatchObject({ kind: 'unavailable' });
+  hooks.query = query;
+  expect(during).toEqual(poll);
+  expect(await seen(person)).toEqual({
+    ...poll,
+    state: { voters: 1, stopped: false, counts: [0, 1], own: [1] },
+  });
+});
