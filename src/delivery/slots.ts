@@ -1,6 +1,6 @@
 /**
- * Limits the updates in flight in one process, over all bots together. One bot may hold at most as many slots as are
- * still free. The limit per bot therefore shrinks under load, and bots with hanging receivers leave slots for the
+ * Limits the updates in flight in one process, across all bots. A bot gets another slot only while it holds fewer slots
+ * than are free. The limit per bot therefore shrinks under load, and bots with hanging receivers leave slots for the
  * others.
  */
 

@@ -72,7 +72,7 @@ describe.each([
   });
 });
 
-test('a person without write access cannot start a bot, edit, pin or press a button', async () => {
+test('a person without write access cannot start a bot, edit or pin messages, or press buttons', async () => {
   await service.openChat(other, bot);
   const mine = (await resultOf(say(other))).message_id;
   const reply_markup = { inline_keyboard: [[{ text: 'b', callback_data: 'go' }]] };
