@@ -97,7 +97,7 @@ export const readSources = (
   ids: readonly number[],
 ): Promise<Array<StoredMessage | null>> => sourcesOf(byBot(store, bot, chats), way, ids);
 
-/** Removes fields from a profile that become outdated or depend on the viewer, before it is stored as an origin. */
+/** Removes the fields of a profile that become outdated or depend on the viewer. The rest is stored as an origin. */
 const named = ({ m: _members, g: _language, ...profile }: Profile): Profile => profile;
 
 /**

@@ -88,7 +88,7 @@ test('simultaneous calls with one idempotency key run once, even on two fronts',
   }
 });
 
-test('an idempotency key is refused with other parameters', async () => {
+test('an idempotency key cannot be used again with other parameters', async () => {
   const sent = await resultOf(send('k2', 'two'));
   const other = await send('k2', 'two!', 1);
   expect([other.status, other.body.description]).toEqual([400, reused]);

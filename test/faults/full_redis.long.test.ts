@@ -88,7 +88,7 @@ async function flushed(): Promise<void> {
   await expect.poll(async () => (await lengths()).every((length) => length === 0), patient).toBe(true);
 }
 
-test('a full Redis revokes tokens of bots and people before the call returns', async () => {
+test('a token of a bot or person is revoked before the call returns, even if Redis is full', async () => {
   const { bot } = await startedBot('revoked');
   const guest = await service.newUser('guest');
   expect(await service.app(guest, 'GET', '/api/me')).toMatchObject({ status: 200 });
