@@ -6,7 +6,7 @@
 @key     record  {NN}:<subject>:<id>    STRING
 @key     ticket  {NN}:<subject>:<id>:ticket STRING
 @key     channel {NN}:on_user:<id>      CHANNEL
-@arg     token    text    the ticket under which an absent record is filled; empty if the record was present
+@arg     token    text    from `control/read`, to fill an absent record; empty if the record was present
 @arg     refresh  flag    replace an older record
 @arg     version  int
 @arg     fields   bytes   the packed array after version and incarnation
@@ -21,7 +21,7 @@ local writable
 if present then
   writable = refresh and present_version < tonumber(version)
 else
-  writable = redis.call('GET', ticket_key) == token
+  writable = token == fill_token(inc, redis.call('GET', ticket_key) or '')
 end
 -- A fill that read Postgres before this change loses its ticket. Later fills read the committed value.
 if writable or refresh then redis.call('DEL', ticket_key) end

@@ -17,6 +17,12 @@ local function read_control(key, inc)
   return bytes, version
 end
 
+-- Returns the token with which a reader may fill a missing copy. A fill fails once the incarnation is raised, because
+-- Redis may have lost a change that removed the ticket.
+local function fill_token(inc, ticket)
+  return inc .. ' ' .. ticket
+end
+
 -- Returns how long a copy lives. A copy that says that no record exists (version 0) expires sooner, because clients can
 -- ask for any name.
 local function copy_ttl(version, ttl_ms)

@@ -23,7 +23,7 @@ const copyHeld = seeds.text(copy.ticket, 'T', 5_000);
 const write = (what: string, more: More, args = {}): Case => ({
   ...{ script: 'control/write', what, keys: copy },
   args: {
-    token: 'T',
+    token: `${incarnation} T`,
     refresh: false,
     version: `${2 ** 52}`,
     fields: pack('new'),
@@ -60,6 +60,11 @@ export const controlCases: Case[] = [
     { version: '0', ttl_ms: `${10 * absent}` },
   ),
   write('ignores a fill without a ticket', { seeds: [open], answer: ['ok', 0], changes: [] }),
+  write(
+    'ignores a fill whose ticket was read under an earlier incarnation',
+    { seeds: [open, copyHeld], answer: ['ok', 0], changes: [] },
+    { token: `${incarnation - 1} T` },
+  ),
   write('ignores a fill if a copy is present', {
     seeds: [open, copyHeld, stored(1)],
     answer: ['ok', 0],
@@ -116,7 +121,7 @@ export const controlCases: Case[] = [
     keys: copy,
     args: { token: 'T', ttl_ms: '90000' },
     seeds: [open],
-    answer: ['missing', 'T'],
+    answer: ['missing', `${incarnation} T`],
   },
   {
     script: 'control/read',
@@ -124,7 +129,7 @@ export const controlCases: Case[] = [
     keys: copy,
     args: { token: 'T', ttl_ms: '1' },
     seeds: [open, stored(1, 94)],
-    answer: ['missing', 'T'],
+    answer: ['missing', `${incarnation} T`],
   },
   {
     script: 'control/read',

@@ -1,6 +1,7 @@
 /**
  * Manages copies of control records in Redis. Postgres is authoritative. A miss creates a copy, with a fill ticket.
  * After each committed change the copy is refreshed by version, by the process that made the change or by the sweep.
+ * `test/models/fill_tickets.pml` models this protocol.
  */
 
 import { nowMs } from '../../clock.js';
