@@ -5,10 +5,13 @@
 @flag    allow-oom
 @key     nodes  {NN}:auth_nodes  HASH
 @arg     epoch  int
-@ok      pending  int
+@arg     incarnation int  the incarnation of the epoch
+@ok      pending  int   at least 1 under another incarnation, because Redis may have lost nodes
 ]]
+local inc = trusted_incarnation(meta_key, run)
+if not inc then return refuse('stale_run') end
 local _, ms = now()
-local pending = 0
+local pending = tonumber(incarnation) == inc and 0 or 1
 local fields = redis.call('HGETALL', nodes_key)
 for i = 1, #fields, 2 do
   local acked, ends = fields[i + 1]:match('^(%d+) (%d+)$')

@@ -242,6 +242,25 @@ describe('Redis starts again without its data', () => {
     cut.open();
   });
 
+  test('a revocation waits for nodes that Redis loses while the revocation runs', async () => {
+    await sleep(leaseMs);
+    await a.store.auth.bot(bot.token);
+    const cut = gate();
+    a.hooks.call = async (name, run) => {
+      if (name === 'auth/renew') await cut.wait();
+      return run();
+    };
+    b.hooks.call = async (name, run) => {
+      const answer = await run();
+      if (name === 'auth/revoke') await emptied();
+      return answer;
+    };
+    await cut.reached;
+    await regenerate(b);
+    expect(fromMemory(a, bot.token)).toBeNull();
+    cut.open();
+  });
+
   test('after Redis restarted without data, no node accepts a token from its cache for longer than a lease', async () => {
     await a.store.auth.bot(bot.token);
     await cluster.redis.stop();

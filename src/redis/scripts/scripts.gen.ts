@@ -17,10 +17,11 @@ export interface Scripts {
   };
   /** Counts the nodes that have not acknowledged an epoch, and removes nodes that disappeared long ago. */
   'auth/pending': {
-    keys: { nodes: string };
-    args: { epoch: number | string };
+    keys: { meta: string; nodes: string };
+    args: { epoch: number | string; incarnation: number | string };
     result:
-      | { status: 'ok'; pending: number };
+      | { status: 'ok'; pending: number }
+      | { status: 'stale_run' };
   };
   /** Renews a node's lease on its cached tokens, acknowledges an epoch, and returns the subjects revoked later. */
   'auth/renew': {

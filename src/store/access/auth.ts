@@ -5,7 +5,7 @@
  *
  * A lease starts when the node sends its renewal. The node checks it by the monotonic clock at each request. A node
  * that was suspended or disconnected therefore finds its lease expired and asks Redis. The result of a lookup is not
- * cached if the epoch changes during the lookup.
+ * cached if the epoch changes during the lookup. `test/models/token_lease.pml` models this protocol.
  */
 
 import { createHash } from 'node:crypto';
@@ -265,7 +265,7 @@ export class Auth {
   async #assertRevocable(subject: Subject): Promise<void> {
     const [kind, id] = subject.split(':') as ['bot' | 'user', string];
     await Promise.all([
-      this.#context.scripts.call('auth/pending', 0, { nodes: this.#at.nodes }, { epoch: 0 }),
+      this.#context.scripts.call('auth/pending', 0, this.#at, { epoch: 0, incarnation: 0 }),
       this.#control.forgetMany(kind, [Number(id)]),
     ]);
   }
@@ -330,9 +330,7 @@ export class Auth {
     }
     if (this.#timer !== undefined) await this.#renewAgain();
     for (;;) {
-      const { pending } = await this.#context.scripts.call('auth/pending', 0, this.#at, {
-        epoch: raised.epoch,
-      });
+      const { pending } = await this.#context.scripts.call('auth/pending', 0, this.#at, raised);
       if (pending === 0 || performance.now() >= deadline) return;
       await sleep(10);
     }
