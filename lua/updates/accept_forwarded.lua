@@ -1,18 +1,22 @@
 --[[
 @summary Adds updates from another partition to a bot's queue, in order and each only once.
 @why     The mark of the source partition changes together with the queue, so that repeated forwarding adds nothing.
+         A Redis that restarted after the updates were read may have lost earlier updates, so it refuses.
 @repeatable The mark prevents duplicates.
 @flag    allow-oom
 @key     marks    {NN}:queue_marks:<bot>   HASH
 @key     channel  {NN}:on_bot:<bot>        CHANNEL
 @arg     bot      text
 @arg     source   text    partition the updates come from
+@arg     expected text    run id of this Redis before the updates were read
 @args    updates  bytes   groups of ten: outbox version, kind bit, kind, chat, id, record, from, peer, reply, extra
 @ok      accepted int
 @ok      wake     flag    the bot's worker must be woken
+@err     moved
 ]]
 local why = closed(meta_key, journal_key, run, LIMITS.journal_reserve)
 if why then return refuse(why) end
+if run ~= expected then return refuse('moved') end
 local q = read_queue(state_key)
 if not q then return refuse('queue_missing') end
 local mark = tonumber(redis.call('HGET', marks_key, source) or 0)

@@ -3,18 +3,24 @@ import { limits } from '../../src/limits.js';
 import { chatText } from '../../src/store/core/keys.js';
 import type { Case } from './cases.js';
 import { full, home, ids, type More, open, queue, state, stream, three, update } from './update_world.js';
-import { base, bot, direct, keys, seeds, user } from './world.js';
+import { base, bot, direct, keys, run, seeds, user } from './world.js';
 
 const accept = (what: string, updates: string[], more: More, args = {}): Case => ({
   ...{
     script: 'updates/accept_forwarded',
     what,
     keys: queue,
-    args: { bot: `${bot}`, source: '3', updates, ...args },
+    args: { bot: `${bot}`, source: '3', expected: run, updates, ...args },
   },
   ...more,
 });
 const accepts: Case[] = [
+  accept(
+    'refuses updates that were read while the queue was in another Redis',
+    update(base + 1, 'a'),
+    { seeds: [open(), seeds.queue()], answer: ['moved'] },
+    { expected: 'other' },
+  ),
   accept('accepts new updates in order', [...update(base + 1, 'a'), ...update(base + 2, 'b')], {
     seeds: [open(), seeds.queue()],
     answer: ['ok', 2],

@@ -111,6 +111,7 @@ async function openNode(
     shards,
     scripts: {
       partitionsWith: (count, keysOf) => runner.partitionsWith(count, keysOf),
+      runIdOf: (partition) => runner.runIdOf(partition),
       times: runner.times,
       troubles: runner.troubles,
       isFull: (partition) => runner.isFull(partition),

@@ -581,12 +581,13 @@ export interface Scripts {
   /** Adds updates from another partition to a bot's queue, in order and each only once. */
   'updates/accept_forwarded': {
     keys: { meta: string; journal: string; state: string; queue: string; due: string; marks: string; channel: string };
-    args: { bot: string; source: string; updates: readonly (Buffer | string)[] };
+    args: { bot: string; source: string; expected: string; updates: readonly (Buffer | string)[] };
     result:
       | { status: 'ok'; accepted: number; wake: boolean }
       | { status: 'stale_run' }
       | { status: 'journal_full' }
-      | { status: 'queue_missing' };
+      | { status: 'queue_missing' }
+      | { status: 'moved' };
   };
   /** Answers a callback query for a bot. The user who pressed the button gets the answer on the event stream. */
   'updates/answer_query': {

@@ -18,7 +18,10 @@ import type { ScriptName, Scripts } from './scripts.gen.js';
 type Result<N extends ScriptName> = Exclude<Scripts[N]['result'], { status: 'stale_run' | 'journal_full' }>;
 
 /** Defines the interface of a runner for its callers. */
-export type ScriptRunner = Pick<Runner, 'call' | 'partitionsWith' | 'isFull' | 'times' | 'troubles'>;
+export type ScriptRunner = Pick<
+  Runner,
+  'call' | 'partitionsWith' | 'runIdOf' | 'isFull' | 'times' | 'troubles'
+>;
 
 export interface RunnerOptions {
   readonly connection: RedisServers;
@@ -244,6 +247,11 @@ export class Runner {
     keysOf: (partition: number) => readonly string[],
   ): Promise<readonly number[]> {
     return partitionsWith(this.#options.connection, count, keysOf);
+  }
+
+  /** Returns the run id of the partition's server; null while the server is unavailable. */
+  runIdOf(partition: number): string | null {
+    return this.#options.connection.at(partition)?.runId() ?? null;
   }
 
   /**

@@ -7,6 +7,9 @@
  * On a cluster, the master of some bots may be down. These bots are skipped, so that no update overtakes the updates
  * that they missed. The other bots still get later batches. The skipped bots are retried from the start of the outbox,
  * which stays until they have all updates.
+ *
+ * A queue accepts updates only from the Redis that it was in when they were read. A Redis that restarted may have lost
+ * earlier updates of the queue, which are then still in the outbox. `test/models/outbox.pml` models this protocol.
  */
 import { fail } from '../../errors.js';
 import { kindBit, type UpdateKind } from '../../rules/update_kinds.js';
@@ -19,8 +22,13 @@ const valuesPerUpdate = 10;
 /** The minimum time between two retries of unreachable bots when changes cause the retries. */
 const retryMs = 1_000;
 
+/** The run id of each partition's Redis at one instant; null where it was unavailable. */
+type RunIds = ReadonlyArray<string | null>;
+
 interface Batch {
   readonly last: string;
+  /** Before the batch was read; in a detour, before its first batch was read. */
+  readonly runs: RunIds;
   readonly incarnation: number;
   readonly full: boolean;
   /** Holds ten values per update, in the order of the script's arguments. */
@@ -30,6 +38,7 @@ interface Batch {
 /** Holds unreachable bots. `passed` is the last entry that was forwarded to all other bots. */
 interface Detour {
   readonly owed: Set<number>;
+  readonly runs: RunIds;
   passed: string;
   /** The monotonic time of the last retry from the start of the outbox. */
   tried: number;
@@ -92,13 +101,14 @@ class Outbox {
   /** Forwards one batch. Returns true when there may be more. Skips bots that fail from now on. */
   async #forwardBatch(failures: unknown[]): Promise<boolean> {
     const detour = this.#detour;
-    const batch = await this.#readBatch(detour?.passed ?? '');
+    const batch = await this.#readBatch(detour?.passed, detour?.runs);
     if (!batch) return false;
     const failed = await this.#handOut(batch, (bot) => !detour?.owed.has(bot));
     failures.push(...failed.values());
     if (failed.size === 0 && !detour) return (await this.#trim(batch)) ? batch.full : true;
     if (!detour) {
-      this.#detour = { owed: new Set(failed.keys()), passed: batch.last, tried: performance.now() };
+      const { runs, last } = batch;
+      this.#detour = { owed: new Set(failed.keys()), runs, passed: last, tried: performance.now() };
     } else {
       // Has no effect if the detour has ended meanwhile. The outbox is then read again from the start.
       for (const bot of failed.keys()) detour.owed.add(bot);
@@ -114,8 +124,9 @@ class Outbox {
   async #retryOwed(detour: Detour): Promise<void> {
     detour.tried = performance.now();
     const owed = new Set(detour.owed);
+    const runs = this.#runIds();
     for (let after = ''; ; ) {
-      const batch = await this.#readBatch(after);
+      const batch = await this.#readBatch(after, runs);
       if (!batch) break;
       const [failed] = [...(await this.#handOut(batch, (bot) => owed.has(bot))).values()];
       if (failed !== undefined) throw failed;
@@ -125,8 +136,13 @@ class Outbox {
     this.#detour = undefined;
   }
 
+  #runIds(): RunIds {
+    const { scripts, keys } = this.#context;
+    return Array.from({ length: keys.partitions.count }, (_, partition) => scripts.runIdOf(partition));
+  }
+
   /** Reads a batch. Returns null if there are no entries after the given one. */
-  async #readBatch(after: string): Promise<Batch | null> {
+  async #readBatch(after = '', runs = this.#runIds()): Promise<Batch | null> {
     const args = { after, limit: limits.outbox_batch_entries_max };
     const read = await this.#context.scripts.call('updates/read_outbox', this.#source, this.#at, args);
     const entries = (read.rows as unknown[]).map(readEntry);
@@ -149,7 +165,7 @@ class Outbox {
         list.push(...update);
       }
     }
-    return { last: last.id, incarnation: read.incarnation, full: read.more, byBot };
+    return { last: last.id, runs, incarnation: read.incarnation, full: read.more, byBot };
   }
 
   /**
@@ -162,18 +178,18 @@ class Outbox {
     return status === 'ok';
   }
 
-  async #handOut({ byBot }: Batch, takes: (bot: number) => boolean) {
+  async #handOut({ byBot, runs }: Batch, takes: (bot: number) => boolean) {
     const failed = new Map<number, unknown>();
     await Promise.all(
       [...byBot]
         .filter(([bot]) => takes(bot))
-        .map(([bot, updates]) => this.#handOver(bot, updates).catch((error) => failed.set(bot, error))),
+        .map(([bot, updates]) => this.#handOver(bot, updates, runs).catch((error) => failed.set(bot, error))),
     );
     return failed;
   }
 
   /** Delivers updates to a queue. Each update enters the queue once, even if several nodes deliver it. */
-  async #handOver(bot: number, updates: ReadonlyArray<string | Buffer>): Promise<void> {
+  async #handOver(bot: number, updates: ReadonlyArray<string | Buffer>, runs: RunIds): Promise<void> {
     const { scripts, keys } = this.#context;
     const partition = keys.partitions.of(bot);
     const at = {
@@ -186,15 +202,17 @@ class Outbox {
       due: keys.webhooksDue(partition),
     };
     const source = String(this.#source);
+    const expected = runs[partition] ?? '';
     const piece = limits.outbox_handover_max * valuesPerUpdate;
     for (let from = 0, attempt = 0; from < updates.length; ) {
-      const args = { bot: String(bot), source, updates: updates.slice(from, from + piece) };
+      const args = { bot: String(bot), source, expected, updates: updates.slice(from, from + piece) };
       const result = await scripts.call('updates/accept_forwarded', partition, at, args);
       if (result.status === 'ok') {
         this.#forwarder.follow(bot, result);
         from += piece;
       } else {
-        if (++attempt === fillAttemptsMax) fail('unavailable', { retry_after: 1 });
+        if (result.status === 'moved' || ++attempt === fillAttemptsMax)
+          fail('unavailable', { retry_after: 1 });
         await this.#queues.open(bot);
       }
     }
