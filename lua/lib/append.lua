@@ -1,12 +1,12 @@
 --[[
 @summary Appends messages to a chat.
 ]]
--- Returns the number of the partition's next post. After a raise of the incarnation, skips the numbers of posts that
+-- Returns the number of the partition's next post. For each raise of the incarnation, skips the numbers of posts that
 -- Redis may have lost.
 local function next_post_number(meta, version)
   local m = redis.call('HMGET', meta, 'post', 'post_inc')
   local inc = incarnation_of(version)
-  local step = (tonumber(m[2]) == inc) and 1 or LIMITS.incarnation_sequence_skip + 1
+  local step = 1 + (inc - (m[2] or inc - 1)) * LIMITS.incarnation_sequence_skip
   local number = tonumber(m[1] or 0) + step
   redis.call('HSET', meta, 'post', ('%.0f'):format(number), 'post_inc', inc)
   return number

@@ -33,12 +33,15 @@ local function is_channel(c)
   return c.kind == 'channel' or c.kind == 'private'
 end
 
--- Returns the id of the next message, as text. After a raise of the incarnation, skips the ids of messages that Redis
--- may have lost. The chat may have a higher incarnation than Redis: one that a node registered in Postgres but that
--- another node made unnecessary.
+-- Returns the id of the next message, as text. Skips the ids of messages that Redis may have lost, for each raise of the
+-- incarnation since the last id: Redis may have lost ids of each incarnation in between. The chat may have a higher
+-- incarnation than Redis: one that a node registered in Postgres but that another node made unnecessary.
 local function next_message_id(c, version)
   local inc, step = incarnation_of(version), 1
-  if c.inc < inc then c.inc, c.raised, step = inc, true, LIMITS.incarnation_sequence_skip + 1 end
+  if c.inc < inc then
+    step = 1 + (inc - c.inc) * LIMITS.incarnation_sequence_skip
+    c.inc, c.raised = inc, true
+  end
   c.seq = ('%.0f'):format(c.seq + step)
   return c.seq
 end

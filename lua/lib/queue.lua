@@ -85,7 +85,7 @@ end
 local function push_update(q, at, version, now_ms, kind_bit, kind, chat, id, record, from, peer, reply, extra, former)
   if bit.band(q.mask, kind_bit) == 0 then return end
   local inc = incarnation_of(version)
-  local step = (q.inc == inc) and 1 or LIMITS.incarnation_sequence_skip + 1
+  local step = 1 + (inc - q.inc) * LIMITS.incarnation_sequence_skip
   q.seq = q.seq + step
   local size = #kind + 13 + #chat + #tostring(id) + #record + #from + #peer + #reply + #extra + #(former or '')
   q.bytes = q.bytes + size

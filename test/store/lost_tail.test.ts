@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import type { User } from '../../src/store/core/control.js';
 import { sharedChat } from '../../src/store/core/keys.js';
-import { eventually } from '../journal/support.js';
+import { eventually, gate } from '../journal/support.js';
 import { expectSameRows } from '../support/rows.js';
 import {
   chatKeys,
@@ -187,6 +187,26 @@ test('a lost id is not given out again, even after an edit under the new incarna
   expect((await send('and again')).id).toBe(2 + skip);
 });
 
+test('ids that Redis lost in an earlier crash are not given out after a later crash', async () => {
+  const channel = await node.store.chats.create('channel', 'News', made.user.id);
+  const publish = () => node.store.messages.send(channel, made.user.sender, text('post'));
+  const updateIds = async () => (await poll(node, made.bot)).map((update) => update.updateId);
+  await send('kept');
+  await publish();
+  remember();
+  await loseTail();
+  const lost = [await send('lost'), await publish()];
+  const lostUpdates = await updateIds();
+  await loseTail();
+  const after = [await send('again'), await publish()];
+  for (const [i, { id, record }] of after.entries()) {
+    expect(id).toBeGreaterThan(lost[i]?.id ?? 0);
+    expect(record.post).toBeGreaterThanOrEqual(lost[i]?.record.post ?? 0);
+  }
+  expect(after[1]?.record.post).toBeGreaterThan(lost[1]?.record.post ?? 0);
+  expect(Math.max(...(await updateIds()))).toBeGreaterThan(Math.max(...lostUpdates));
+});
+
 test('in a chat created after a loss of data, no ids are skipped', async () => {
   await send('x');
   remember();
@@ -206,6 +226,25 @@ test('a replaced token stays invalid even if Redis restores its record', async (
   // The first access to the partition is this look-up, so no change has raised the incarnation yet.
   expect(await node.store.auth.bot(made.bot.token)).toBeNull();
   expect(await node.store.auth.bot(token)).toMatchObject({ id: made.bot.id });
+});
+
+test('a look-up that waits while Redis loses the refresh of a replaced token stores no old copy', async () => {
+  await node.store.bots.regenerateToken(made.user.id, made.bot.id);
+  const former = await node.store.bots.token(made.user.id, made.bot.id);
+  const reader = await cluster.node();
+  const held = gate();
+  reader.hooks.call = async (name, run) => {
+    if (name === 'control/write') await held.wait();
+    return run();
+  };
+  const looked = reader.store.auth.bot(former);
+  await held.reached;
+  remember();
+  await node.store.bots.regenerateToken(made.user.id, made.bot.id);
+  await loseTail();
+  held.open();
+  await looked;
+  expect(await node.store.auth.bot(former)).toBeNull();
 });
 
 test('a token that a person removed stays invalid even if Redis restores its record', async () => {
@@ -239,4 +278,41 @@ test('after a loss of data, a member who left does not return', async () => {
   const outbox = cluster.keys.outbox(cluster.keys.partitions.of(group.id));
   await eventually('forwarded', async () => (await node.connection.client.xlen(outbox)) === 0);
   expect(shown(await poll(node, bot))).toEqual(['I am here']);
+});
+
+test('a forwarder that waits while Redis loses updates of a queue does not prevent that they are queued again', async () => {
+  const group = await node.store.chats.create('group', 'Talk', made.user.id);
+  const source = cluster.keys.partitions.of(group.id);
+  let bot = await makeBot(node, made.user);
+  while (cluster.keys.partitions.of(bot.id) === source) bot = await makeBot(node, made.user);
+  await node.store.chats.putMember(group, { id: bot.id, is_bot: true }, 'member', {});
+  await node.store.webhooks.remove(bot.id, true);
+  const outbox = cluster.keys.outbox(source);
+  const outboxLength = () => node.connection.client.xlen(outbox);
+  await eventually('forwarded', async () => (await outboxLength()) === 0);
+  node.hooks.call = (name, run) =>
+    name === 'updates/read_outbox' ? Promise.reject(new Error('died')) : run();
+  const say = (value: string) => node.store.messages.send(group, made.user.sender, text(value));
+  const [first, second] = await Promise.all([cluster.node(), cluster.node()]);
+
+  await say('survives');
+  remember();
+  await first.store.forwarder.forwardAll(source);
+  expect(await outboxLength()).toBe(0);
+  await say('lost');
+  const held = gate();
+  second.hooks.call = async (name, run) => {
+    if (name === 'updates/accept_forwarded') await held.wait();
+    return run();
+  };
+  const slow = second.store.forwarder.forwardAll(source).catch(() => undefined);
+  await held.reached;
+  await loseTail();
+  held.open();
+  await slow;
+  await eventually('forwarded again', async () => {
+    await second.store.forwarder.forwardAll(source).catch(() => undefined);
+    return (await outboxLength()) === 0;
+  });
+  expect(shown(await poll(node, bot))).toEqual(['survives']);
 });

@@ -166,8 +166,8 @@ export class History {
   }
 
   /**
-   * Returns where to continue (exclusive) when no id from `cursor` to `lowest` has a message. Such gaps exist because a
-   * new incarnation skips 10,000 ids. Tries the lower edge of the gap first, because messages just below it may be only
+   * Returns where to continue (exclusive) when no id from `cursor` to `lowest` has a message. Such gaps exist because
+   * each new incarnation skips 10,000 ids. Tries the lower edge of the gap first, because messages just below it may be only
    * in Redis. Then tries the newest message in Postgres.
    */
   async #belowHole(chat: ChatRef, cursor: number, lowest: number): Promise<number> {
