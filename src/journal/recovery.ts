@@ -1,4 +1,7 @@
-/** Raises a partition's incarnation when Redis may have lost its last changes, so that no version is assigned twice. */
+/**
+ * Raises a partition's incarnation when Redis may have lost its last changes, so that no version is assigned twice.
+ * `test/models/incarnations.pml` models this protocol.
+ */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isUnavailable, type Pool, statement } from '../postgres/pool.js';
