@@ -23,7 +23,8 @@ function isShownTo({ id, username }: User, { chat, record, reply }: StoredMessag
 export const getReplyKeyboard = defineEndpoint({
   verb: 'GET',
   path: '/api/chats/{chat_id}/reply_keyboard',
-  summary: 'Returns the newest message that shows the caller a reply keyboard, removes it, or forces a reply.',
+  summary:
+    'Returns the newest message that shows the caller a reply keyboard, removes it, or forces a reply.',
   params: z.object({ chat_id: appChatId }),
   errors: ['chat_not_found', 'not_chat_member'],
   result: z
