@@ -1,4 +1,4 @@
-/** A Redis and a PostgreSQL that a test may kill and start again, and a proxy that loses replies. */
+/** A Redis and a PostgreSQL that a test may kill and start again, and proxies that lose or delay replies. */
 import { spawnSync } from 'node:child_process';
 import { rm } from 'node:fs/promises';
 import { connect, createServer, type Socket } from 'node:net';
@@ -132,4 +132,74 @@ export async function losingProxy(target: string): Promise<LosingProxy> {
       },
     },
   }) as unknown as LosingProxy;
+}
+
+export interface HoldingProxy {
+  /** The given URL with the port of the proxy. */
+  readonly url: string;
+  /**
+   * Resolves when the front has sent the next command that contains all of these texts. The proxy keeps back its reply
+   * and all later data, until `release`.
+   */
+  holdAfter(...texts: readonly string[]): Promise<void>;
+  /** Sends the data that was kept back, except messages of subscriptions, which may get lost. */
+  release(): void;
+  close(): Promise<void>;
+}
+
+/** A proxy between a front and Redis that delivers replies late. */
+export async function holdingProxy(target: string): Promise<HoldingProxy> {
+  const { port } = new URL(target);
+  const sockets = new Set<Socket>();
+  const kept: Array<() => void> = [];
+  let awaited: readonly string[] = [];
+  let begin = () => {};
+  let isHolding = false;
+  const server = createServer((near) => {
+    const far = connect(Number(port), '127.0.0.1');
+    let isSubscriber = false;
+    for (const socket of [near, far]) {
+      sockets.add(socket);
+      socket.setNoDelay(true);
+      const end = () => {
+        sockets.delete(socket);
+        near.destroy();
+        far.destroy();
+      };
+      socket.on('error', end).on('close', end);
+    }
+    near.on('data', (chunk) => {
+      if (/subscribe/i.test(chunk.toString('latin1'))) isSubscriber = true;
+      if (awaited.length > 0 && awaited.every((text) => chunk.includes(text))) {
+        awaited = [];
+        isHolding = true;
+        begin();
+      }
+      far.write(chunk);
+    });
+    far.on('data', (chunk) => {
+      if (!isHolding) near.write(chunk);
+      else if (!isSubscriber) kept.push(() => near.write(chunk));
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = new URL(target);
+  url.port = String((server.address() as { port: number }).port);
+  return {
+    url: url.href.replace(/\/$/, ''),
+    holdAfter(...texts) {
+      awaited = texts;
+      return new Promise((resolve) => {
+        begin = resolve;
+      });
+    },
+    release() {
+      isHolding = false;
+      for (const send of kept.splice(0)) send();
+    },
+    close() {
+      for (const socket of sockets) socket.destroy();
+      return new Promise((resolve) => server.close(() => resolve()));
+    },
+  };
 }
