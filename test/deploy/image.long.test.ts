@@ -4,7 +4,6 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { text as textOf } from 'node:stream/consumers';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Bot } from 'grammy';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -131,8 +130,11 @@ test('the image serves a bot and shuts down cleanly on SIGTERM', async () => {
     await bot.stop();
     await polling;
     // When the role ends, it answers an open long poll instead of cutting it.
+    const waitingPolls = async () =>
+      /^petrel_waiting_polls (\d+)$/m.exec(await (await fetch(`${url}/metrics`)).text())?.[1];
+    await expect.poll(waitingPolls).toBe('0');
     const poll = calls.bot(made, 'getUpdates', { timeout: 30 });
-    await sleep(500);
+    await expect.poll(waitingPolls).toBe('1');
     process.kill(pidOf(child), image.config.StopSignal as 'SIGTERM');
     expect(await resultOf(poll)).toEqual([]);
     expect(await exited, log).toBe(0);
