@@ -184,6 +184,11 @@ export async function seenPoll(store: Store, user: User, chat: ChatRef, messageI
   return pollIn((message ?? fail('message_not_found')).record.content) ?? fail('message_not_poll');
 }
 
+/** Refuses votes in the chat of a blocked bot, like messages and presses. Error: `bot_blocked_by_you`. */
+export async function assertVotingAllowed(store: Store, chat: ChatRef): Promise<void> {
+  if (isDirect(chat) && (await store.chats.find(chat))?.kind === 'blocked') fail('bot_blocked_by_you');
+}
+
 /**
  * Votes as a person. No options retract the vote. Errors: `vote_options_wrong`, `poll_closed`, `vote_final`,
  * `poll_not_found`.

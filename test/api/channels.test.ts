@@ -260,6 +260,8 @@ test('after a person blocks a bot, the person and the bot cannot write to each o
   const asked = { chat_id: person.id, text: 'menu', reply_markup: { inline_keyboard } };
   const menu = await resultOf(service.bot(bot, 'sendMessage', asked));
   await ok(person, 'POST', `/api/chats/${bot.id}/pin`, { message_id: menu.message_id });
+  const question = { chat_id: person.id, question: 'q', options: ['a'] };
+  const poll = await resultOf(service.bot(bot, 'sendPoll', question));
   await drop(bot);
   for (let again = 0; again < 2; again++) expect(await ok(person, 'POST', path)).toBe(true);
   const blocked = 'Forbidden: bot was blocked by the user';
@@ -276,6 +278,7 @@ test('after a person blocks a bot, the person and the bot cannot write to each o
     ['PATCH', `messages/${mine.message_id}`, { text: 'y' }],
     ['POST', 'pin', { message_id: mine.message_id }],
     ['POST', `messages/${menu.message_id}/callback`, { data: 'd' }],
+    ['POST', `messages/${poll.message_id}/poll`, { option_ids: [0] }],
   ] as const)
     expectEnvelope(await app(person, verb, `${chat}/${where}`, body), 403, 'Forbidden: you blocked this bot');
   // The person may still unpin and delete messages, because the bot gets no updates about this.

@@ -1,7 +1,7 @@
 /** Shows polls to people and takes their votes (decision 0048). */
 import { z } from 'zod';
 import { chatOfUser } from '../../actions/compose.js';
-import { castVote, seenPoll } from '../../actions/polls.js';
+import { assertVotingAllowed, castVote, seenPoll } from '../../actions/polls.js';
 import { pollFields, viewPoll } from '../../content/poll.js';
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { defineEndpoint } from '../../server/endpoint.js';
@@ -38,10 +38,19 @@ export const vote = defineEndpoint({
       'Indexes of the chosen options',
     ),
   }),
-  errors: [...seeing, 'poll_not_found', 'poll_closed', 'vote_final', 'vote_options_wrong'],
+  errors: [
+    ...seeing,
+    'bot_blocked_by_you',
+    'poll_not_found',
+    'poll_closed',
+    'vote_final',
+    'vote_options_wrong',
+  ],
   result: pollFields,
   handler: async ({ user, store }, p) => {
-    const poll = await seenPoll(store, user, chatOfUser(user.id, p.chat_id), p.message_id);
+    const chat = chatOfUser(user.id, p.chat_id);
+    const poll = await seenPoll(store, user, chat, p.message_id);
+    await assertVotingAllowed(store, chat);
     return viewPoll(await castVote(store, user, poll, p.option_ids), true, undefined);
   },
 });
