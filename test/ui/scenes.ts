@@ -50,6 +50,22 @@ export function scenesOf({ guide, fresh, group, channel }: Gallery): readonly Sc
         await page.getByRole('dialog').getByRole('checkbox').check();
       },
     },
+    {
+      name: 'find_chat',
+      path: '',
+      act: async (page) => {
+        await page.keyboard.press('Control+k');
+        await dialog(page);
+      },
+    },
+    {
+      name: 'shortcuts',
+      path: '',
+      act: async (page) => {
+        await page.keyboard.press('?');
+        await dialog(page);
+      },
+    },
     { name: 'direct', path: direct },
     {
       name: 'direct_media',

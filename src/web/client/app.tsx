@@ -12,13 +12,15 @@ import type { Self } from './types.js';
 import { ChatView } from './view/chat.js';
 import { ChatList, openUsername } from './view/chat_list.js';
 import { Icon } from './view/icons.js';
+import type { Opened } from './view/shortcuts.js';
 import { SignIn } from './view/sign_in.js';
-import { Dialog, Spinner, Trouble } from './view/ui.js';
+import { Dialog, isCovered, Spinner, Trouble } from './view/ui.js';
 import { language, setLanguage, t, unreadText, wantedLanguage } from './words.js';
 
 const Bots = lazy(() => import('./bots/bots.js'));
 const JoinPage = lazy(async () => ({ default: (await import('./view/invite_links.js')).JoinPage }));
 const Settings = lazy(async () => ({ default: (await import('./view/settings.js')).Settings }));
+const Shortcuts = lazy(() => import('./view/shortcuts.js'));
 const StartScreen = lazy(async () => ({ default: (await import('./view/start.js')).StartScreen }));
 
 function Welcome() {
@@ -130,6 +132,37 @@ function Title() {
   return null;
 }
 
+const isTyping = (target: EventTarget | null): boolean =>
+  target instanceof HTMLElement && target.matches('input, textarea, select');
+
+/** Returns what a key opens. Ctrl+K is known by its place, because other layouts have another letter there. */
+function openedBy(event: KeyboardEvent): Opened | null {
+  const { code, key, altKey, shiftKey, ctrlKey, metaKey, target } = event;
+  if (code === 'KeyK' && (ctrlKey || metaKey) && !altKey && !shiftKey) return 'chats';
+  return key === '?' && !ctrlKey && !metaKey && !isTyping(target) ? 'shortcuts' : null;
+}
+
+/** Listens for the shortcuts of the window. They open nothing over a dialog or a menu. */
+function KeyboardShortcuts() {
+  const [opened, setOpened] = useState<Opened | null>(null);
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      const next = openedBy(event);
+      if (!next || isCovered()) return;
+      event.preventDefault();
+      setOpened(next);
+    };
+    addEventListener('keydown', onKey);
+    return () => removeEventListener('keydown', onKey);
+  }, []);
+  if (!opened) return null;
+  return (
+    <Suspense fallback={null}>
+      <Shortcuts opened={opened} close={() => setOpened(null)} />
+    </Suspense>
+  );
+}
+
 function SignedIn() {
   const { page } = useCell(route);
   useEffect(() => startChats(), []);
@@ -147,6 +180,7 @@ function SignedIn() {
       >
         <Page />
       </Suspense>
+      <KeyboardShortcuts />
     </div>
   );
 }

@@ -1,5 +1,5 @@
-/** Lets the person choose one of the chats where they may write. */
-import { useEffect, useState } from 'react';
+/** Lets the person choose a chat by its name. */
+import { type KeyboardEvent, useEffect, useState } from 'react';
 import { chats } from '../model/chats.js';
 import { chatName } from '../names.js';
 import { useSignal } from '../signal.js';
@@ -7,17 +7,28 @@ import type { ChatSummary } from '../types.js';
 import { t } from '../words.js';
 import { Dialog, Face, Failure, Field } from './ui.js';
 
-const takes = (chat: ChatSummary) => chat.type !== 'channel' || chat.can_post === true;
+const mayWriteIn = (chat: ChatSummary) => chat.type !== 'channel' || chat.can_post === true;
+
+/** Moves between the field and the chats with the arrow keys. */
+function onArrow(event: KeyboardEvent<HTMLElement>): void {
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (!step) return;
+  const parts = [...event.currentTarget.querySelectorAll<HTMLElement>('input, li button')];
+  event.preventDefault();
+  parts[parts.indexOf(document.activeElement as HTMLElement) + step]?.focus();
+}
 
 interface ChooseChatProps {
   title: string;
   choose: (chat: ChatSummary) => void;
+  /** Offers all chats, and chooses the first with Enter. Otherwise offers the chats where the person may write. */
+  all?: boolean;
   busy?: boolean;
   failure?: string;
   close: () => void;
 }
 
-export function ChooseChat({ title, choose, busy, failure, close }: ChooseChatProps) {
+export function ChooseChat({ title, choose, all, busy, failure, close }: ChooseChatProps) {
   useSignal(chats);
   // Loads page after page, so that every chat can be chosen.
   // biome-ignore lint/correctness/useExhaustiveDependencies: runs again after each page
@@ -25,27 +36,37 @@ export function ChooseChat({ title, choose, busy, failure, close }: ChooseChatPr
   const [text, setText] = useState('');
   const sought = text.trim().toLocaleLowerCase();
   const found = chats.list.filter(
-    (chat) => takes(chat) && chatName(chat).toLocaleLowerCase().includes(sought),
+    (chat) => (all || mayWriteIn(chat)) && chatName(chat).toLocaleLowerCase().includes(sought),
   );
   return (
     <Dialog title={title} close={close}>
-      <Field label={t('find_chat')} value={text} set={setText} />
-      <Failure text={failure ?? ''} />
-      <ul className="people choose">
-        {found.map((chat) => (
-          <li key={chat.id}>
-            <button type="button" disabled={busy} onClick={() => choose(chat)}>
-              <Face id={chat.id} name={chatName(chat)} picture={chat.avatar} size={40} />
-              <span className="grow">
-                <strong>
-                  <bdi>{chatName(chat)}</bdi>
-                </strong>
-                <small>{t(chat.type === 'private' ? 'bot' : chat.type)}</small>
-              </span>
-            </button>
-          </li>
-        ))}
-      </ul>
+      {/* biome-ignore lint/a11y/noStaticElementInteractions: the arrow keys move between its parts */}
+      <div onKeyDown={onArrow}>
+        <form
+          onSubmit={(event) => {
+            event.preventDefault();
+            if (all && found[0]) choose(found[0]);
+          }}
+        >
+          <Field label={t('find_chat')} value={text} set={setText} />
+        </form>
+        <Failure text={failure ?? ''} />
+        <ul className="people choose">
+          {found.map((chat) => (
+            <li key={chat.id}>
+              <button type="button" disabled={busy} onClick={() => choose(chat)}>
+                <Face id={chat.id} name={chatName(chat)} picture={chat.avatar} size={40} />
+                <span className="grow">
+                  <strong>
+                    <bdi>{chatName(chat)}</bdi>
+                  </strong>
+                  <small>{t(chat.type === 'private' ? 'bot' : chat.type)}</small>
+                </span>
+              </button>
+            </li>
+          ))}
+        </ul>
+      </div>
       {found.length === 0 && <p className="empty">{t('nothing_found')}</p>}
     </Dialog>
   );

@@ -11,7 +11,7 @@ import type { BotCommand, BotPage, Message } from '../types.js';
 import { t } from '../words.js';
 import { Icon } from './icons.js';
 import { type ReplyKeys, ReplyKeysButton, ReplyKeysPanel } from './reply_keyboard.js';
-import { IconButton, lengthOf } from './ui.js';
+import { IconButton, isCovered, lengthOf } from './ui.js';
 import { AskedPage } from './web_app.js';
 
 const EmojiPanel = lazy(() => import('./emoji.js'));
@@ -239,13 +239,26 @@ function useComposer({ chat, commands, replyTo, editing, done, sent, editLast }:
     if (event.nativeEvent.isComposing) return;
     if (suggestions.onKey(event)) event.preventDefault();
     else if (key === 'Enter' && !event.shiftKey && !event.ctrlKey && !isTouch()) submit();
-    else if (key === 'Escape' && (emoji || replyTo || editing)) {
-      setEmoji(false);
-      done();
-    } else if (key === 'ArrowUp' && text === '' && !editing) editLast();
+    else if (key === 'ArrowUp' && text === '' && !editing) editLast();
     else return;
     event.preventDefault();
   }
+
+  const isOver = emoji || replyTo !== null || editing !== null || photo !== null;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `done` does the same after each change
+  useEffect(() => {
+    if (!isOver) return;
+    // Escape closes the topmost part of the composer, whichever element has the focus.
+    const onEscape = (event: globalThis.KeyboardEvent) => {
+      if (event.key !== 'Escape' || event.defaultPrevented || event.isComposing || isCovered()) return;
+      event.preventDefault();
+      if (emoji) setEmoji(false);
+      else if (photo) setPhoto(null);
+      else done();
+    };
+    addEventListener('keydown', onEscape);
+    return () => removeEventListener('keydown', onEscape);
+  }, [isOver, emoji, photo]);
 
   return {
     field,
@@ -331,7 +344,11 @@ export function Composer(props: ComposerProps) {
   return (
     <form
       className="composer"
-      onKeyDown={({ key }) => key === 'Escape' && suggestions.close()}
+      onKeyDown={(event) => {
+        if (event.key !== 'Escape' || !suggestions.isOpen) return;
+        event.preventDefault();
+        suggestions.close();
+      }}
       onSubmit={(event) => {
         event.preventDefault();
         own.submit();

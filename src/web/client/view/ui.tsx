@@ -200,6 +200,9 @@ export function Dialog({ title, close, children, wide }: DialogProps) {
   );
 }
 
+/** Returns whether a dialog or menu is over the page. */
+export const isCovered = (): boolean => document.querySelector('dialog[open], .menu') !== null;
+
 /** Shows why an action failed; nothing for ''. */
 export function Failure({ text }: { text: string }) {
   if (text === '') return null;
