@@ -55,6 +55,7 @@ export const explore = (model: Model, definitions: readonly string[]): Promise<s
       '-O1',
       '-w',
       '-DSAFETY',
+      '-DCOLLAPSE',
       '-DMEMLIM=500',
       '-o',
       'pan',
