@@ -67,7 +67,7 @@ async function outcomeOf<O>(
     return error.code === 'ECONNREFUSED' ? undefined : null;
   });
   if (!answer) return answer;
-  return answer.status >= 500 ? null : known(answer);
+  return answer.status === 503 ? null : known(answer);
 }
 
 function unexpected({ status, body }: Answer): never {
