@@ -173,7 +173,7 @@ if (long)
       const { status, body } = await say(bot, 'on the first again');
       return status === 200 && body.result.message_id > last + 10_000;
     });
-  }, 60_000);
+  }, 240_000);
 
 async function openSentinel<T>(
   work: (client: ReturnType<typeof openClient>) => Promise<T>,

@@ -38,7 +38,8 @@ export interface FreshSentinels extends FreshRedis {
 }
 
 const name = 'petrel';
-const readyMsMax = 20_000;
+/** Longer than the 30 s for which a Sentinel does nothing after the machine paused it. */
+const readyMsMax = 60_000;
 
 async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
   const end = performance.now() + readyMsMax;
