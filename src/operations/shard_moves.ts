@@ -79,7 +79,7 @@ interface Runner {
   readonly say: Say;
 }
 
-const shardOf = ({ shards }: Backends, id: number): Shard => {
+const shardOf = ({ shards }: Pick<Backends, 'shards'>, id: number): Shard => {
   const shard = shards.all.find((each) => each.id === id);
   if (shard === undefined) throw new StartError(`DATABASE_SHARDS does not name ${id}`);
   return shard;
@@ -221,14 +221,32 @@ async function renewing<T>(control: Pool, id: string, task: () => Promise<T>): P
   return task().finally(() => clearInterval(timer));
 }
 
-async function claim(control: Pool, id: string, say: Say): Promise<moves.Move | null> {
+const busy = 'another process is moving partitions: wait until it has ended';
+
+/**
+ * Claims the unfinished move; returns null when there is none. `check` refuses moves to which the command does not
+ * apply. It runs before the claim, because a claim keeps other processes away for seconds.
+ */
+async function claim(
+  { pool, shards }: Pick<Backends, 'pool' | 'shards'>,
+  id: string,
+  say: Say,
+  check: (move: moves.Move) => void,
+): Promise<moves.Move | null> {
   const began = performance.now();
   for (let tries = 0; ; tries++) {
-    const own = await moves.claimMove(control, id);
-    if (own !== null || (await moves.loadMove(control)) === null) return own;
+    const found = await moves.loadMove(pool);
+    if (found === null) return null;
+    check(found);
+    for (const shard of [found.source, found.target]) shardOf({ shards }, shard);
+    const own = await moves.claimMove(pool, id);
+    if (own !== null) {
+      // Another move may have begun since the check.
+      check(own);
+      return own;
+    }
     if (tries === 0) say('waiting      another process is moving partitions, or stopped a moment ago');
-    if (performance.now() - began > claimMsMax)
-      throw new StartError('another process is moving partitions: wait until it has ended');
+    if (performance.now() - began > claimMsMax) throw new StartError(busy);
     await sleep(500);
   }
 }
@@ -274,7 +292,9 @@ async function begin(
     );
     if (problem !== null) throw new StartError(problem);
   }
-  return moves.insertMove(pool, { partitions, source: source.id, target: target.id, step }, id);
+  const move = await moves.insertMove(pool, { partitions, source: source.id, target: target.id, step }, id);
+  if (move === null) throw new StartError(busy);
+  return move;
 }
 
 /** Set `from` to the URL with which the target reaches the source, if it differs from the settings. */
@@ -295,16 +315,17 @@ export async function movePartitions(
 ): Promise<void> {
   const { pool } = backends;
   const [id, to] = [randomUUID(), shardOf(backends, target)];
-  const unfinished = await claim(pool, id, say);
+  const unfinished = await claim(backends, id, say, (move) => {
+    if (move.target !== target || rangesText(move.partitions) !== rangesText(partitions))
+      throw new StartError(
+        `a move of ${partitionsText(move.partitions)} to ${shardName(move.target)} is unfinished: finish it with ${again(move)}, or cancel it with "petrel shards undo"`,
+      );
+  });
   const move = unfinished ?? (await begin(backends, partitions, to, id, from));
   if (move === null) {
     say(`there        ${partitionsText(partitions)} in ${shardName(target)}`);
     return;
   }
-  if (move.target !== target || rangesText(move.partitions) !== rangesText(partitions))
-    throw new StartError(
-      `a move of ${partitionsText(move.partitions)} to ${shardName(move.target)} is unfinished: finish it with ${again(move)}, or cancel it with "petrel shards undo"`,
-    );
   const runner = runnerOf(backends, move, id, say, from);
   await renewing(pool, id, async () => {
     await claimShards(runner);
@@ -329,12 +350,13 @@ export async function movePartitions(
 export async function undoMove(backends: Backends, say: Say): Promise<void> {
   const { pool } = backends;
   const id = randomUUID();
-  const move = await claim(pool, id, say);
+  const move = await claim(backends, id, say, (move) => {
+    if (move.step === 'switch' || move.step === 'clean')
+      throw new StartError(
+        `${shardName(move.target)} already has these partitions: finish the move with ${again(move)}, then move them back`,
+      );
+  });
   if (move === null) throw new StartError('no partition is being moved');
-  if (move.step === 'switch' || move.step === 'clean')
-    throw new StartError(
-      `${shardName(move.target)} already has these partitions: finish the move with ${again(move)}, then move them back`,
-    );
   const runner = runnerOf(backends, move, id, say);
   await renewing(pool, id, async () => {
     await claimShards(runner);
