@@ -29,6 +29,7 @@ let owner: TestUser;
 let bot: TestBot;
 let pushed: TestBot;
 let group: number;
+let polled: { readonly message_id: number; readonly poll: { readonly id: string } };
 
 /** Waits until Postgres has all entries of the journal, and until the sweep has updated all copies in Redis. */
 const quiet = async () => {
@@ -50,6 +51,13 @@ const history = async (of: Service, chat: number) =>
   (await itemsOf(of.app(owner, 'GET', `/api/chats/${chat}/messages?limit=100`))).map(
     ({ message_id, text }: { message_id: number; text?: string }) => `${message_id} ${text}`,
   );
+const pollPath = () => `/api/chats/${group}/messages/${polled.message_id}/poll`;
+/** Returns the counts of the poll and the owner's own votes. */
+const votesIn = async (of: Service, answer = of.app(owner, 'GET', pollPath())) => {
+  const { options, chosen_option_ids } = await resultOf(answer);
+  return [options.map(({ voter_count }: { voter_count: number }) => voter_count), chosen_option_ids];
+};
+const voteIn = (of: Service, ...option_ids: number[]) => of.app(owner, 'POST', pollPath(), { option_ids });
 const waitingFor = async (of: Service, each: TestBot) =>
   (await resultOf(of.bot(each, 'getUpdates', { timeout: 0 }))).map(
     ({ update_id, message }: { update_id: number; message?: { text?: string } }) =>
@@ -83,6 +91,18 @@ beforeAll(async () => {
     );
     await resultOf(service.bot(bot, 'sendMessage', { chat_id: owner.id, text: `direct ${i}` }));
   }
+  polled = await resultOf(
+    service.bot(bot, 'sendPoll', {
+      ...{ chat_id: group, question: 'Q', options: ['a', 'b'], is_anonymous: false },
+    }),
+  );
+  await resultOf(voteIn(service, 1));
+  // The update with the new counts comes a second later.
+  const updates = () => resultOf(service.bot(bot, 'getUpdates', { timeout: 0 }));
+  await vi.waitFor(
+    async () => expect((await updates()).some(({ poll }: { poll?: unknown }) => poll)).toBe(true),
+    { timeout: 15_000, interval: 100 },
+  );
   await resultOf(service.app(owner, 'PUT', `/api/me/bots/${pushed.id}/write_access`, { policy: 'owner' }));
   await spread();
   await quiet();
@@ -194,6 +214,8 @@ test('after a restore into an empty installation, every row is the same', async 
   expect(await history(restored, group)).toEqual(before.group);
   expect(await history(restored, bot.id)).toEqual(before.direct);
   expect(await waitingFor(restored, bot)).toEqual(before.waiting);
+  expect(await votesIn(restored)).toEqual([[0, 1], [1]]);
+  expect(await votesIn(restored, voteIn(restored, 0))).toEqual([[1, 0], [0]]);
   const sent = await resultOf(restored.bot(bot, 'sendMessage', { chat_id: owner.id, text: 'on' }));
   expect(sent.message_id).toBeGreaterThan(10_000);
 }, 60_000);
@@ -231,6 +253,11 @@ test('after Redis lost all data, messages are served from Postgres', async () =>
   const ids = direct.map((line: string) => Number.parseInt(line, 10));
   expect(again.message_id).toBeGreaterThan(Math.max(...ids));
   expect(await waitingFor(of, bot)).toEqual([]);
+  expect(await votesIn(of)).toEqual([[1, 0], [0]]);
+  expect(await votesIn(of, voteIn(of, 1))).toEqual([[0, 1], [1]]);
+  const stopped = await resultOf(of.bot(bot, 'stopPoll', { chat_id: group, message_id: polled.message_id }));
+  expect(stopped).toMatchObject({ is_closed: true, total_voter_count: 1 });
+  expect((await voteIn(of, 0)).body.description).toBe('Bad Request: poll has already been closed');
   await resultOf(of.app(owner, 'POST', `/api/chats/${group}/messages`, { text: '/received' }));
   // The update is forwarded from the group’s partition.
   let received: string[] = [];
