@@ -1,4 +1,4 @@
-/** Tests votes in polls while Postgres is unavailable. */
+/** Tests polls while Postgres is unavailable, and polls of deleted bots. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { withResults } from '../../src/actions/polls.js';
 import { pollIn } from '../../src/content/poll.js';
@@ -45,4 +45,27 @@ test('people read messages with polls while Postgres is unavailable', async () =
     ...poll,
     state: { voters: 1, stopped: false, counts: [0, 1], own: [1] },
   });
+});
+
+test('a poll of a deleted bot that closes later opens no queue for the bot', async () => {
+  const { user, bot } = await makeDirect(node);
+  const { store, keys, connection } = node;
+  const group = await store.chats.create('group', 'Polls', user.id);
+  const close_date = Math.floor(Date.now() / 1_000) + 1;
+  const draft = { type: 'poll', bot: bot.id, question: 'Q', options: ['a', 'b'], close_date } as const;
+  const poll = await store.votes.create(group, draft);
+  await store.bots.remove(user.id, bot.id);
+  const partition = keys.partitions.of(group.id);
+  const { client } = connection;
+  // The state of the closed queue expires a day after the deletion.
+  await client.del(keys.queueState(bot.id));
+  await expect
+    .poll(async () => {
+      await store.votes.tell(partition);
+      return client.zscore(keys.pollsDue(partition), poll.id);
+    })
+    .toBe(null);
+  await store.forwarder.forwardAll(partition);
+  expect(await client.xlen(keys.outbox(partition))).toBe(0);
+  expect(await client.exists(keys.queueState(bot.id), keys.queue(bot.id))).toBe(0);
 });

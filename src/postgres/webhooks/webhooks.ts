@@ -177,10 +177,13 @@ export interface QueueSettings {
   /** The version of the webhook; null for a bot that polls. */
   readonly hook: number | null;
   readonly set: number | null;
+  /** whether the bot was deleted */
+  readonly gone: boolean;
 }
 
 export const loadQueueSettings = (sql: Sql, bot: number) => sql.one<QueueSettings>`
-  select w.version as hook, w.set_version as set
+  select w.version as hook, w.set_version as set,
+    exists (select from bots b where b.id = asked.bot_id and b.deleted_at is not null) as gone
   from (select ${bot}::bigint as bot_id) as asked
   left join webhooks w on w.bot_id = asked.bot_id and w.url_box is not null
     and not exists (select from bots b where b.id = w.bot_id and b.suspended_at is not null)`;

@@ -89,8 +89,7 @@ export class ReadBack {
         return true;
       case 'queue_missing':
         // Leaves the queue of a deleted bot closed.
-        if ((await control.read('bot', chat.id))?.state === 'deleted') fail('bot_not_found');
-        await queues.open(chat.id);
+        if (!(await queues.open(chat.id))) fail('bot_not_found');
         return true;
       case 'access_missing':
         if (!(await access.fill(chat, incarnation))) fail('bot_not_found');

@@ -188,7 +188,10 @@ class Outbox {
     return failed;
   }
 
-  /** Delivers updates to a queue. Each update enters the queue once, even if several nodes deliver it. */
+  /**
+   * Delivers updates to a queue. Each update enters the queue once, even if several nodes deliver it. A deleted bot gets
+   * none.
+   */
   async #handOver(bot: number, updates: ReadonlyArray<string | Buffer>, runs: RunIds): Promise<void> {
     const { scripts, keys } = this.#context;
     const partition = keys.partitions.of(bot);
@@ -213,7 +216,7 @@ class Outbox {
       } else {
         if (result.status === 'moved' || ++attempt === fillAttemptsMax)
           fail('unavailable', { retry_after: 1 });
-        await this.#queues.open(bot);
+        if (!(await this.#queues.open(bot))) return;
       }
     }
   }

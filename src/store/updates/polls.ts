@@ -132,7 +132,7 @@ export class Polls {
           args = { ...args, first: false, mask: '' };
           break;
         case 'queue_missing':
-          await this.#queues.open(bot);
+          if (!(await this.#queues.open(bot))) return fail('unauthorized');
           attempt++;
           break;
         case 'webhook_active':

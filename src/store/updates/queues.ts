@@ -98,23 +98,30 @@ export function createQueues({ db, shards, scripts, keys }: StoreContext) {
   const partitionOf = (bot: number) => keys.partitions.of(bot);
   const at = (bot: number) => ({ state: keys.queueState(bot), queue: keys.queue(bot) });
   async function load(bot: number) {
-    const [mask, { hook, set }] = await Promise.all([
+    const [mask, { hook, set, gone }] = await Promise.all([
       loadMask(shards.at(partitionOf(bot)), bot),
       loadQueueSettings(db, bot),
     ]);
     const asked = mask === null ? defaultUpdateMask : (unpack<[number]>(mask)[0] ?? defaultUpdateMask);
-    return { mask: asked, hook: hook === null ? '' : String(hook), set: String(set ?? 0) };
+    return {
+      gone,
+      settings: { mask: asked, hook: hook === null ? '' : String(hook), set: String(set ?? 0) },
+    };
   }
 
   return {
     /**
      * Opens a bot's queue unless it exists. The settings come from Postgres. Update ids start at a random value.
+     * Returns false for a deleted bot.
      */
-    async open(bot: number) {
+    async open(bot: number): Promise<boolean> {
+      const { gone, settings } = await load(bot);
+      if (gone) return false;
       const partition = partitionOf(bot);
       const at = { meta: keys.meta(partition), state: keys.queueState(bot) };
       const start = randomInt(limits.update_id_start_min, limits.update_id_start_max);
-      await scripts.call('updates/open_queue', partition, at, { start, ...(await load(bot)) });
+      await scripts.call('updates/open_queue', partition, at, { start, ...settings });
+      return true;
     },
     async info(bot: number): Promise<QueueInfo> {
       const info = await scripts.call('updates/info', partitionOf(bot), at(bot), {});
@@ -122,7 +129,7 @@ export function createQueues({ db, shards, scripts, keys }: StoreContext) {
       const recent = (date: number) => (now - date) * 1_000 < limits.webhook_error_age_ms_max;
       return {
         pending,
-        mask: mask ?? (await load(bot)).mask,
+        mask: mask ?? (await load(bot)).settings.mask,
         error: failed !== null && why !== null && recent(failed) ? { date: failed, message: why } : null,
         strayed: strayed !== null && recent(strayed) ? strayed : null,
       };
