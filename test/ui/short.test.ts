@@ -410,10 +410,18 @@ test("members of a group see each other's messages, replies, edits and deletions
   const unread = async () => (await resultOf(service.app(bob, 'GET', `/api/chats/${group}`))).unread_count;
   await expect.poll(unread).toBeUndefined();
   // Messages in a chat that is not in view count as unread until they are read, even after a reload.
+  let load = () => {};
+  const held = new Promise<void>((resolve) => {
+    load = resolve;
+  });
+  await b.route(/settings.*\.js/, (asked) => held.then(() => asked.continue()));
   await b.goto(`${world.wire.url}/app#/settings`);
+  await b.getByRole('log').waitFor({ state: 'detached' });
   await write(a, 'one');
   await write(a, 'two');
   await b.getByText('2 unread', { exact: true }).waitFor({ state: 'attached' });
+  load();
+  await b.getByRole('heading', { name: 'Settings' }).waitFor();
   await b.reload();
   await b.getByText('2 unread', { exact: true }).waitFor({ state: 'attached' });
   await b.getByRole('link', { name: /Hike/ }).click();

@@ -171,7 +171,9 @@ function SignedIn() {
     <div className={page === '' ? 'app' : 'app open'}>
       <Title />
       <ChatList />
+      {/* The key removes the former page before the next one is loaded, so that it marks nothing as read. */}
       <Suspense
+        key={page}
         fallback={
           <main className="main center">
             <Spinner />
