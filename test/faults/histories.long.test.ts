@@ -1,5 +1,9 @@
-/** Tests the recorded calls of concurrent clients while fronts and Redis are killed or frozen, and when replies are late. */
+/**
+ * Tests the recorded calls of concurrent clients while fronts, Redis and connections fail. Then tests that the same
+ * check finds defects of a build that was changed on purpose.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { request } from 'undici';
 import { afterEach, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -8,7 +12,14 @@ import { checkLinearizable } from '../support/histories/linearizable.js';
 import { replacementSteps, type TokenInput, tokens } from '../support/histories/models.js';
 import { createFront, type Front, startPatiently } from '../support/role_process.js';
 import { resultOf, type Service, startService } from '../support/service.js';
-import { durableRedis, type HoldingProxy, holdingProxy, type Restartable } from './backends.js';
+import {
+  durableRedis,
+  type HoldingProxy,
+  holdingProxy,
+  type LosingProxy,
+  losingProxy,
+  type Restartable,
+} from './backends.js';
 import { playRound } from './clients.js';
 import { amount, atMost, patienceMs, report } from './report.js';
 
@@ -23,6 +34,7 @@ afterEach(async () => {
 interface Faulty {
   readonly service: Service;
   readonly redis: Restartable;
+  readonly proxy: LosingProxy;
 }
 
 interface Disturbance {
@@ -69,23 +81,45 @@ const disturbances: readonly Disturbance[] = [
       redis.resume();
     },
   },
+  {
+    what: 'replies of Redis are lost',
+    restarts: 0,
+    async run({ proxy }) {
+      proxy.chance = 0.05;
+      await sleep(4_000);
+      proxy.chance = 0;
+    },
+  },
+  {
+    what: 'the other roles are killed',
+    restarts: 0,
+    async run({ service: { deliver, flush } }) {
+      for (const role of [deliver, flush]) {
+        await role.kill();
+        await startPatiently(role);
+      }
+    },
+  },
 ];
 
 test(
-  'R26: calls stay linearizable while fronts and Redis are killed or frozen',
+  'R26: calls stay linearizable while fronts, Redis and connections fail',
   async () => {
     const redis = await durableRedis();
+    const proxy = await losingProxy(redis.url);
+    undo.push(() => proxy.close());
     const service = await startService({
       fronts: 2,
       redis,
       extraEnv: { PARTITIONS: '16', GUESSES_BURST: '0' },
+      frontEnv: { REDIS_URL: proxy.url },
     });
     undo.push(() => service.stop());
     for (let round = 0; round < amount(1, 50); round++)
       for (const [index, { what, restarts, run }] of disturbances.entries()) {
         const disturb = async () => {
           await sleep(1_000);
-          await run({ service, redis });
+          await run({ service, redis, proxy });
           await sleep(1_000);
         };
         const seed = 100 * round + index;
@@ -116,10 +150,10 @@ interface Late {
   readonly proxy: HoldingProxy;
 }
 
-async function startLate(): Promise<Late> {
+async function startLate(extraEnv: Record<string, string>): Promise<Late> {
   const service = await startService({
     fronts: 2,
-    extraEnv: { PARTITIONS: '16', GUESSES_BURST: '0' },
+    extraEnv: { PARTITIONS: '16', GUESSES_BURST: '0', ...extraEnv },
   });
   undo.push(() => service.stop());
   const proxy = await holdingProxy(service.redis.url);
@@ -173,13 +207,57 @@ async function replaceDuringRenewal({ service, front, proxy }: Late) {
 test(
   'a late reply to the renewal of a lease does not prolong the old token',
   async () => {
-    const late = await startLate();
+    const late = await startLate({});
     for (let round = 0; round < 3; round++) {
       const { tookMs, ...verdict } = await replaceDuringRenewal(late);
       expect(verdict).toEqual({ result: 'linearizable', explanation: '' });
       // The call waited for the lease of the front.
       expect(tookMs).toBeGreaterThan(limits.auth_lease_ms);
     }
+  },
+  limitMs,
+);
+
+/** Defects by the object whose history shows them. Roles run the bundle of the build. */
+const mutations: ReadonlyArray<readonly [object: string, file: string, from: RegExp, to: string]> = [
+  ['tokens of a bot', 'dist/main.js', /leaseUntil = sent \+/, 'leaseUntil = performance.now() +'],
+  ['owner of a bot', 'dist/main.js', /await lockOwned\(sql, \w+, from\);/, ''],
+  ['pin of a group chat', 'lua/messages/unpin.lua', /message_id ~= c\.pin/, 'false'],
+  ['reactions to a post', 'lua/posts/react.lua', /what == 'erase' or each == emoji/, 'true'],
+  ['edits of a message', 'lua/lib/edit.lua', /< LIMITS\.edit_interval_ms_min/, '< 300'],
+  ['updates', 'lua/updates/poll.lua', /\('\(%\.0f-0'\):format\(n\)/, "('(%.0f-0'):format(n + 1)"],
+];
+/** A front would otherwise give up a delayed reply when the machine is slow. */
+const patience = ['dist/main.js', 'redis_silence_ms: 1500', 'redis_silence_ms: 10000'];
+
+const preload = fileURLToPath(new URL('../support/histories/mutation.mjs', import.meta.url));
+
+test(
+  'the check finds a defect in each object of a changed build',
+  async () => {
+    const late = await startLate({
+      NODE_OPTIONS: `--import=${preload}`,
+      MUTATIONS: JSON.stringify([
+        patience,
+        ...mutations.map(([, file, { source }, to]) => [file, source, to]),
+      ]),
+    });
+    // Both kinds of chats share the script that unpins.
+    const keys = [...mutations.map(([key]) => key), 'pin of a direct chat'];
+    const found = new Set<string>();
+    const roundsMax = 8;
+    for (let round = 0; round < roundsMax && !found.has('tokens of a bot'); round++)
+      if ((await replaceDuringRenewal(late)).result === 'violation') found.add('tokens of a bot');
+    for (let round = 0; round < roundsMax && found.size < keys.length; round++) {
+      const { verdicts, updates } = await playRound(late.service, {
+        seed: round,
+        answered: 100,
+        arrivalMsMax: 2_000,
+      });
+      for (const { key, result } of verdicts) if (result === 'violation') found.add(key);
+      if (updates.length > 0) found.add('updates');
+    }
+    expect([...found].sort()).toEqual(keys.sort());
   },
   limitMs,
 );
