@@ -81,7 +81,7 @@ export function createDownloads(files: Files) {
 
   /**
    * Replies with the file. `caller` is the id of the bot or person whose downloads are counted together. Errors:
-   * `not_found`, `unavailable`, `too_many_requests` above `limits.downloads_max` at once in total, or
+   * `not_found`, `unavailable`; `too_many_requests` for more than `limits.downloads_max` downloads at once, or more than
    * `limits.downloads_per_caller_max` of one caller.
    */
   async function send(request: ApiRequest, file: MediaFile, caller: number): Promise<void> {

@@ -295,7 +295,7 @@ test(
 );
 
 test(
-  'a worker sends no update that it has already read once the bot is blocked by a revocation',
+  'after a revocation has blocked a bot, a worker sends none of the updates that it has already read',
   patience,
   async ({ onTestFinished }) => {
     let answerFirst = (_: number) => {};

@@ -104,7 +104,7 @@ test('all versions of a message are stored, read and deleted in the partition of
   expect((await loadNewestMessages(db, 12, 5, [1, 2], 1_000)).length).toBe(2);
 });
 
-test('a tombstone without a day deletes its message in any partition, even if both are in one batch', async () => {
+test('a tombstone without a day deletes its message in any partition, even if the message is in the same batch', async () => {
   await makeSpan(today - 4, today - 1);
   await keepDays(pool, Infinity, messages);
   const nothing = Buffer.alloc(0);

@@ -12,7 +12,7 @@ const lengthLine = (size: number) => lengthLines[size] ?? `\r\n$${size}\r\n`;
 /** Represents an EVALSHA or EVAL command that returns its reply as Buffers. */
 export class ScriptCommand extends Command {
   constructor(verb: 'evalsha' | 'eval', args: ScriptArg[]) {
-    // Sets `args` after the parent's constructor, which would flatten nested lists needlessly.
+    // Sets `args` here, because the parent's constructor would flatten nested lists needlessly.
     super(verb, [], { replyEncoding: null });
     this.args = args as string[];
   }

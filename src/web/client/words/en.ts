@@ -5,7 +5,7 @@ export const en = {
   actions: 'Actions',
   add: 'Add',
   add_everyone: 'Everyone',
-  add_hint: 'Other people can only invite you.',
+  add_hint: 'Other people cannot add you. They can invite you.',
   add_member: 'Add a person or a bot by username',
   add_nobody: 'Nobody',
   add_reaction: 'Add a reaction',
