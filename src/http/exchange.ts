@@ -75,6 +75,8 @@ export class Exchange extends Head implements ApiRequest {
   private incoming: BodyBuffer | undefined;
   /** Whether `admit` is still deciding whether to accept the body. */
   private admitting = false;
+  /** Whether the engine reads no more of the body until `admit` has decided. */
+  private paused = false;
   /** Whether the body arrived completely while `admit` was deciding. */
   private complete = false;
 
@@ -213,12 +215,18 @@ export class Exchange extends Head implements ApiRequest {
       }
       this.admitting = true;
       // Pauses the body until the token lookup ends. Otherwise a fast client could use up the body budget of callers
-      // without a valid token.
-      this.response.pause();
+      // without a valid token. Does not pause a body that arrived with its head: the engine gives a resumed connection
+      // ten seconds, and only the end of the body lifts this limit.
+      setImmediate(() => {
+        if (this.stage !== 'owed' || !this.admitting || this.complete) return;
+        this.paused = true;
+        this.response.pause();
+      });
       known.then(
         (found) => this.admitted(incoming, found),
         (error: unknown) => {
-          if (this.stage === 'owed') this.response.resume();
+          this.admitting = false;
+          this.resume();
           // Does not refuse the request a second time if its body exceeded the budget before the lookup ended.
           if (this.stage === 'owed' || !(error instanceof ApiError)) this.fail(error);
         },
@@ -247,10 +255,15 @@ export class Exchange extends Head implements ApiRequest {
     this.admitting = false;
     if (this.stage !== 'owed') return;
     if (known) incoming.recognise();
-    this.response.resume();
+    this.resume();
     if (!this.complete) return;
     this.body = incoming.take();
     this.run();
+  }
+
+  private resume(): void {
+    if (this.paused && this.stage === 'owed') this.response.resume();
+    this.paused = false;
   }
 
   private receive(incoming: BodyBuffer, chunk: ArrayBuffer, isLast: boolean): void {

@@ -210,3 +210,19 @@ test.each([
   expect(loaded.headBytesMax).toBe(limits.head_bytes_max);
   rmSync(folder, { recursive: true });
 });
+
+test('a call whose body arrives during the token lookup may wait longer than ten seconds for its answer', async () => {
+  const admit = () => sleep(20).then(() => true);
+  const waiting = await start(
+    async (request) => {
+      await sleep(13_000);
+      request.reply(200, String(request.body.length));
+    },
+    { admit },
+  );
+  const client = await new RawClient(waiting.port).send(`${headOf('POST /wait', 'Content-Length: 2')}{}`);
+  await client.until(() => client.closed || client.statuses.length > 0, 20_000);
+  expect(client.statuses).toEqual([200]);
+  client.destroy();
+  await waiting.server.close();
+}, 30_000);
