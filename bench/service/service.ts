@@ -70,7 +70,7 @@ export interface ServiceOptions {
   readonly signal: AbortSignal;
   /** The folder for CPU profiles of the front. Without it, no profiles are taken. */
   readonly profile: string | undefined;
-  /** The number of further databases over which flushed data is divided; 0 if absent. */
+  /** The number of further databases over which flushed data is divided, or 0 if absent. */
   readonly databases?: number;
   readonly settings?: Readonly<Record<string, string>>;
 }

@@ -33,7 +33,7 @@ export async function botChat(
   return { chat, found };
 }
 
-/** Returns the profile of a person or a bot; null when the id is unknown. */
+/** Returns the profile of a person or a bot, or null when the id is unknown. */
 export async function profileOf(store: Store, id: number): Promise<Profile | null> {
   const user = await store.users.find(id);
   if (user) return userProfile(user);

@@ -180,7 +180,7 @@ export function captionContent(
   return words instanceof Promise ? words.then(aboveMedia) : aboveMedia(words);
 }
 
-/** Returns the inline keyboard of a call; null for none. Errors: see `checkKeyboard`. */
+/** Returns the inline keyboard of a call, or null for none. Errors: see `checkKeyboard`. */
 export function keyboard(
   markup: { readonly inline_keyboard?: Parameters<typeof checkKeyboard>[0] } | undefined,
 ): InlineKeyboard | null {

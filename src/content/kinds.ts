@@ -52,7 +52,7 @@ export function viewContent(
   return (object && objectKindOf(object.type)?.view(object, forPeople, bot)) ?? {};
 }
 
-/** Returns the emoji and words that represent content in a notification; '' for a text. `words` is the caption. */
+/** Returns the emoji and words that represent content in a notification, or '' for a text. `words` is the caption. */
 export function signOf({ media, object }: Content, words: string): string {
   if (media !== undefined) return `${fileKinds[media.type].sign} ${words || (media.name ?? '')}`.trim();
   const kind = object && objectKindOf(object.type);

@@ -46,7 +46,7 @@ export interface DrainContext {
 export interface AttemptFacts {
   /** The number of this attempt, counted from 1. */
   readonly tries: number;
-  /** The time of the next attempt in ms, by the time of Redis; null if there is none. */
+  /** The time of the next attempt in ms, by the time of Redis, or null if there is none. */
   readonly nextAtMs: number | null;
   readonly secrets: readonly string[];
 }

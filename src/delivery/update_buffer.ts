@@ -55,7 +55,7 @@ export class UpdateBuffer {
     for (const delivery of deliveries) this.#hold(chat, delivery);
   }
 
-  /** Takes the first update of the ready chat that has waited longest; null when no chat is ready. */
+  /** Takes the first update of the ready chat that has waited longest, or null when no chat is ready. */
   next(): InFlight | null {
     const chat = this.#queue.shift();
     if (chat === undefined) return null;

@@ -6,7 +6,7 @@ export interface Pids {
   readonly front: readonly number[];
   readonly deliver: readonly number[];
   readonly flush: readonly number[];
-  /** The pid of the Redis server. Null while the server restarts, and for a server that `dev` did not start. */
+  /** The pid of the Redis server, or null while the server restarts, and for a server that `dev` did not start. */
   readonly redis: number | null;
   readonly postgres: number | null;
 }

@@ -10,7 +10,7 @@ export interface SampleCall {
   /** The name of the environment variable with the token, or null for a call without a token in a header. */
   readonly token: 'TOKEN' | null;
   readonly query: Readonly<Record<string, unknown>>;
-  /** The JSON body; null for a call without a body. */
+  /** The JSON body, or null for a call without a body. */
   readonly body: unknown;
   readonly rawType?: string | undefined;
 }

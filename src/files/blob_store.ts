@@ -12,7 +12,7 @@ export interface BlobStore {
   put(key: string, bytes: Buffer): Promise<void>;
   /** Both `start` and `end` are inclusive and within the file. Returns null when the file does not exist. */
   open(key: string, start: number, end: number): Promise<Readable | null>;
-  /** Returns the size in bytes; null when the file does not exist. */
+  /** Returns the size in bytes, or null when the file does not exist. */
   size(key: string): Promise<number | null>;
   remove(key: string): Promise<void>;
   /** Writes and removes a small file. Throws if files cannot be written. */

@@ -16,7 +16,7 @@ export class ReplyStream implements EventStream {
   private waiting: Array<() => void> = [];
   private queue: string[] = [];
   private queuedBytes = 0;
-  /** An upper bound for the bytes buffered in the engine; 0 when the kernel accepted everything. */
+  /** An upper bound for the bytes buffered in the engine, or 0 when the kernel accepted everything. */
   private heldBytes = 0;
   private open = true;
   private abandoned = false;

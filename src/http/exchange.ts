@@ -110,7 +110,7 @@ export class Exchange extends Head implements ApiRequest {
     return this.stage === 'aborted';
   }
 
-  /** The address of the peer; '' when first read after the reply. */
+  /** The address of the peer, or '' when first read after the reply. */
   get remoteAddress(): string {
     if (this.address === undefined) {
       if (this.stage === 'out' || this.stage === 'aborted') return '';

@@ -286,7 +286,7 @@ export class History implements Guard, ControlMarks {
   });
 
   /**
-   * Compares a server with the state recorded in Redis. Returns the name of the previous server; null if it is the
+   * Compares a server with the state recorded in Redis. Returns the name of the previous server, or null if it is the
    * same.
    */
   async #meet(known: Known, state: ServerState): Promise<string | null> {

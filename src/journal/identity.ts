@@ -36,7 +36,7 @@ export class IdentityError extends Error {
 }
 
 export interface RedisIdentity {
-  /** The id of the installation; null if no node of this version has used this Redis. */
+  /** The id of the installation, or null if no node of this version has used this Redis. */
   readonly id: string | null;
   readonly generation: number;
   /** Whether partitions were opened in this Redis. */
@@ -155,7 +155,7 @@ export class Identity {
   readonly #options: IdentityOptions;
   #own: PostgresIdentity = { id: '', generation: 0, held: true };
   #refusal: IdentityError | null = null;
-  /** The last reported refusal; '' if a Redis was accepted after it. */
+  /** The last reported refusal, or '' if a Redis was accepted after it. */
   #reported = '';
   /** The last report about a master. Accepting the master of partition 0 does not clear it. */
   #reportedOfMaster = '';
@@ -166,7 +166,7 @@ export class Identity {
 
   readonly id = (): string => this.#own.id;
   readonly held = (): boolean => this.#own.held;
-  /** The reason why Redis is not used now; null while it is used. */
+  /** The reason why Redis is not used now, or null while it is used. */
   readonly refusal = (): IdentityError | null => this.#refusal;
 
   async open(check: (pool: Pool) => Promise<void>): Promise<void> {

@@ -210,7 +210,7 @@ export class Recovery {
     return (await Promise.all(asked.map(async ([{ pool }, own]) => (await ask(pool, own)).rows))).flat();
   }
 
-  /** Applies incarnations to partitions in Redis. Returns the partitions it opened and those that are still closed. */
+  /** Applies incarnations to partitions in Redis. Returns which partitions are now open, and which are still closed. */
   async #apply(wanted: readonly Raised[], runId: string): Promise<{ opened: Set<number>; closed: Behind[] }> {
     const { keys, runner, installation = () => '', highWater, bytesMax } = this.#options;
     const opened = new Set<number>();

@@ -11,13 +11,13 @@ export interface PartitionState {
   readonly first: number | null;
   /** The last version that Redis assigned. */
   readonly version: number;
-  /** The limit in entries; 0 if the partition was never opened. */
+  /** The limit in entries, or 0 if the partition was never opened. */
   readonly highWater: number;
   readonly bytes: number;
   readonly bytesMax: number;
   /** The Redis server with this run id assigns versions in this partition. */
   readonly run: string | null;
-  /** The incarnation last registered in Postgres; 0 for none. */
+  /** The incarnation last registered in Postgres, or 0 for none. */
   readonly incarnation: number;
   /** The watermark: the greatest version that was read from the journal and is in Postgres or in quarantine. */
   readonly flushedVersion: number;

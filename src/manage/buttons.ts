@@ -74,7 +74,7 @@ function readField(ask: string, name: string, text: string): string | number | u
   return /^[0-9a-z]{1,9}$/.test(text) ? Number.parseInt(text, 36) : undefined;
 }
 
-/** Parses callback data. Null for malformed data and for data of another version. */
+/** Parses callback data, or null for malformed data and for data of another version. */
 export function readPress(data: string): Press | null {
   const [form, letter, ...parts] = data.split(':');
   const [ask, [, ...fields]] = Object.entries(forms).find(([, [each]]) => each === letter) ?? ['', ['']];

@@ -5,7 +5,7 @@ import { fragment, plainSql } from './sql.js';
 
 export interface PostgresIdentity {
   readonly id: string;
-  /** How often the installation has started with an empty Redis; 0 before the first time. */
+  /** How often the installation has started with an empty Redis, or 0 before the first time. */
   readonly generation: number;
   /** Whether requests to external receivers are held until an operator ends the hold. */
   readonly held: boolean;

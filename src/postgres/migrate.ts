@@ -206,11 +206,11 @@ async function databaseState(url: string): Promise<DatabaseState> {
   }
 }
 
-/** Returns the schema version; 0 before the first migration. Throws when the database is unreachable. */
+/** Returns the schema version, or 0 before the first migration. Throws when the database is unreachable. */
 export const appliedVersion = async (url: string): Promise<number> => (await databaseState(url)).applied;
 
 /**
- * Returns why a program of this schema cannot use the database; null when it can. Throws when the database is
+ * Returns why a program of this schema cannot use the database, or null when it can. Throws when the database is
  * unreachable.
  */
 export async function databaseProblem(url: string, wanted = schemaVersion()): Promise<string | null> {

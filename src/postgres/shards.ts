@@ -59,7 +59,7 @@ export interface Shards {
   /** Returns the partitions of a shard, according to the last read of the map. */
   owned(shard: Pick<Shard, 'id'>): readonly number[];
   isPaused(partition: number): boolean;
-  /** Returns the epoch of the map; 0 if partitions were never divided. */
+  /** Returns the epoch of the map, or 0 if partitions were never divided. */
   epoch(): number;
 }
 

@@ -25,7 +25,7 @@ export const forgetStored = (sql: Sql, keys: readonly string[]) => sql.value<num
 export const loadStored = async (sql: Sql, owner: number) =>
   (await sql.firstValue<number>`select bytes from stored_totals where owner_id = ${owner}`) ?? 0;
 
-/** Adds up all stored bytes, and finds the owner who stores most. Null when nothing is stored. */
+/** Adds up all stored bytes, and finds the owner who stores most, or null when nothing is stored. */
 export const loadStoredOverall = (sql: Sql) =>
   sql.first<{ readonly bytes: number; readonly owner: number; readonly ownBytes: number }>`
     select (sum(bytes) over ())::bigint as bytes, owner_id as owner, bytes as "ownBytes" from stored_totals

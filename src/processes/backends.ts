@@ -60,7 +60,7 @@ export interface Backends {
   readonly nodeKeys: NodeKeys;
   readonly store: Store;
   readonly files: Files;
-  /** Returns why uploaded files cannot be written now; null when they can. */
+  /** Returns why uploaded files cannot be written now, or null when they can. */
   readonly filesProblem: () => Promise<string | null>;
   /** Returns true in a drill, during which nothing is sent to webhooks and browsers. */
   readonly held: () => boolean;

@@ -3,7 +3,7 @@
 export interface ServerFacts {
   readonly server: string;
   readonly usedBytes: number;
-  /** The memory limit in bytes; 0 when unlimited. */
+  /** The memory limit in bytes, or 0 when unlimited. */
   readonly maxBytes: number;
   readonly replicas: number;
   readonly appending: boolean;
@@ -14,11 +14,11 @@ export interface DatabaseFacts {
   readonly connections: number;
   readonly connectionsMax: number;
   readonly quarantined: number;
-  /** The number of future days that have a partition. Null for a database without chat partitions. */
+  /** The number of future days that have a partition, or null for a database without chat partitions. */
   readonly failureDaysAhead: number | null;
-  /** The number of future days that have a partition. Null for a database without chat partitions. */
+  /** The number of future days that have a partition, or null for a database without chat partitions. */
   readonly messageDaysAhead: number | null;
-  /** The last loss of committed transactions: its age in ms, and their number. Null if there was none. */
+  /** The last loss of committed transactions: its age in ms, and their number, or null if there was none. */
   readonly lost: { readonly ago: number; readonly transactions: number } | null;
   /** The number of partitions whose entities are still being rewritten from Redis. */
   readonly rewriting: number;
@@ -32,7 +32,7 @@ export interface Facts {
   readonly journal: {
     readonly waiting: number;
     readonly fullest: number;
-    /** The time since the last write to Postgres in ms; null if there was none. */
+    /** The time since the last write to Postgres in ms, or null if there was none. */
     readonly flushedAgo: number | null;
   };
   readonly overdueWebhooks: number;
@@ -44,9 +44,9 @@ export interface Facts {
   readonly moving: { readonly what: string; readonly paused: boolean; readonly silentMs: number } | null;
   /** True in a drill, during which nothing is sent to webhooks and browsers. */
   readonly held: boolean;
-  /** Why uploaded files cannot be written. Null when they can, or when this was not checked. */
+  /** Why uploaded files cannot be written, or null when they can, or when this was not checked. */
   readonly files: string | null;
-  /** The time in ms since Redis last lost changes; null if it never did. */
+  /** The time in ms since Redis last lost changes, or null if it never did. */
   readonly lostAgo: number | null;
 }
 

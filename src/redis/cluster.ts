@@ -16,7 +16,7 @@ export interface ClusterOptions {
   readonly slots: readonly number[];
   readonly onError?: ((error: Error) => void) | undefined;
   /**
-   * Checks a server before its use, as in ConnectOptions. `partition` is the first partition on the server; null if
+   * Checks a server before its use, as in ConnectOptions. `partition` is the first partition on the server, or null if
    * there is none.
    */
   readonly admit?: ((connection: RedisConnection, partition: number | null) => Promise<boolean>) | undefined;

@@ -117,7 +117,7 @@ export class RedisConnection implements RedisServers {
     return null;
   }
 
-  /** Identifies the replication history of the connected server. Null while the server is not usable. */
+  /** Identifies the replication history of the connected server, or null while the server is not usable. */
   runId(): string | null {
     return this.#silent ? null : this.#runId;
   }

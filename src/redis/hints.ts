@@ -22,7 +22,7 @@ interface Channel {
   readonly name: string;
   readonly slot: number;
   readonly listeners: Set<(hint: Buffer) => void>;
-  /** The subscriber, which may still be connecting. Null while the slot's master is unknown. */
+  /** The subscriber, which may still be connecting, or null while the slot's master is unknown. */
   at: Subscriber | null;
   readonly subscribed: Promise<void>;
   readonly settle: () => void;

@@ -39,7 +39,7 @@ export interface Redirection {
 }
 
 /**
- * Parses a redirection; null for any other error. Uses the host of `from` when the error omits the host, because a
+ * Parses a redirection, or null for any other error. Uses the host of `from` when the error omits the host, because a
  * server may not know its own address.
  */
 export function readRedirection(refusal: string, from: string): Redirection | null {

@@ -76,7 +76,7 @@ const sizeOf = ({ text, url, login_url, web_app, copy_text }: ButtonInput): numb
   Buffer.byteLength(text + (url ?? login_url?.url ?? web_app?.url ?? copy_text?.text ?? ''));
 
 /**
- * Returns the keyboard without empty rows; null if no button is left. Errors: `button_text_empty`,
+ * Returns the keyboard without empty rows, or null if no button is left. Errors: `button_text_empty`,
  * `button_data_invalid`, `button_url_invalid`, `button_copy_text_invalid`, `button_query_invalid`,
  * `button_type_invalid` (a button without a known action), `keyboard_too_large`.
  */

@@ -4,7 +4,7 @@ import type { ApiRequest } from './request.js';
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
-/** Parses an address; null for other text. An IPv4-mapped IPv6 address becomes IPv4. */
+/** Parses an address, or null for other text. An IPv4-mapped IPv6 address becomes IPv4. */
 function parse(text: string): Address | null {
   // Removes the port that proxies may add: `192.0.2.1:4711`, `[2001:db8::1]:4711`.
   const bare = text.trim().replace(/^\[([^\]]*)\](?::\d+)?$/, '$1');
@@ -45,7 +45,7 @@ export function createTrust(
 type Peer = Pick<ApiRequest, 'remoteAddress' | 'forwardedFor'>;
 
 /**
- * Creates a function that returns the client's address; null when unknown. It scans `X-Forwarded-For` from the right
+ * Creates a function that returns the client's address, or null when unknown. It scans `X-Forwarded-For` from the right
  * and skips trusted proxies. The first other address is the client. Addresses to its left may be forged. Without
  * trusted proxies the peer is the client.
  */

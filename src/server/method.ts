@@ -59,7 +59,7 @@ export interface Method extends Traits {
    */
   readonly chatParams: readonly string[];
   readonly summary: string;
-  /** The schema of the parameters; null for a method without parameters that answers from memory. */
+  /** The schema of the parameters, or null for a method without parameters that answers from memory. */
   readonly params: z.ZodType | null;
   readonly errors: readonly ErrorName[];
   readonly result: z.ZodType;

@@ -13,7 +13,7 @@ import { callLimits as limits } from './limits.js';
 export interface MultipartPart {
   readonly name: string;
   readonly file: boolean;
-  /** The file name without the path; '' when absent. */
+  /** The file name without the path, or '' when absent. */
   readonly filename: string;
   /** The content type in lower case, without parameters; 'text/plain' when absent. */
   readonly contentType: string;

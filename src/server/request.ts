@@ -11,7 +11,7 @@ export interface ApiRequest {
    * token.
    */
   readonly path: string;
-  /** The query without the question mark, as the client sent it; '' when absent. */
+  /** The query without the question mark, as the client sent it, or '' when absent. */
   readonly query: string;
   readonly contentType: string;
   readonly authorization: string;
@@ -27,11 +27,11 @@ export interface ApiRequest {
    */
   readonly handover: boolean;
   readonly host: string;
-  /** The `Accept` header; '' when absent. Set only for pages. */
+  /** The `Accept` header, or '' when absent. Set only for pages. */
   readonly acceptedTypes: string;
-  /** The `Accept-Encoding` header; '' when absent. Set only for pages and the OpenAPI document. */
+  /** The `Accept-Encoding` header, or '' when absent. Set only for pages and the OpenAPI document. */
   readonly acceptEncoding: string;
-  /** The id of the key that signed the body, on paths that take signed bodies; '' when absent. */
+  /** The id of the key that signed the body, on paths that take signed bodies, or '' when absent. */
   readonly keyId: string;
   readonly signature: string;
   readonly range: string;
@@ -39,7 +39,7 @@ export interface ApiRequest {
   readonly ifNoneMatch: string;
   /** The call as the access log shows it: a method name or an endpoint path, never text from the request. */
   called: string;
-  /** The id of the caller for the access log; 0 while unknown. */
+  /** The id of the caller for the access log, or 0 while unknown. */
   calledBy: number;
   /** The complete body within `limits`. Empty when the request had no body. */
   readonly body: Buffer;

@@ -59,7 +59,7 @@ export function shortText(max: number) {
 export const unsupported = (what: string) =>
   optional(z.undefined({ error: `absent: ${what}` })).describe(`Not supported: ${what}`);
 
-/** Accepts an integer. Clamps values outside the range. */
+/** Accepts an integer and limits it to the range. */
 export const clampedInteger = (min: number, max: number) =>
   integer().transform((value) => Math.min(max, Math.max(min, value)));
 

@@ -34,7 +34,7 @@ const chatWith =
     return { ...at, ...both };
   };
 
-/** Returns the pinned message as the bot and Ann see it; undefined for none. */
+/** Returns the pinned message as the bot and Ann see it, or undefined for none. */
 async function pinned(c: Case, { bot, chat }: Direct): Promise<object | undefined> {
   const { pinned_message: shown } = await c.result(bot, 'getChat', { chat_id: chat });
   const { pinned_message: seen } = await c.appResult(c.ann, 'GET', `/api/chats/${bot.id}`);

@@ -29,7 +29,7 @@ const rename = (node: TestNode, name: string) => node.store.bots.setTexts(bot.id
 const describeAs = (node: TestNode, text: string) =>
   node.store.bots.setTexts(bot.id, { description: { '': text } });
 const nameOn = async (node: TestNode) => (await node.store.bots.profile(bot.id, null))?.n;
-/** Returns the name from the node’s memory; null if the node must ask Redis. */
+/** Returns the name from the node’s memory, or null if the node must ask Redis. */
 const fromMemory = (node: TestNode) => {
   const known = node.store.auth.botById(bot.id);
   if (!(known instanceof Promise)) return known?.name;

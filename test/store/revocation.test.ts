@@ -25,7 +25,7 @@ let bot: Person;
 
 const leaseMs = limits.auth_lease_ms + limits.auth_lease_margin_ms;
 const regenerate = (node: TestNode) => node.store.bots.regenerateToken(owner.id, bot.id);
-/** Returns the node’s answer from its memory; null if the node must ask Redis. */
+/** Returns the node’s answer from its memory, or null if the node must ask Redis. */
 const fromMemory = (node: TestNode, token: string) => {
   const answer = node.store.auth.bot(token);
   if (!(answer instanceof Promise)) return answer;

@@ -18,7 +18,7 @@ function must(command: string, ...args: readonly string[]): string {
   throw new Error(`${command} ${args.join(' ')}: ${ran.error?.message ?? ''}\n${ran.stdout}${ran.stderr}`);
 }
 
-/** Returns why this machine cannot build the image; undefined if it can. */
+/** Returns why this machine cannot build the image, or undefined if it can. */
 function whyNoImage(): string | undefined {
   const able = spawnSync(process.execPath, [debian13, '--available'], { encoding: 'utf8' });
   if (able.status !== 0) return able.stderr.trim();

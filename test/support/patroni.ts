@@ -28,7 +28,7 @@ interface Node {
 
 export interface PatroniCluster {
   readonly both: string;
-  /** The node that Patroni reports as the primary; undefined while there is none. */
+  /** The node that Patroni reports as the primary, or undefined while there is none. */
   primary(): Promise<{ readonly url: string; readonly port: number } | undefined>;
   /** Kills the primary and its Patroni with SIGKILL, as a power failure would. */
   killPrimary(): Promise<void>;

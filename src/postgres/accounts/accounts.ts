@@ -71,7 +71,7 @@ export function endAccount(db: Database, user: number, holdMs: number): Promise<
 export interface RemovalStep<P> {
   readonly place: P;
   readonly over: boolean;
-  /** The delay in ms before the next step; 0 to run it at once. */
+  /** The delay in ms before the next step, or 0 to run it at once. */
   readonly restMs: number;
 }
 

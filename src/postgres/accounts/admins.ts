@@ -6,7 +6,7 @@ export interface AdminTokenRow {
   readonly name: string;
   /** Unix time in s. */
   readonly created_at: number;
-  /** Unix time in s; null for a token that does not expire. */
+  /** Unix time in s, or null for a token that does not expire. */
   readonly expires_at: number | null;
 }
 
@@ -68,7 +68,7 @@ export interface AdminCallRow extends AdminCall {
   readonly id: number;
   /** Unix time in s; for a group of identical calls, the time of the first call. */
   readonly at: number;
-  /** The HTTP status; null for a change whose outcome is unknown. */
+  /** The HTTP status, or null for a change whose outcome is unknown. */
   readonly status: number | null;
   readonly times: number;
 }

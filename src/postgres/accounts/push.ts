@@ -55,7 +55,7 @@ export const anySubscription = (sql: Sql) => sql.some`select 1 from push_subscri
 
 export interface NotedMessage {
   readonly chat: number;
-  /** The person in a direct chat; 0 for groups and channels. */
+  /** The person in a direct chat, or 0 for groups and channels. */
   readonly user: number;
   readonly message: number;
   readonly sender: number;
@@ -132,7 +132,7 @@ export const takeDue = (sql: Sql, limit: number) => sql.rows<DueRow>`
    where p.user_id = due.user_id and p.chat_id = due.chat_id
   returning p.user_id, p.chat_id, p.message_id`;
 
-/** Returns the time until the next notification in ms; null when none is scheduled. */
+/** Returns the time until the next notification in ms, or null when none is scheduled. */
 export const untilDue = async (sql: Sql) =>
   (await sql.firstValue<number | null>`
     select (extract(epoch from min(due_at) - clock_timestamp()) * 1000)::float8 as ms

@@ -71,7 +71,7 @@ export interface UserTokenRow {
   readonly name: string;
   /** Unix time in seconds. */
   readonly created_at: number;
-  /** A date as YYYY-MM-DD in UTC; null for a token that was never used. */
+  /** A date as YYYY-MM-DD in UTC, or null for a token that was never used. */
   readonly last_used_on: string | null;
 }
 
@@ -208,7 +208,7 @@ export const loadUser = (sql: Sql, id: number) => sql.first<UserRow>`
       from user_tokens t where t.user_id = u.id), '{}') as tokens
   from users u where u.id = ${id} and u.deleted_at is null`;
 
-/** Finds the owner of a name. Null if the name is reserved or belonged to a deleted bot. */
+/** Finds the owner of a name, or null if the name is reserved or belonged to a deleted bot. */
 export const findName = async (sql: Sql, name: string) =>
   (await sql.firstValue<number>`
     select owner from names where name = ${name.toLowerCase()} and free_at is null and owner <> 0`) ?? null;

@@ -43,7 +43,7 @@ export interface RankedRow {
   readonly id: number;
   readonly username: string;
   readonly hooked: boolean;
-  /** Unix time in s; null if the webhook works. */
+  /** Unix time in s, or null if the webhook works. */
   readonly failing_since: number | null;
 }
 

@@ -239,7 +239,7 @@ export async function loadPin(
 export interface MessageRow {
   readonly message_id: number;
   readonly version: number;
-  /** The record; null for a deleted message. */
+  /** The record, or null for a deleted message. */
   readonly record: Buffer | null;
 }
 

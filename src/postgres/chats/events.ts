@@ -33,7 +33,7 @@ export const standingColumns = `
   case when ${ended} then '{}'::jsonb else rights end as rights,
   case when ${ended} then null else until_date end as until_date, custom_title, promoted_by`;
 
-/** Loads a standing; null for somebody who was never a member. */
+/** Loads a standing, or null for somebody who was never a member. */
 export async function loadStanding(sql: Sql, chat: number, member: number): Promise<Standing | null> {
   const [row] = await sql.query<Standing>(
     `select ${standingColumns} from chat_members where chat_id = $1 and member_id = $2`,
@@ -66,9 +66,9 @@ export interface MemberEvent {
    * The fields of a service message, in which `true` stands for the member. Null if there is no service message.
    */
   readonly service: Readonly<Record<string, unknown>> | null;
-  /** The link by which the member joined or asked to join. Null for other changes. */
+  /** The link by which the member joined or asked to join, or null for other changes. */
   readonly link: EventLink | null;
-  /** The bots that may decide on a request to join. Null for other changes. */
+  /** The bots that may decide on a request to join, or null for other changes. */
   readonly request_bots: readonly number[] | null;
   /** Unix time in seconds. */
   readonly date: number;

@@ -8,9 +8,9 @@ import { lockChat } from './members.js';
 
 export interface LinkSettings {
   readonly name: string | null;
-  /** Unix time in seconds; null for a link that does not expire. */
+  /** Unix time in seconds, or null for a link that does not expire. */
   readonly expire_date: number | null;
-  /** The maximum number of current members who joined by the link; null for no maximum. */
+  /** The maximum number of current members who joined by the link, or null for no maximum. */
   readonly member_limit: number | null;
   readonly creates_join_request: boolean;
 }
@@ -38,7 +38,7 @@ export const loadLinks = (sql: Sql, chat: number, before: number, limit: number)
   where l.chat_id = ${chat} and l.revoked_at is null and l.id < ${before} order by l.id desc limit ${limit}`;
 
 /**
- * Finds a link by which somebody can join now; null if there is none. Another person may take its last place before
+ * Finds a link by which somebody can join now, or null if there is none. Another person may take its last place before
  * the join.
  */
 export const loadUsableLink = (sql: Sql, code: string) => sql.first<InviteLinkRow>`

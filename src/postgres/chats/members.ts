@@ -241,7 +241,7 @@ export function putMember(
 
 /**
  * Passes the role of creator to the first administrator who is a person. Without such an administrator, the chat has no
- * creator. Returns the new creator or null; false when `from` is not the creator.
+ * creator. Returns the new creator or null, or false when `from` is not the creator.
  */
 export function passOnChat(db: Database, chat: number, from: number): Promise<number | null | false> {
   return db.transaction(async (sql) => {
@@ -317,7 +317,7 @@ export function setBlocked(db: Database, bot: number, user: number, blocked: boo
   });
 }
 
-/** Loads administrators and the chat's version. Null when the chat does not exist. */
+/** Loads administrators and the chat's version, or null when the chat does not exist. */
 export async function loadAdministrators(
   sql: Sql,
   chat: number,

@@ -165,7 +165,7 @@ export const noteLostTransactions = (connection: Queryable, transactions: number
       'at', now(), 'transactions', ${transactions}::bigint, 'revoked', ${revoked}::int)::text)
     on conflict (name) do update set value = excluded.value`;
 
-/** Returns the last loss; null if Postgres was never restored to an earlier state. */
+/** Returns the last loss, or null if Postgres was never restored to an earlier state. */
 export async function lastPostgresLoss(pool: Pool): Promise<PostgresLoss | null> {
   const value = await plainSql(pool).firstValue<string>`
     select value from installation where name = 'postgres_lost'`;

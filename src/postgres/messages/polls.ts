@@ -8,7 +8,7 @@ interface PollRow {
   readonly results: Buffer | null;
 }
 
-/** Reads a poll with its results. Null for an unknown or deleted poll. */
+/** Reads a poll with its results, or null for an unknown or deleted poll. */
 export const loadPoll = (sql: Sql, partition: number, number: number) => sql.first<PollRow>`
   select greatest(p.version, r.version) as version, p.record, r.record as results
   from polls p left join poll_results r using (partition, number)

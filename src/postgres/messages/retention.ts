@@ -45,7 +45,7 @@ export const hasStrays = (sql: Sql) => sql.some`select from ${fragment(strayMess
 export interface OldestRow {
   readonly chat_id: number;
   readonly user_id: number;
-  /** The start of the oldest record, with its header; null if no message is left. */
+  /** The start of the oldest record, with its header, or null if no message is left. */
   readonly head: Buffer | null;
 }
 

@@ -16,11 +16,11 @@ export interface NewAttempt {
   /** The first 1 KiB of the answer, with secrets redacted. */
   readonly answer: string;
   readonly tries: number;
-  /** Unix time in ms; null if no further attempt is planned. */
+  /** Unix time in ms, or null if no further attempt is planned. */
   readonly nextTryAt: number | null;
   /** Why no further attempt follows; null after a success or if another attempt follows. */
   readonly dead: string | null;
-  /** The update; null if it cannot be delivered again. */
+  /** The update, or null if it cannot be delivered again. */
   readonly record: Buffer | null;
 }
 
@@ -183,7 +183,7 @@ export interface AttemptRow {
   readonly latency_ms: number;
   readonly answer: string;
   readonly tries: number;
-  /** Unix time in s; null if no further attempt was planned. */
+  /** Unix time in s, or null if no further attempt was planned. */
   readonly next_try_at: number | null;
   readonly dead: string | null;
 }

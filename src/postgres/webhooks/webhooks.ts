@@ -35,7 +35,7 @@ const columns = fragment(`url_box, secret_box, certificate, max_connections, ip_
   exists (select from bots b where b.id = bot_id and b.suspended_at is not null) as suspended,
   greatest(version, sealed_version) as copy_version`);
 
-/** Holds the effect of `setWebhook`; null when nothing had to change. */
+/** Holds the effect of `setWebhook`, or null when nothing had to change. */
 export interface WebhookChange {
   readonly differed: boolean;
   readonly version: number;
@@ -169,12 +169,12 @@ export const listWebhooks = (sql: Sql, after: number, limit: number) =>
     select b.id, b.username from webhooks w join bots b on b.id = w.bot_id
     where w.url_box is not null and w.bot_id > ${after} order by w.bot_id limit ${limit}`;
 
-/** Loads the requested update kinds in packed form; null for the default. */
+/** Loads the requested update kinds in packed form, or null for the default. */
 export const loadMask = async (sql: Sql, bot: number) =>
   (await sql.firstValue<Buffer | null>`select record from bot_update_masks where bot_id = ${bot}`) ?? null;
 
 export interface QueueSettings {
-  /** The version of the webhook; null for a bot that polls. */
+  /** The version of the webhook, or null for a bot that polls. */
   readonly hook: number | null;
   readonly set: number | null;
   /** whether the bot was deleted */

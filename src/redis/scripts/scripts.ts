@@ -249,7 +249,7 @@ export class Runner {
     return partitionsWith(this.#options.connection, count, keysOf);
   }
 
-  /** Returns the run id of the partition's server; null while the server is unavailable. */
+  /** Returns the run id of the partition's server, or null while the server is unavailable. */
   runIdOf(partition: number): string | null {
     return this.#options.connection.at(partition)?.runId() ?? null;
   }

@@ -18,7 +18,7 @@ export function createAdmins({ db, secrets }: StoreContext, onError: (error: unk
   // change.
   const fingerprintOf = (token: string) => secrets.fingerprint(`admin ${token}`);
   return {
-    /** Finds an administrator; null if the token is not valid. Error: `unavailable`. */
+    /** Finds an administrator, or null if the token is not valid. Error: `unavailable`. */
     async find(token: string): Promise<{ readonly id: number; readonly name: string } | null> {
       // Skips the lookup of malformed tokens.
       return isAdminToken(token) ? rows.findAdminToken(db, fingerprintOf(token)) : null;

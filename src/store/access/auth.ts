@@ -270,7 +270,7 @@ export class Auth {
     ]);
   }
 
-  /** Returns the bot of a token, synchronously if cached. Null if the token is not valid. */
+  /** Returns the bot of a token, or null if the token is not valid. Returns a promise only if the bot is not cached. */
   bot(token: string): Known<Bot> {
     return this.#resolve(token, 'bot') as Known<Bot>;
   }
@@ -300,7 +300,7 @@ export class Auth {
   }
 
   /**
-   * Returns a bot by id, synchronously if cached; null if the bot does not exist. Renaming a bot clears the cache of
+   * Returns a bot by id, synchronously if cached, or null if the bot does not exist. Renaming a bot clears the cache of
    * every node before the renaming call returns.
    */
   botById(id: number): Known<Bot> {

@@ -96,7 +96,7 @@ export class Guesses {
     return wait;
   }
 
-  /** Returns how many seconds the address must wait; 0 for no wait. */
+  /** Returns how many seconds the address must wait, or 0 for no wait. */
   refused(address: string, token: string): number {
     if (this.#guessing.burst === 0 || token === '' || address === '') return 0;
     const wait = this.#left(address);

@@ -30,7 +30,7 @@ export function createIdentities(context: StoreContext, control: ControlCopies, 
   const present = () => issuer ?? fail('no_identity_provider');
 
   return {
-    /** Finds a person; null if the subject is unknown. Must be fast, because calls wait for the result. */
+    /** Finds a person, or null if the subject is unknown. Must be fast, because calls wait for the result. */
     async find(subject: string): Promise<number | null> {
       const of = present();
       return (await copiesOf(of, subject).read(digestOf(of, subject))) || null;

@@ -208,7 +208,7 @@ export class Bots extends Transfers {
     return (await this.parts.control.read('commands', id)) ?? {};
   }
 
-  /** Returns the menu button for a person, or for all others without a person. Null if none was set. */
+  /** Returns the menu button for a person, or for all others without a person, or null if none was set. */
   async menuButton(id: number, user: number | null): Promise<MenuButton | null> {
     const own = user === null ? null : await loadMenuButtonOf(this.context.db, id, user);
     return own ?? (await this.descriptions(id)).menuButton;

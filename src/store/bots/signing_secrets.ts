@@ -15,7 +15,7 @@ import type { Bots } from './bots.js';
 
 export interface SigningSecret {
   readonly secret: string;
-  /** Unix time in ms; null if there is no former secret. */
+  /** Unix time in ms, or null if there is no former secret. */
   readonly formerUntil: number | null;
 }
 

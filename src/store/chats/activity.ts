@@ -119,7 +119,7 @@ export class Activity {
     return order;
   }
 
-  /** Returns Unix time in seconds; 0 if the person is not a member. */
+  /** Returns Unix time in seconds, or 0 if the person is not a member. */
   async joined(user: number, chat: ChatRef) {
     return (await loadJoined(this.#context.db, user, [chat])).get(chat.id) ?? 0;
   }

@@ -36,7 +36,7 @@ export class ChatCopies {
     this.control = control;
   }
 
-  /** Loads a chat, and copies its record to Redis if it is missing there. Null if the chat does not exist. */
+  /** Loads a chat, and copies its record to Redis if it is missing there, or null if the chat does not exist. */
   async find(chat: ChatRef): Promise<ChatState | null> {
     const { scripts } = this.context;
     const { partition, at } = this.#place(chat);

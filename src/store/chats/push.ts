@@ -36,7 +36,7 @@ export function createPush({ db, secrets }: StoreContext) {
       }),
     /** Takes due notifications. Each is returned to one process only. */
     take: (limit: number) => rows.takeDue(db, limit),
-    /** Returns the milliseconds until a notification is due; null if none is pending. */
+    /** Returns the milliseconds until a notification is due, or null if none is pending. */
     untilDue: () => rows.untilDue(db),
     /** Returns one row per browser. Skips people who have meanwhile read the message or muted the chat. */
     addressees: (due: readonly rows.DueRow[]) => rows.loadAddressees(db, due),

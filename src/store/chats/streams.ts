@@ -27,7 +27,7 @@ export interface Change {
   readonly kind: ChangeKind;
   /** A message id, 0 after an unpin, or the id of a callback query. */
   readonly id: string;
-  /** The message; null for changes without one, and if it was deleted or is not in Redis. */
+  /** The message, or null for changes without one, and if it was deleted or is not in Redis. */
   readonly message: StoredMessage | null;
   readonly answer: Readonly<Record<string, unknown>> | null;
   /** For a pin: whether to notify the person. */

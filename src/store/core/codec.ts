@@ -146,7 +146,7 @@ export interface MessageHeader {
   readonly version: number;
   /** Unix time in seconds. */
   readonly date: number;
-  /** Unix time in milliseconds; 0 if the message was never edited. */
+  /** Unix time in milliseconds, or 0 if the message was never edited. */
   readonly editedAt: number;
   readonly sender: number;
   readonly kind: number;

@@ -44,12 +44,12 @@ interface Kind<T> {
 
 export interface Bot {
   readonly id: number;
-  /** The owner's id; 0 for a deleted bot and for the management bot. */
+  /** The owner's id, or 0 for a deleted bot and for the management bot. */
   readonly owner: number;
   readonly username: string;
   /** The bot's default name, or its name at creation if no default was set. */
   readonly name: string;
-  /** The lookup value of the valid token, base64; '' while the token is blocked. */
+  /** The lookup value of the valid token in base64. Empty while the token is blocked. */
   readonly token: string;
   readonly names: Texts;
   /**
@@ -91,10 +91,10 @@ export interface Member {
   readonly status: MemberStatus | 'none';
   readonly rights: Readonly<Record<string, boolean>>;
   readonly isBot: boolean;
-  /** The end of a ban or restriction, Unix time in seconds; 0 if it never ends. */
+  /** The end of a ban or restriction, Unix time in seconds, or 0 if it never ends. */
   readonly until_date: number;
   readonly custom_title: string;
-  /** Who made the member an administrator; 0 for other members. */
+  /** Who made the member an administrator, or 0 for other members. */
   readonly promoted_by: number;
 }
 
@@ -120,7 +120,7 @@ export interface UserChats {
 /** Holds a webhook whose secrets are still encrypted. They are decrypted where they are needed. */
 export interface SealedWebhook {
   readonly version: number;
-  /** The encrypted URL; null while the bot polls. */
+  /** The encrypted URL, or null while the bot polls. */
   readonly url: Buffer | null;
   readonly secret: Buffer | null;
   readonly certificate: string | null;
@@ -128,7 +128,7 @@ export interface SealedWebhook {
   readonly address: string | null;
   readonly signing: Buffer;
   readonly former: Buffer | null;
-  /** Unix time in ms; null if there is no former signing secret. */
+  /** Unix time in ms, or null if there is no former signing secret. */
   readonly formerUntil: number | null;
 }
 

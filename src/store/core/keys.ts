@@ -8,7 +8,7 @@ import { layPartitions, type Partitions } from './partitions.js';
 /** Identifies a chat. A direct chat has a bot and a user. Any other chat has a negative id. */
 export interface ChatRef {
   readonly id: number;
-  /** The user of a direct chat; 0 for groups and channels. */
+  /** The user of a direct chat, or 0 for groups and channels. */
   readonly user: number;
 }
 

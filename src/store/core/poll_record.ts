@@ -56,7 +56,7 @@ export function readPoll(extra: unknown): Poll {
 
 export const readAnswer = (extra: unknown): number[] => readOptions((extra as [string])[0]);
 
-/** Returns when the poll closes, in ms; 0 for never. */
+/** Returns when the poll closes, in ms, or 0 for never. */
 export const closesAt = ({ close_date = 0 }: PollDraft): number => close_date * 1_000;
 
 export const pollFields = ([chat, bot, poll]: PollRecord): Array<string | Buffer> => [

@@ -6,7 +6,7 @@
 export type Origin =
   /** The field is loaded on demand from these Postgres tables. */
   | { readonly rows: string }
-  /** The nodes restore the field, or it may start empty without loss. */
+  /** The nodes restore the field, or nothing is lost if it starts empty. */
   | { readonly again: string }
   /** The field cannot be restored. The text names the lost data. */
   | { readonly lost: string };
@@ -167,7 +167,7 @@ export const redisRecords: readonly RedisRecord[] = [
   ),
 ];
 
-/** Returns the origin of a field; undefined if the list lacks it. Fill tickets are not part of any record. */
+/** Returns the origin of a field, or undefined if the list lacks it. Fill tickets are not part of any record. */
 export function originOf(kind: string, field: string): Origin | undefined {
   const fields = redisRecords.find((each) => each.kind === kind)?.fields;
   if (fields === undefined) return undefined;

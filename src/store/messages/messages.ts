@@ -29,7 +29,7 @@ export interface NewMessage {
   readonly content: Content;
   readonly markup: InlineKeyboard | null;
   readonly flags: number;
-  /** The message to which this message replies; 0 for none. */
+  /** The message to which this message replies, or 0 for none. */
   readonly replyTo: number;
   readonly origin?: Pick<Origin, 'forward' | 'group' | 'keyboard'>;
   /** Whether to send the message without the reply if the target of the reply no longer exists. */

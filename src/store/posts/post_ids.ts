@@ -58,7 +58,7 @@ export function createPostIds(secrets: Secrets) {
 
   return {
     nameOf,
-    /** Parses a post id from digits or a name; null for any other text. */
+    /** Parses a post id from digits or a name, or null for any other text. */
     parse(text: string): number | null {
       if (/^\d{1,15}$/.test(text)) {
         const id = Number(text);

@@ -29,7 +29,7 @@ import type { ReadBack } from '../messages/read_back.js';
 import { refused } from '../messages/refusals.js';
 import type { Forwarder } from '../updates/forwarder.js';
 
-/** A voter: the id, and the profile that the poll's bot gets with an answer. Null if the bot gets no updates. */
+/** A voter: the id, and the profile that the poll's bot gets with an answer, or null if the bot gets no updates. */
 export interface Voter {
   readonly id: number;
   readonly profile: Sender['profile'] | null;

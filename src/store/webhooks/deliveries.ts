@@ -57,7 +57,7 @@ export interface Step {
   readonly updates: number;
   readonly error: string;
   readonly gone: 'set' | 'clear' | '';
-  /** How long no worker may check the bot, in ms, if `leave` is now; 0 for no wait. */
+  /** How long no worker may check the bot, in ms, if `leave` is now, or 0 for no wait. */
   readonly holdMs: number;
   readonly probes: number;
 }

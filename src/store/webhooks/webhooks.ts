@@ -21,7 +21,7 @@ import type { Queues } from '../updates/queues.js';
 export interface WebhookSettings {
   readonly url: string;
   readonly secretToken: string | null;
-  /** The only certificate to trust, in PEM; null to trust the public authorities. */
+  /** The only certificate to trust, in PEM, or null to trust the public authorities. */
   readonly certificate: string | null;
   readonly maxConnections: number;
   readonly address: string | null;
@@ -157,7 +157,7 @@ export class Webhooks {
     await this.#change(bot, none, { drop: false, mask: null }, () => true, version);
   }
 
-  /** Finds the webhook; null while the bot polls. */
+  /** Finds the webhook, or null while the bot polls. */
   async find(bot: number): Promise<Webhook | null> {
     const sealed = await this.#control.read('webhook', bot);
     return sealed && this.#opened(bot, sealed);

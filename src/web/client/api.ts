@@ -3,7 +3,7 @@ import { signOut, token } from './session.js';
 
 export class ApiFailure extends Error {
   readonly status: number;
-  /** The seconds to wait before a retry; 0 if the service gave none. */
+  /** The seconds to wait before a retry, or 0 if the service gave none. */
   readonly retryAfter: number;
 
   constructor(status: number, description: string, retryAfter = 0) {

@@ -22,11 +22,11 @@ export const personName = (user: User | undefined): string =>
 export const chatName = (chat: Chat): string =>
   chat.title ?? [chat.first_name, chat.last_name].filter(Boolean).join(' ') ?? '';
 
-/** Returns the kind of a service message; undefined for other messages. */
+/** Returns the kind of a service message, or undefined for other messages. */
 export const serviceKindOf = (message: Message): ServiceKind | undefined =>
   serviceKinds.find((kind) => message[kind] !== undefined);
 
-/** Returns the line that shows a service message; null for other messages. */
+/** Returns the line that shows a service message, or null for other messages. */
 export function serviceText({ kind, from, member, text = '' }: MessagePreview): string | null {
   const [name, who] = [personName(from), personName(member)];
   const own = from?.id === member?.id;

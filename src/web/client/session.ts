@@ -28,7 +28,7 @@ function write(storage: () => Storage, token: string | null): void {
 const tab = () => sessionStorage;
 const browser = () => localStorage;
 
-/** The token of the signed-in person; '' when nobody is signed in. */
+/** The token of the signed-in person, or '' when nobody is signed in. */
 export const token = new Cell(read(tab) ?? read(browser) ?? '');
 export const me = new Cell<Self | null>(null);
 
@@ -41,7 +41,7 @@ type TabMessage =
   | { readonly kind: 'session'; readonly token: string }
   | { readonly kind: 'end'; readonly token: string };
 
-/** Delivers messages only to pages of this origin. Null if the browser forbids it, as it forbids storage. */
+/** Delivers messages only to pages of this origin, or null if the browser forbids it, as it forbids storage. */
 const tabs = openTabs();
 
 function openTabs(): BroadcastChannel | null {

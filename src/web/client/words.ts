@@ -63,7 +63,7 @@ export function t(name: WordKey, values: Readonly<Record<string, string | number
   );
 }
 
-/** Returns the number of unread messages, for a badge; '' for none. */
+/** Returns the number of unread messages, for a badge, or '' for none. */
 export const unreadText = (count = 0): string => (count > 99 ? '99+' : count > 0 ? String(count) : '');
 
 const formats = new Map<string, Intl.DateTimeFormat>();

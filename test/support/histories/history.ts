@@ -6,14 +6,14 @@ export interface Operation<I = unknown, O = unknown> {
   /** The object that the call concerns. Objects are checked independently of each other. */
   readonly key: string;
   readonly input: I;
-  /** The answer. Null if the outcome is unknown: the call may take effect at any later time, or never. */
+  /** The answer, or null if the outcome is unknown: the call may take effect at any later time, or never. */
   readonly output: O | null;
   readonly invokedAt: number;
   /** Infinity if the outcome is unknown. */
   readonly answeredAt: number;
 }
 
-/** The maximum number of calls in one history. */
+/** A history has at most this many calls. */
 const operations_max = 100_000;
 
 export class History {

@@ -184,7 +184,7 @@ function setTyping(chat: number, doing: { from: number; action: string } | null)
   typing.set(next);
 }
 
-/** The id of the chat whose end is in view; 0 for none. New messages in this chat count as read. */
+/** The id of the chat whose end is in view, or 0 for none. New messages in this chat count as read. */
 let looked = 0;
 /** The last message of each chat that was read in this or another window. */
 const readUpTo = new Map<number, number>();

@@ -13,7 +13,7 @@ function kept(): string {
   }
 }
 
-/** The operator's token; '' when nobody is signed in. */
+/** The operator's token, or '' when nobody is signed in. */
 export const token = new Cell(kept());
 /** The reason why the token was removed. The sign-in page shows it. */
 export const refusal = new Cell('');

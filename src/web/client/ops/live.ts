@@ -22,7 +22,7 @@ export interface View {
   overview: Overview | null;
   rates: Rates | null;
   history: readonly Point[];
-  /** The last error; '' if there was no error. */
+  /** The last error, or '' if there was no error. */
   failure: string;
 }
 

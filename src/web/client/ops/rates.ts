@@ -12,7 +12,7 @@ export interface CallRate {
   refused: number;
   slowed: number;
   failed: number;
-  /** The percentiles of the duration in ms; null if no call was timed. */
+  /** The percentiles of the duration in ms, or null if no call was timed. */
   p50: number | null;
   p99: number | null;
   /** calls since the processes started */
@@ -53,7 +53,7 @@ function add(sum: number[], more: readonly number[]): void {
   for (const [i, count] of more.entries()) sum[i] = (sum[i] ?? 0) + count;
 }
 
-/** Returns a percentile in ms, interpolated linearly between the bounds of a bucket. Null without counts. */
+/** Returns a percentile in ms, interpolated linearly between the bounds of a bucket, or null without counts. */
 export function quantile(
   boundsSeconds: readonly number[],
   counts: readonly number[],
@@ -85,7 +85,7 @@ interface Gathering {
 export class Rating {
   readonly #reports = new Map<string, Node[]>();
 
-  /** Adds a report and returns the rates; null until one process has sent two reports. */
+  /** Adds a report and returns the rates, or null until one process has sent two reports. */
   add({ nodes, bounds_seconds: bounds }: Overview): Rates | null {
     for (const id of this.#reports.keys())
       if (!nodes.some((node) => node.id === id)) this.#reports.delete(id);

@@ -280,7 +280,7 @@ function useComposer({ chat, commands, replyTo, editing, done, sent, editLast }:
 interface TextFieldProps {
   placeholder?: string | undefined;
   own: ReturnType<typeof useComposer>;
-  /** Adds a picture; null when no picture can be added. */
+  /** Adds a picture, or null when no picture can be added. */
   paste: ((photo: File) => void) | null;
 }
 

@@ -17,7 +17,7 @@ export interface Medium {
   spoiler: boolean;
 }
 
-/** Returns the media file of a message; undefined for a text. */
+/** Returns the media file of a message, or undefined for a text. */
 export function mediumOf(message: Message): Medium | undefined {
   const spoiler = message.has_media_spoiler === true;
   const photo = message.photo?.at(-1);

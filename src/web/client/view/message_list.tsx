@@ -26,7 +26,7 @@ const holds = (item: Item, id: number): boolean =>
   (item.kind === 'messages' && item.messages.some(({ message_id }) => message_id === id)) ||
   (item.kind === 'service' && item.message.message_id === id);
 
-/** Returns the id of the item's last message; 0 for an item without a message. */
+/** Returns the id of the item's last message, or 0 for an item without a message. */
 function lastIdOf(item: Item | undefined): number {
   if (item?.kind === 'service') return item.message.message_id;
   return item?.kind === 'messages' ? (item.messages.at(-1)?.message_id ?? 0) : 0;
@@ -35,7 +35,7 @@ function lastIdOf(item: Item | undefined): number {
 /** The time within which messages of one person are grouped. */
 const together_s = 300;
 
-/** Builds the rows. A line is drawn above the first message of others after `mark`; null for no line. */
+/** Builds the rows. A line is drawn above the first message of others after `mark`, or null for no line. */
 function itemsOf({ messages, outgoing, atStart, first }: History, type: string, mark: number | null): Item[] {
   const items: Item[] = [];
   let before: Message | undefined;
@@ -172,7 +172,7 @@ function useMark(chat: ChatSummary, sent: number): number | null {
 const restOf = ({ scrollSize, viewportSize, scrollOffset }: VirtualizerHandle): number =>
   scrollSize - viewportSize - scrollOffset;
 
-/** Returns the last message whose lower edge is in view; 0 for none. */
+/** Returns the last message whose lower edge is in view, or 0 for none. */
 function lastSeen(view: VirtualizerHandle, items: readonly Item[]): number {
   const end = view.scrollOffset + view.viewportSize;
   let index = Math.min(view.findItemIndex(end), items.length - 1);

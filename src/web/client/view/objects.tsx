@@ -20,7 +20,7 @@ const degrees = (value: number) => value.toFixed(5);
 const mapOf = ({ latitude, longitude }: { latitude: number; longitude: number }) =>
   `https://www.openstreetmap.org/?mlat=${latitude}&mlon=${longitude}#map=16/${latitude}/${longitude}`;
 
-/** Returns the card of an object in a message; undefined if the message has none. */
+/** Returns the card of an object in a message, or undefined if the message has none. */
 export function objectOf({ venue, location, contact, dice, poll }: Message): Card | undefined {
   if (dice) return { kind: 'dice', title: `${dice.emoji} ${dice.value}`, detail: '' };
   if (poll) return { kind: 'poll', title: poll.question, detail: '' };

@@ -6,7 +6,7 @@ import { Fragment, type ReactNode, useState } from 'react';
 import type { MessageEntity } from '../types.js';
 import { t } from '../words.js';
 
-/** Returns the URL if a link may open it; undefined for any other URL, which stays text. */
+/** Returns the URL if a link may open it, or undefined for any other URL, which stays text. */
 export function safeUrl(address: string): string | undefined {
   try {
     const url = new URL(/^[a-z][a-z0-9+.-]*:/i.test(address) ? address : `https://${address}`);

@@ -110,7 +110,7 @@ export function Trouble({ text, retry }: { text: string; retry?: () => void }) {
   );
 }
 
-/** Returns the URL of a stored picture for an <img>; '' while it is loading. */
+/** Returns the URL of a stored picture for an <img>, or '' while it is loading. */
 export function useFile(path: string | undefined): { url: string; failed: boolean } {
   const [state, setState] = useState({ path: '', url: '', failed: false });
   useEffect(() => {
