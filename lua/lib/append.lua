@@ -46,14 +46,16 @@ local function append_message(at, c, chat, seconds, tail, version)
 end
 
 -- Appends a message that is no post, with one write less than append_message: the version and the bytes of the journal
--- are written together. `at` also contains both values as `closed` returned them, and receives the new ones. Between
--- `closed` and the last call, the script must not allocate versions or journal anything in another way.
+-- are written together, in a combined run only once. `at` also contains both values as `closed` returned them, and
+-- receives the new ones. Between `closed` and the last call, the script must not allocate versions or journal anything
+-- in another way.
 local function append_next(at, c, chat, seconds, tail)
   local version, before = ('%.0f'):format(at.version + 1), at.journaled
   local id = next_message_id(c, version)
   local record, entity = new_message(version, seconds, tail), 'msg:' .. chat .. ':' .. id
   at.version, at.journaled = version, ('%.0f'):format(before + #entity + #record)
-  redis.call('HSET', at.meta, 'ver', version, 'jw', at.journaled)
+  if combined then counters = {meta = at.meta, version = version, journaled = at.journaled} end
+  if not combined then redis.call('HSET', at.meta, 'ver', version, 'jw', at.journaled) end
   redis.call('SET', at.message_prefix .. id, record)
   redis.call('XADD', at.journal, version .. '-' .. before, 'k', entity, 'i', record)
   log_change(at.changes, at.channel, version, c.changed, 'n', id)

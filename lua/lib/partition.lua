@@ -5,7 +5,18 @@
 @arg     run      text          run id of the connected Redis; added by the runner
 @err     stale_run
 @err     journal_full
+@after   save_counters
 ]]
+-- The last version and the number of bytes ever journaled, if a call of this combined run changed them and they are not
+-- written yet.
+local counters = nil
+
+-- Writes the counters after the calls of a combined run, and before another function changes them.
+local function save_counters()
+  if counters then redis.call('HSET', counters.meta, 'ver', counters.version, 'jw', counters.journaled) end
+  counters = nil
+end
+
 -- The incarnation is raised whenever Redis may have lost its latest changes.
 local function incarnation_of(version)
   return math.floor(version / LIMITS.versions_per_incarnation)
@@ -14,8 +25,9 @@ end
 -- Returns the error that forbids a change now, or nil, then the current incarnation. Without an error, also returns the
 -- last version and the number of bytes ever journaled, both as text. If the run id differs, Redis restarted or was
 -- replaced, so scripts issue no versions until the incarnation is raised. Scripts that delete or deliver pass `reserve`,
--- by which the journal limit is multiplied.
+-- by which the journal limit is multiplied. In a combined run, the calls after the first change make no further check.
 local function closed(meta, journal, run, reserve)
+  if combined and counters then return nil, incarnation_of(counters.version), counters.version, counters.journaled end
   local m = redis.call('HMGET', meta, 'run', 'hw', 'ver', 'hwb', 'jw', 'jt')
   if m[1] ~= run then return 'stale_run' end
   local times, bytes = reserve or 1, (m[5] or 0) - (m[6] or 0)
@@ -28,11 +40,13 @@ end
 -- Returns the version of a change: a number that only grows, in each partition. The version is a text, because Redis
 -- and Lua would convert a number at each use, which takes a third of a microsecond.
 local function next_version(meta)
+  if combined then save_counters() end
   return ('%.0f'):format(redis.call('HINCRBY', meta, 'ver', '1'))
 end
 
 -- Allocates versions for several changes at once, in ascending order.
 local function next_versions(meta, count)
+  if combined then save_counters() end
   local last, versions = redis.call('HINCRBY', meta, 'ver', count), {}
   for i = 1, count do versions[i] = ('%.0f'):format(last - count + i) end
   return versions
@@ -49,6 +63,7 @@ end
 -- HASH whose field v holds the version. This HASH may leave Redis once the version is flushed. The second part of an
 -- entry's id is the number of bytes journaled before the entry, so a trim can compute the remaining size exactly.
 local function journal_image(at, version, entity, image, state)
+  if combined then save_counters() end
   local size = #entity + #image + #(state or '')
   local id = ('%s-%.0f'):format(version, redis.call('HINCRBY', at.meta, 'jw', size) - size)
   if state then

@@ -1,6 +1,7 @@
 --[[
 @summary Sends messages to a group or channel, all or none, with consecutive ids. In a channel they become posts.
 @why     The membership check, sequence, messages, journal and the updates for the group's bots are one step.
+@combine 16
 @derived post           {NN}:post:<post>                HASH
 @arg     chat      text
 @arg     sender    text    id of the user or bot

@@ -2,6 +2,7 @@
 @summary Sends messages of a bot to a user, all or none, with consecutive ids.
 @why     Sequence, messages, journal and change log change together, because two nodes may send at once. The bot gets no
          update of its own messages, so this script, which bots call most often, contains nothing about queues.
+@combine 16
 @arg     chat      text    <bot>.<user>
 @arg     reply_to  text    id of the message that all of them reply to, or empty
 @arg     keep      text    r to store the record of a single message with its idempotency key, so that a repeat returns it;

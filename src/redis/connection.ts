@@ -77,6 +77,8 @@ export class RedisConnection implements RedisServers {
   #watch: NodeJS.Timeout | undefined;
   /** True while writes are held back until the end of the event loop turn. */
   #held = false;
+  /** The work of `atTurnEnd`. */
+  readonly #turnEnd: Array<() => void> = [];
   #clockReadAt = 0;
 
   constructor(options: ConnectOptions) {
@@ -134,6 +136,13 @@ export class RedisConnection implements RedisServers {
   send(command: Command): Promise<unknown> {
     this.#holdWrites();
     return this.client.sendCommand(command) as Promise<unknown>;
+  }
+
+  /** Calls `work` at the end of the event loop turn, before the commands of the turn are written. */
+  atTurnEnd(work: () => void): void {
+    this.#holdWrites();
+    if (this.#held) this.#turnEnd.push(work);
+    else setImmediate(work);
   }
 
   async close(): Promise<void> {
@@ -215,6 +224,7 @@ export class RedisConnection implements RedisServers {
     this.#held = true;
     stream.cork();
     setImmediate(() => {
+      for (const work of this.#turnEnd.splice(0)) work();
       this.#held = false;
       stream.uncork();
     });

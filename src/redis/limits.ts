@@ -4,6 +4,8 @@ export const redisLimits = {
   clock_reread_ms: 1_000,
   /** How many entries of a long list one script handles. Redis serves no other client while a script runs. */
   script_entries_max: 500,
+  /** How many bytes of arguments the calls of one combined run have together. */
+  combined_calls_bytes_max: 64 * 1024,
   /** A Redis server counts as unavailable if it owes replies and sends nothing for this long. */
   redis_silence_ms: 1_500,
   /** How long a front waits for an unavailable Redis server or a migrating slot before it answers 503. */

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { Script } from '../../src/redis/scripts/contract.js';
+import type { CombinedForm, Script } from '../../src/redis/scripts/contract.js';
 import { originOf, redisRecords } from '../../src/store/core/redis_state.js';
 import { authCases } from './auth.cases.js';
 import { boundCases } from './bounds.cases.js';
@@ -31,7 +31,7 @@ import { webhookReplayCases } from './webhook_replays.cases.js';
 import { stepCases } from './webhook_steps.cases.js';
 import { switchCases } from './webhook_switches.cases.js';
 import { webhookCases } from './webhooks.cases.js';
-import { callScript, changed, dump, keys, scripts, startClusterNode } from './world.js';
+import { callCombined, callScript, changed, dump, keys, scripts, startClusterNode } from './world.js';
 import { writeAccessCases } from './write_access.cases.js';
 
 let node: Awaited<ReturnType<typeof startClusterNode>>;
@@ -80,10 +80,10 @@ describe.each([...scripts.keys()])('%s', (name) => {
   const script = scripts.get(name) as Script;
   const own = cases.filter((each) => each.script === name);
 
-  test.each(own.map((each) => [each.what, each] as const))('%s', async (_, each) => {
+  const check = async (each: Case, call: () => Promise<unknown[]>) => {
     for (const seed of each.seeds ?? []) await seed(client);
     const before = await dump(client);
-    const answer = await callScript(client, script, each.keys, each.args);
+    const answer = await call();
     expect(answer.slice(0, each.answer.length).map(readLike(each.answer))).toEqual(each.answer);
     const declared = answer[0] === 'ok' ? script.ok : script.errors.get(String(answer[0]));
     // Redis cuts off a null at the end of a reply.
@@ -97,7 +97,23 @@ describe.each([...scripts.keys()])('%s', (name) => {
         used.add(`${kind} ${field}`);
         expect(originOf(kind, field), `${kind} ${field} in redis_state.ts`).toBeDefined();
       }
-  });
+  };
+
+  test.each(own.map((each) => [each.what, each] as const))('%s', (_, each) =>
+    check(each, () => callScript(client, script, each.keys, each.args)),
+  );
+
+  const { combined } = script;
+  test.runIf(combined !== null).each(own.map((each) => [each.what, each] as const))(
+    'in the combined form: %s',
+    (_, each) =>
+      check(each, async () => {
+        const form = { ...script, combined: combined as CombinedForm };
+        const [answer, ...others] = await callCombined(client, form, [each]);
+        expect(others).toEqual([]);
+        return answer as unknown[];
+      }),
+  );
 
   test('the test cases of a script return every status that its header declares', () => {
     const seen = new Set(own.map(({ answer }) => answer[0]));

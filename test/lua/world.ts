@@ -9,7 +9,8 @@ import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
 import { freePort } from '../../src/dev/processes.js';
 import { limits } from '../../src/limits.js';
-import { readScripts, type Script } from '../../src/redis/scripts/contract.js';
+import { type CombinedForm, readScripts, type Script } from '../../src/redis/scripts/contract.js';
+import { type CallValues, combinedArgs, shapeOf } from '../../src/redis/scripts/script_args.js';
 import {
   type Content,
   type InlineKeyboard,
@@ -229,4 +230,18 @@ export async function callScript(
   });
   const reply = await client.callBuffer('EVAL', script.source, flatKeys.length, ...flatKeys, ...flatArgs);
   return (reply as unknown[]).map((part) => (Buffer.isBuffer(part) ? part.toString('latin1') : part));
+}
+
+/** Calls a script several times in one run of its combined form; returns the raw status and values of each call. */
+export async function callCombined(
+  client: Redis,
+  script: Script & { combined: CombinedForm },
+  calls: readonly [CallValues, ...CallValues[]],
+): Promise<unknown[][]> {
+  const { combined } = script;
+  const [, count, ...rest] = combinedArgs(shapeOf(script), combined, String(calls[0].args.run ?? run), calls);
+  const answers = await client.callBuffer('EVAL', combined.source, count as number, ...rest);
+  return (answers as unknown[][]).map((answer) =>
+    answer.map((part) => (Buffer.isBuffer(part) ? part.toString('latin1') : part)),
+  );
 }

@@ -1,10 +1,13 @@
 /** Tests script calls whose slot has moved or is moving, and clusters that are refused at the start. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { checkRedis } from '../../src/redis/check.js';
 import { RedisCluster } from '../../src/redis/cluster.js';
 import { Runner, type ScriptRunner } from '../../src/redis/scripts/scripts.js';
 import { readRedirection, readSlots } from '../../src/redis/slots.js';
-import { makeKeys } from '../../src/store/core/keys.js';
+import { pack, packMessageTail } from '../../src/store/core/codec.js';
+import { type ChatRef, chatText, directChat, makeKeys } from '../../src/store/core/keys.js';
+import { toUserKeys } from '../../src/store/core/script_keys.js';
 import { type FreshCluster, freshCluster } from '../support/cluster.js';
 
 const keys = makeKeys(64);
@@ -25,7 +28,8 @@ beforeAll(async () => {
       recovered.push(`${partition} ${run}`);
       // The slot map of the connection may be older than the move that made this recovery necessary.
       const owner = await cluster.ownerOf(slots[partition] as number);
-      await clientAt(owner).hset(keys.meta(partition), { run, ver: 1, hw: 10 });
+      await clientAt(owner).hset(keys.meta(partition), { run, hw: 10 });
+      await clientAt(owner).hsetnx(keys.meta(partition), 'ver', 1);
     },
     reconnectMsMax: 1_000,
   });
@@ -127,6 +131,59 @@ test('TRYAGAIN: a repeatable call waits until the new master has all its keys', 
   await cluster.endMove(slot, to);
   expect(await waiting).toMatchObject({ status: 'ok' });
   expect(nodeAt(partition)).toBe(to);
+});
+
+/** A partition, a bot in it, and the chats of the bot with three users. */
+function chatsIn(partition: number) {
+  let bot = 100_001;
+  while (keys.partitions.of(bot) !== partition) bot++;
+  const chats = [5, 6, 7].map((user) => directChat(bot, user));
+  const tail = packMessageTail({
+    ...{ sender: bot, kind: 1, flags: 0, content: { text: 'text' }, markup: null, origin: {} },
+  });
+  const send = (chat: ChatRef, request: string) =>
+    runner.call('messages/send_to_user', partition, toUserKeys(keys, chat, request), {
+      ...{ chat: chatText(chat), tails: [tail], reply_to: '', token: 't', keep: 'r' },
+    });
+  return { chats, sendAll: (prefix: string) => Promise.all(chats.map((chat, i) => send(chat, prefix + i))) };
+}
+
+const seedChat = (at: number, chat: ChatRef) =>
+  clientAt(at).hset(keys.chat(chat), {
+    ...{ s: 0, i: 0, v: 0, c: 0, p: pack({ id: chat.user, n: 'A' }), b: '', pi: 0, t: 'direct' },
+  });
+
+test('MOVED: each call of a combined run is applied once on the new master', async () => {
+  const partition = 13;
+  const [slot, from] = [slots[partition] as number, nodeAt(partition)];
+  const to = (from + 1) % 3;
+  const { chats, sendAll } = chatsIn(partition);
+  for (const chat of chats) await seedChat(from, chat);
+  expect(await sendAll('a')).toMatchObject(chats.map(() => ({ status: 'ok', first: 1 })));
+  await cluster.beginMove(slot, from, to);
+  while (!(await cluster.moveKeys(slot, from, to, 100))) await Promise.resolve();
+  await cluster.endMove(slot, to);
+  expect(nodeAt(partition)).toBe(from);
+  expect(await sendAll('b')).toMatchObject(chats.map(() => ({ status: 'ok', first: 2 })));
+  expect(nodeAt(partition)).toBe(to);
+  expect(await clientAt(to).xlen(keys.journal(partition))).toBe(6);
+});
+
+test('TRYAGAIN: the calls of a combined run wait for the move, and each is applied once', async () => {
+  const partition = 15;
+  const [slot, from] = [slots[partition] as number, nodeAt(partition)];
+  const to = (from + 1) % 3;
+  const { chats, sendAll } = chatsIn(partition);
+  for (const chat of chats) await seedChat(from, chat);
+  await sendAll('a');
+  await cluster.beginMove(slot, from, to);
+  expect(await cluster.moveKeys(slot, from, to, 5)).toBe(false);
+  const pending = sendAll('b');
+  await sleep(100);
+  while (!(await cluster.moveKeys(slot, from, to, 100))) await Promise.resolve();
+  await cluster.endMove(slot, to);
+  expect(await pending).toMatchObject(chats.map(() => ({ status: 'ok', first: 2 })));
+  expect(await clientAt(to).xlen(keys.journal(partition))).toBe(6);
 });
 
 test('a start is refused if a master may evict keys, or if the settings name the wrong kind of Redis', async () => {

@@ -213,6 +213,61 @@ describe('scripts inherit declarations of shared files', () => {
   });
 });
 
+describe('the combined form', () => {
+  const header = [
+    ...['@summary x.', '@combine 4', '@key meta {NN}:meta HASH', '@derived root {NN}:root:<id> SET'],
+    ...['@key request {NN}:req:<id> STRING', '@derived own {NN}:own:<chat>:<id> SET', '@arg run text'],
+    ...['@arg f flag', '@args l int'],
+  ].join('\n');
+
+  test('only a script that declares it has a combined form', () => {
+    expect(read(header.replace('@combine 4\n', '')).combined).toBeNull();
+    expect(read(header).combined?.callsMax).toBe(4);
+  });
+
+  test('the keys of a partition are common to all calls', () => {
+    expect(read(header).combined).toMatchObject({
+      commonKeys: ['meta', 'root'],
+      ownKeys: ['request', 'own'],
+    });
+  });
+
+  test('each line of the combined form is mapped to the file that it came from', () => {
+    put('lib/f.lua', '@summary f.\n@after ends', 'local f = 1\nlocal function ends() end');
+    const form = read(header, 'local a = f\nreturn ok(a)').combined;
+    const lines = form?.source.split('\n') ?? [];
+    expect(form?.origin).toHaveLength(lines.length);
+    expect(form?.origin[lines.indexOf('local f = 1')]).toBe('lib/f.lua:5');
+    expect(form?.origin[lines.indexOf('return ok(a)')]).toBe('a/b.lua:13');
+  });
+
+  test('only the combined form contains the lines for it and their functions', () => {
+    put('lib/f.lua', '@summary f.', 'local function saved() end');
+    const body = '  if combined then saved() end\nif not combined then a = 1 end\nreturn ok()';
+    const { source, combined } = read(header, body);
+    expect(source).not.toMatch(/saved|if combined/);
+    expect(source).toContain('local combined=false ');
+    expect(combined?.source).toContain('local function saved() end');
+    expect(combined?.source).toContain('if combined then saved() end');
+  });
+
+  test('the combined form ends with the functions that its shared files name', () => {
+    put('lib/f.lua', '@summary f.\n@after ends', 'local f = 1\nlocal function ends() end');
+    const { source, combined } = read(header, 'return ok(f)');
+    expect(source).not.toContain('ends');
+    expect(combined?.source).toMatch(/local function ends\(\) end.*\nends\(\)\nreturn answers$/s);
+    expect(read(header, 'return ok()').combined?.source).not.toContain('ends()');
+  });
+
+  test.each([
+    ['no number', header.replace('4', 'all'), 'all must be a positive number'],
+    ['no request id', header.replace('@key request', '@key other'), '@combine needs a request id'],
+    ['a list of keys', `${header}\n@keys m {NN}:… SET`, '@combine excludes @keys'],
+  ])('a combined form with %s is refused', (_, given, message) => {
+    expect(() => read(given)).toThrow(`a/b.lua: ${message}`);
+  });
+});
+
 test('shared files are not read as scripts', () => {
   put('lib/f.lua', '@summary f.', '');
   put('z/last.lua', '@summary z.');

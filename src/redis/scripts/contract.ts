@@ -42,7 +42,27 @@ export interface ArgSpec extends ValueSpec {
   readonly form: 'one' | 'list';
 }
 
-export interface Script {
+/** The source sent to Redis, in one form. */
+export interface Source {
+  readonly source: string;
+  readonly sha: string;
+  /** The file and line of origin of each line of `source`. */
+  readonly origin: readonly string[];
+}
+
+/**
+ * The form of a script that runs several calls on one partition in order, each with its own reply. A call that raises
+ * an error does not affect the other calls.
+ */
+export interface CombinedForm extends Source {
+  /** How many calls one run may contain. A list argument counts as one call per value. */
+  readonly callsMax: number;
+  /** The keys that all calls on a partition share. They are passed once. */
+  readonly commonKeys: readonly string[];
+  readonly ownKeys: readonly string[];
+}
+
+export interface Script extends Source {
   /** The path below lua/ without the extension, for instance 'messages/send_to_user'. */
   readonly name: string;
   readonly summary: string;
@@ -57,11 +77,8 @@ export interface Script {
   readonly args: readonly ArgSpec[];
   readonly ok: readonly ValueSpec[];
   readonly errors: ReadonlyMap<string, readonly ValueSpec[]>;
-  /** The source sent to Redis. */
-  readonly source: string;
-  readonly sha: string;
-  /** The file and line of origin of each line of `source`. */
-  readonly origin: readonly string[];
+  /** The form for several calls; null if the header does not declare it. */
+  readonly combined: CombinedForm | null;
 }
 
 const argsMax = 9;
@@ -109,6 +126,11 @@ function oneOf<T extends string>(path: string, word: string | undefined, allowed
   return word as T;
 }
 
+function numberFrom(path: string, word: string): number {
+  if (!/^[1-9]\d*$/.test(word)) throw new ContractError(`${path}: ${word} must be a positive number`);
+  return Number(word);
+}
+
 function pairs(path: string, words: readonly string[]): ValueSpec[] {
   const out: ValueSpec[] = [];
   for (let i = 0; i < words.length; i += 2) {
@@ -133,6 +155,9 @@ function readHeader(file: Parsed) {
     args: [] as ArgSpec[],
     ok: [] as ValueSpec[],
     errors: new Map<string, ValueSpec[]>(),
+    /** The number of calls in one run; 0 if calls must not be combined. */
+    combine: 0,
+    after: '',
   };
   for (const [tag, words] of file.tags) {
     const [first = '', second = '', third] = words;
@@ -143,6 +168,8 @@ function readHeader(file: Parsed) {
     else if (tag === 'summary') header.summary = words.join(' ');
     else if (tag === 'flag') header.flags.push(oneOf(path, first, ['allow-oom', 'no-writes']));
     else if (tag === 'repeatable') header.repeatable = true;
+    else if (tag === 'combine') header.combine = numberFrom(path, first);
+    else if (tag === 'after') header.after = first;
     else if (tag === 'ok') header.ok.push({ name: first, type: oneOf(path, second, valueTypes) });
     else if (tag === 'err') header.errors.set(first, pairs(path, words.slice(1)));
     else if (tag !== 'why') throw new ContractError(`${path}: unknown tag @${tag}`);
@@ -179,6 +206,10 @@ const linesOf = (file: Parsed): Line[] =>
 /** Returns the text of lines without their comments. */
 const codeOf = (lines: readonly Line[]): string =>
   lines.map(({ text }) => text.replace(/--.*/, '')).join('\n');
+
+/** Returns the lines of one form. Only the combined form contains the lines `if combined … end`. */
+const linesOfForm = (lines: readonly Line[], combined: boolean): Line[] =>
+  lines.filter(({ text }) => combined || !/^\s*if combined\b.*\bend$/.test(text));
 
 const withoutTexts = (code: string): string => code.replace(/'[^']*'/g, '');
 
@@ -221,7 +252,7 @@ function readShared(root: string): ReadonlyMap<string, Part> {
  * Returns the shared parts that a body uses, each after the parts that it uses itself. Only these parts are sent to
  * Redis. Redis recreates every function of a script at each call, which often costs more than running the script.
  */
-function usedParts(shared: ReadonlyMap<string, Part>, body: readonly Line[]): Part[] {
+function usedParts(shared: ReadonlyMap<string, Part>, body: readonly Line[], combined = false): Part[] {
   const used: Part[] = [];
   const seen = new Set<Part>();
   const visit = (lines: readonly Line[]) => {
@@ -229,8 +260,9 @@ function usedParts(shared: ReadonlyMap<string, Part>, body: readonly Line[]): Pa
       const part = shared.get(name);
       if (part === undefined || seen.has(part)) continue;
       seen.add(part);
-      visit(part.lines);
-      used.push(part);
+      const lines = linesOfForm(part.lines, combined);
+      visit(lines);
+      used.push({ file: part.file, lines });
     }
   };
   visit(body);
@@ -266,29 +298,104 @@ function inherit(own: Header, parts: readonly Part[], code: string): Header {
 const listFrom = (name: string, from: 'KEYS' | 'ARGV', before: number): string =>
   `local ${name}={} for i=${before + 1},#${from} do ${name}[i-${before}]=${from}[i] end`;
 
+function keyVariable({ name, form }: KeySpec, at: string, body: string): string {
+  if (form === 'one') return `local ${name}_key=${at}`;
+  const prefix = `local ${name}_prefix=${at}`;
+  return mentions(body, `${name}_key`)
+    ? `${prefix} local function ${name}_key(id) return ${name}_prefix..id end`
+    : prefix;
+}
+
+const argVariable = ({ name, type }: ArgSpec, at: string): string =>
+  `local ${name}=${at}${type === 'flag' ? "=='1'" : ''}`;
+
+const replies = "local function ok(...) return {'ok',...} end local function refuse(...) return {...} end";
+
 /**
  * Returns the Lua code that declares a local variable for every key and argument, so that the body never uses
  * positions.
  */
-function prelude(keys: readonly KeySpec[], args: readonly ArgSpec[], body: string): string {
-  const parts: string[] = [];
-  keys.forEach((key, i) => {
-    const at = `KEYS[${i + 1}]`;
-    if (key.form === 'one') parts.push(`local ${key.name}_key=${at}`);
-    else if (key.form === 'derived') {
-      parts.push(`local ${key.name}_prefix=${at}`);
-      if (mentions(body, `${key.name}_key`))
-        parts.push(`local function ${key.name}_key(id) return ${key.name}_prefix..id end`);
-    } else parts.push(listFrom(`${key.name}_keys`, 'KEYS', i));
-  });
-  args.forEach((arg, i) => {
-    const at = `ARGV[${i + 1}]`;
-    if (arg.form === 'list') parts.push(listFrom(arg.name, 'ARGV', i));
-    else if (arg.type === 'flag') parts.push(`local ${arg.name}=${at}=='1'`);
-    else parts.push(`local ${arg.name}=${at}`);
-  });
-  parts.push("local function ok(...) return {'ok',...} end local function refuse(...) return {...} end");
-  return parts.join(' ');
+function prelude({ keys, args }: Header, body: string): string {
+  return [
+    ...keys.map((key, i) =>
+      key.form === 'list'
+        ? listFrom(`${key.name}_keys`, 'KEYS', i)
+        : keyVariable(key, `KEYS[${i + 1}]`, body),
+    ),
+    ...args.map((arg, i) =>
+      arg.form === 'list' ? listFrom(arg.name, 'ARGV', i) : argVariable(arg, `ARGV[${i + 1}]`),
+    ),
+    replies,
+  ].join(' ');
+}
+
+const withHash = (lines: readonly Line[]): Source => {
+  const source = lines.map(({ text }) => text).join('\n');
+  const origin = lines.map(({ from }) => from);
+  return { source, sha: createHash('sha1').update(source).digest('hex'), origin };
+};
+
+const firstLine = (flags: readonly string[]): string =>
+  `#!lua${flags.length > 0 ? ` flags=${flags.join(',')}` : ''}`;
+
+/** Returns whether the key is the same for all calls on a partition. The caller passes a prefix without its last part. */
+const isCommon = ({ pattern, form }: KeySpec): boolean =>
+  !(form === 'derived' ? pattern.replace(/<\w+>$/, '') : pattern).includes('<');
+
+/**
+ * Builds the form for several calls. Its keys are the common keys, then the other keys of each call. Its arguments are
+ * `run`, then for each call the number of its other arguments and these arguments. The body becomes a function, which
+ * is called once for each call.
+ */
+function combinedForm(
+  path: string,
+  header: Header,
+  shared: ReadonlyMap<string, Part>,
+  body: readonly Line[],
+) {
+  const { keys, args, flags, combine } = header;
+  if (combine === 0) return null;
+  if (keys.some(({ form }) => form === 'list')) throw new ContractError(`${path}: @combine excludes @keys`);
+  if (!keys.some(({ name }) => name === 'request'))
+    throw new ContractError(`${path}: @combine needs a request id`);
+  const [common, own] = [keys.filter(isCommon), keys.filter((key) => !isCommon(key))];
+  const code = codeOf(body);
+  const after = [...new Set(usedParts(shared, body, true).map(({ file }) => file.header.after))].filter(
+    Boolean,
+  );
+  const at = (text: string): Line => ({ text, from: `${path}:1` });
+  const ends = after.map((name) => at(`${name}()`));
+  const given = args.filter(({ name }) => name !== 'run');
+  const top = [
+    'local combined=true local run=ARGV[1]',
+    ...common.map((key, i) => keyVariable(key, `KEYS[${i + 1}]`, code)),
+    replies,
+  ];
+  const variables = [
+    ...own.map((key, i) => keyVariable(key, `KEYS[key_at+${i + 1}]`, code)),
+    ...given.map((arg, i) =>
+      arg.form === 'list'
+        ? `local ${arg.name}={} for i=${i + 1},arg_count do ${arg.name}[i-${i}]=ARGV[arg_at+i] end`
+        : argVariable(arg, `ARGV[arg_at+${i + 1}]`),
+    ),
+  ];
+  const form = withHash([
+    at(firstLine(flags)),
+    at(top.join(' ')),
+    ...usedParts(shared, [...body, ...ends], true).flatMap(({ lines }) => lines),
+    at(`local function run_call(key_at,arg_at,arg_count) ${variables.join(' ')}`),
+    ...linesOfForm(body, true),
+    at('end'),
+    at(`local answers,key_at,arg_at={},${common.length},1`),
+    at('while arg_at<#ARGV do local arg_count=tonumber(ARGV[arg_at+1])'),
+    at('local fine,answer=pcall(run_call,key_at,arg_at+1,arg_count)'),
+    at('answers[#answers+1]=fine and answer or {err=tostring(answer)}'),
+    at(`key_at,arg_at=key_at+${own.length},arg_at+1+arg_count end`),
+    ...ends,
+    at('return answers'),
+  ]);
+  const names = (specs: readonly KeySpec[]) => specs.map(({ name }) => name);
+  return { ...form, callsMax: combine, commonKeys: names(common), ownKeys: names(own) };
 }
 
 function checkStatuses(path: string, source: string, errors: ReadonlyMap<string, unknown>): void {
@@ -305,23 +412,22 @@ function checkStatuses(path: string, source: string, errors: ReadonlyMap<string,
 export function readScript(root: string, path: string, shared = readShared(root)): Script {
   const file = parseFile(root, path);
   const body = linesOf(file);
-  const parts = usedParts(shared, body);
+  const parts = usedParts(shared, linesOfForm(body, false));
   const header = inherit(readHeader(file), parts, codeOf(body));
   checkLists(path, header);
   const first = (text: string): Line => ({ text, from: `${path}:1` });
-  const lines = [
-    first(`#!lua${header.flags.length > 0 ? ` flags=${header.flags.join(',')}` : ''}`),
-    first(prelude(header.keys, header.args, codeOf(body))),
-    ...parts.flatMap((part) => part.lines),
-    ...body,
-  ];
-  const origin = lines.map(({ from }) => from);
-  const source = lines.map(({ text }) => text).join('\n');
-  checkStatuses(path, source, header.errors);
-  const sha = createHash('sha1').update(source).digest('hex');
+  const lines = [...parts.flatMap((part) => part.lines), ...linesOfForm(body, false)];
+  const isSingle = mentions(codeOf(lines), 'combined') ? 'local combined=false ' : '';
+  const form = withHash([
+    first(firstLine(header.flags)),
+    first(isSingle + prelude(header, codeOf(body))),
+    ...lines,
+  ]);
+  checkStatuses(path, form.source, header.errors);
   const { flags, keys } = header;
+  const { combine: _, after: __, ...declared } = header;
   return {
-    ...header,
+    ...declared,
     shared: [...new Set(parts.map((part) => part.file.name))],
     repeatable:
       header.repeatable || flags.includes('no-writes') || keys.some((key) => key.name === 'request'),
@@ -329,9 +435,8 @@ export function readScript(root: string, path: string, shared = readShared(root)
       .replace(/\.lua$/, '')
       .split(sep)
       .join('/'),
-    source,
-    sha,
-    origin,
+    ...form,
+    combined: combinedForm(path, header, shared, body),
   };
 }
 

@@ -1,5 +1,5 @@
 /** Serialises a script call in one pass, because serialisation is the largest part of a call's cost in this process. */
-import { Command } from 'ioredis';
+import { Command, ReplyError } from 'ioredis';
 
 export type ScriptArg = string | Buffer | number;
 
@@ -58,5 +58,23 @@ export class ScriptCommand extends Command {
 export class AskingCommand extends Command {
   constructor() {
     super('asking', []);
+  }
+}
+
+export const isReplyError = (error: unknown): error is Error => error instanceof ReplyError;
+export const isUnknownScript = (error: unknown): boolean =>
+  isReplyError(error) && error.message.startsWith('NOSCRIPT');
+
+/** Runs a script by its hash, the first argument, or by its source if Redis does not have the script yet. */
+export async function runScript(
+  send: (command: ScriptCommand) => Promise<unknown>,
+  source: string,
+  args: ScriptArg[],
+): Promise<unknown> {
+  try {
+    return await send(new ScriptCommand('evalsha', args));
+  } catch (error) {
+    if (!isUnknownScript(error)) throw error;
+    return send(new ScriptCommand('eval', [source, ...args.slice(1)]));
   }
 }

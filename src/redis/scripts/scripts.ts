@@ -2,7 +2,6 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { ReplyError } from 'ioredis';
 import { ApiError } from '../../errors.js';
 import { Counts, type Distribution, Distributions } from '../../obs/distribution.js';
 import type { Redirected, RedisConnection, RedisServers } from '../connection.js';
@@ -10,8 +9,17 @@ import type { MemoryWatch } from '../memory.js';
 import { createPauses, type Pauses } from '../pauses.js';
 import { partitionsWith } from '../present.js';
 import { unavailable } from '../waiting.js';
+import { CombinedCalls } from './combined_calls.js';
 import { readScripts, type Script } from './contract.js';
-import { AskingCommand, type ScriptArg, ScriptCommand } from './script_command.js';
+import { type CallShape, type CallValues, shapeOf, singleArgs, type Values } from './script_args.js';
+import {
+  AskingCommand,
+  isReplyError,
+  isUnknownScript,
+  runScript,
+  type ScriptArg,
+  ScriptCommand,
+} from './script_command.js';
 import { decodeReply, type Reply } from './script_reply.js';
 import type { ScriptName, Scripts } from './scripts.gen.js';
 
@@ -37,14 +45,9 @@ export interface RunnerOptions {
   readonly memory?: Pick<MemoryWatch, 'isFull'> | undefined;
 }
 
-interface Loaded {
-  readonly script: Script;
+interface Loaded extends CallShape {
   /** Whether the script adds data. Such a script is rejected while a server is nearly full. */
   readonly grows: boolean;
-  readonly keyNames: readonly string[];
-  readonly listKey: string | undefined;
-  readonly argNames: readonly string[];
-  readonly listArg: string | undefined;
   /** The latency of the script's calls. */
   readonly times: Distribution;
 }
@@ -59,14 +62,10 @@ interface Answered {
 /** Describes the outcome of an attempt: a reply, a redirection, an unknown outcome, or a slot migration in progress. */
 type Outcome = Answered | Redirected | 'lost' | 'moving';
 
-type Values = Readonly<Record<string, unknown>>;
-
 /** Holds a call whose first attempt gave no reply for the caller. */
-interface Retried {
+interface Retried extends CallValues {
   readonly loaded: Loaded;
   readonly partition: number;
-  readonly keys: Values;
-  readonly args: Values;
   /** The deadline of retries, in ms of the monotonic clock. */
   readonly deadline: number;
   /**
@@ -99,21 +98,11 @@ const lostPauseMs = 5;
 
 const luaRoot = fileURLToPath(new URL('../../../lua', import.meta.url));
 
-function prepare(script: Script, times: Distributions): Loaded {
-  const one = <T extends { name: string; form: string }>(specs: readonly T[]) =>
-    specs.filter((s) => s.form !== 'list').map((s) => s.name);
-  const list = <T extends { name: string; form: string }>(specs: readonly T[]) =>
-    specs.find((s) => s.form === 'list')?.name;
-  return {
-    script,
-    grows: script.flags.length === 0,
-    keyNames: one(script.keys),
-    listKey: list(script.keys),
-    argNames: one(script.args),
-    listArg: list(script.args),
-    times: times.of(script.name),
-  };
-}
+const prepare = (script: Script, times: Distributions): Loaded => ({
+  ...shapeOf(script),
+  grows: script.flags.length === 0,
+  times: times.of(script.name),
+});
 
 /** Adds the file and line in lua/ to an error raised by a script. */
 function located(script: Script, message: string): Error {
@@ -123,23 +112,6 @@ function located(script: Script, message: string): Error {
   return new Error(`${script.name}${place ? ` (lua/${place})` : ''}: ${message}`);
 }
 
-function flatten(loaded: Loaded, runId: string, keys: Values, args: Values): ScriptArg[] {
-  const { script, keyNames, listKey, argNames, listArg } = loaded;
-  const listed = listKey === undefined ? [] : (keys[listKey] as string[]);
-  const out: ScriptArg[] = [script.sha, keyNames.length + listed.length];
-  for (const name of keyNames) out.push(keys[name] as string);
-  out.push(...listed);
-  for (const name of argNames) {
-    const value = name === 'run' ? runId : args[name];
-    out.push(typeof value === 'boolean' ? (value ? '1' : '0') : ((value ?? '') as string | Buffer));
-  }
-  if (listArg !== undefined) out.push(...(args[listArg] as string[]));
-  return out;
-}
-
-const isReplyError = (error: unknown): error is Error => error instanceof ReplyError;
-const isUnknownScript = (error: unknown): boolean =>
-  isReplyError(error) && error.message.startsWith('NOSCRIPT');
 const full = () => new ApiError('too_many_requests', { retry_after: 1 });
 
 /** Converts a Redis error to the caller's error. */
@@ -156,18 +128,16 @@ function refusal(node: RedisConnection, script: Script, { message }: Error): Err
 /**
  * Sends a script by its hash, or its source if Redis does not have the script yet. With `asking`, sends ASKING first.
  */
-async function ask({ to, asking }: Redirected, script: Script, args: ScriptArg[]): Promise<unknown> {
-  const send = (command: ScriptCommand) => {
-    // Ignores errors of ASKING itself, because the script's reply reports the same problem.
-    if (asking) to.send(new AskingCommand()).catch(() => undefined);
-    return to.send(command);
-  };
-  try {
-    return await send(new ScriptCommand('evalsha', args));
-  } catch (error) {
-    if (!isUnknownScript(error)) throw error;
-    return send(new ScriptCommand('eval', [script.source, ...args.slice(1)]));
-  }
+function ask({ to, asking }: Redirected, script: Script, args: ScriptArg[]): Promise<unknown> {
+  return runScript(
+    (command) => {
+      // Ignores errors of ASKING itself, because the script's reply reports the same problem.
+      if (asking) to.send(new AskingCommand()).catch(() => undefined);
+      return to.send(command);
+    },
+    script.source,
+    args,
+  );
 }
 
 /**
@@ -182,6 +152,7 @@ export class Runner {
   readonly troubles = new Counts();
   readonly #options: RunnerOptions;
   readonly #pauses: Pauses;
+  readonly #combined = new CombinedCalls();
   readonly #scripts: ReadonlyMap<string, Loaded>;
 
   constructor(options: RunnerOptions) {
@@ -219,7 +190,7 @@ export class Runner {
       this.troubles.add(name, 'full');
       return Promise.reject(full());
     }
-    return node.send(new ScriptCommand('evalsha', flatten(loaded, runId, keys, args))).then(
+    return this.#send(node, runId, loaded, partition, { keys, args }).then(
       (raw) => {
         const reply = decodeReply(loaded.script, raw);
         const ms = performance.now() - began;
@@ -263,6 +234,20 @@ export class Runner {
     return node !== null && this.#options.memory?.isFull(node) === true;
   }
 
+  /** Makes the first attempt of a call, together with other calls of this turn if the script allows it. */
+  #send(
+    node: RedisConnection,
+    runId: string,
+    loaded: Loaded,
+    partition: number,
+    call: CallValues,
+  ): Promise<unknown> {
+    const form = loaded.script.combined;
+    return form === null
+      ? node.send(new ScriptCommand('evalsha', singleArgs(loaded, runId, call)))
+      : this.#combined.send(node, runId, loaded, form, partition, call);
+  }
+
   #retried(loaded: Loaded, partition: number, keys: Values, args: Values, began: number): Retried {
     const deadline = began + (this.#options.reconnectMsMax ?? 5_000);
     return { loaded, partition, keys, args, deadline, recovered: 0, redirected: 0, moves: 0 };
@@ -281,11 +266,12 @@ export class Runner {
   }
 
   /** Makes one attempt after the first attempt. */
-  async #attempt({ loaded, keys, args }: Retried, server: Redirected | null): Promise<Outcome> {
+  async #attempt(call: Retried, server: Redirected | null): Promise<Outcome> {
     const runId = server?.to.runId() ?? null;
+    const { loaded } = call;
     if (server === null || runId === null) return 'lost';
     try {
-      const raw = await ask(server, loaded.script, flatten(loaded, runId, keys, args));
+      const raw = await ask(server, loaded.script, singleArgs(loaded, runId, call));
       return { node: server.to, runId, reply: decodeReply(loaded.script, raw) };
     } catch (error) {
       return this.#failed(server.to, loaded.script, error);

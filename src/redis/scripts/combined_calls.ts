@@ -1,0 +1,118 @@
+/**
+ * Combines script calls. The calls of one turn of the event loop that have the same script and partition are sent as
+ * one run of the script's combined form. Redis then reads the partition's counters, creates the script's functions and
+ * parses a command once, not for each call. No call waits longer than without combining, because all commands of a turn
+ * are written at its end.
+ */
+import { ReplyError } from 'ioredis';
+import type { RedisConnection } from '../connection.js';
+import { redisLimits as limits } from '../limits.js';
+import type { CombinedForm } from './contract.js';
+import { type CallShape, type CallValues, combinedArgs, singleArgs } from './script_args.js';
+import { runScript, ScriptCommand } from './script_command.js';
+
+interface PendingCall extends CallValues {
+  readonly resolve: (reply: unknown) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Counts calls or messages, and the bytes of arguments. */
+interface Size {
+  weight: number;
+  bytes: number;
+}
+
+/** Holds the calls of one run, and their total size. */
+interface PendingRun extends Size {
+  readonly node: RedisConnection;
+  readonly runId: string;
+  readonly shape: CallShape;
+  readonly form: CombinedForm;
+  readonly calls: [PendingCall, ...PendingCall[]];
+}
+
+/** Returns the size of a call. A list counts as many calls as it has values. */
+function sizeOf({ argNames, listArg }: CallShape, { args }: CallValues): Size {
+  const listed = listArg === undefined ? [] : (args[listArg] as ReadonlyArray<string | Buffer>);
+  let bytes = 0;
+  for (const value of listed) bytes += value.length;
+  for (const name of argNames) bytes += (args[name] as string | Buffer | undefined)?.length ?? 0;
+  return { weight: Math.max(1, listed.length), bytes };
+}
+
+/** Replaces the line number in the message of an error. The other form of the script has other lines. */
+const raised = ({ origin }: CombinedForm, { message }: Error): Error =>
+  new ReplyError(message.replace(/user_script:(\d+)/g, (_, line) => `lua/${origin[Number(line) - 1]}`));
+
+/** Returns whether a run can take another call. */
+const hasRoom = (run: PendingRun, node: RedisConnection, runId: string, { weight, bytes }: Size): boolean =>
+  run.node === node &&
+  run.runId === runId &&
+  run.weight + weight <= run.form.callsMax &&
+  run.bytes + bytes <= limits.combined_calls_bytes_max;
+
+/** Sends the calls of a run, in the single form if there is only one. */
+async function sendCalls({ node, runId, shape, form, calls }: PendingRun): Promise<void> {
+  const [first, ...others] = calls;
+  try {
+    if (others.length === 0) {
+      first.resolve(await node.send(new ScriptCommand('evalsha', singleArgs(shape, runId, first))));
+      return;
+    }
+    const send = node.send.bind(node);
+    const answers = await runScript(send, form.source, combinedArgs(shape, form, runId, calls));
+    for (let i = 0; i < calls.length; i++) {
+      const { resolve, reject } = calls[i] as PendingCall;
+      const answer = (answers as unknown[])[i];
+      if (answer instanceof Error) reject(raised(form, answer));
+      else resolve(answer);
+    }
+  } catch (error) {
+    for (const { reject } of calls) reject(error);
+  }
+}
+
+/** Collects the calls of a turn. */
+export class CombinedCalls {
+  /** The runs that are not sent yet, by script and partition. */
+  readonly #pending = new Map<CallShape, Map<number, PendingRun>>();
+
+  /** Sends a call with the run of its script and partition. Resolves with its reply. */
+  send(
+    node: RedisConnection,
+    runId: string,
+    shape: CallShape,
+    form: CombinedForm,
+    partition: number,
+    { keys, args }: CallValues,
+  ): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      const call = { keys, args, resolve, reject };
+      const runs = this.#runsOf(shape);
+      const size = sizeOf(shape, call);
+      const present = runs.get(partition);
+      if (present !== undefined && hasRoom(present, node, runId, size)) {
+        present.calls.push(call);
+        present.weight += size.weight;
+        present.bytes += size.bytes;
+        return;
+      }
+      if (present !== undefined) void sendCalls(present);
+      const run: PendingRun = { node, runId, shape, form, calls: [call], ...size };
+      runs.set(partition, run);
+      node.atTurnEnd(() => {
+        if (runs.get(partition) !== run) return;
+        runs.delete(partition);
+        void sendCalls(run);
+      });
+    });
+  }
+
+  #runsOf(shape: CallShape): Map<number, PendingRun> {
+    const present = this.#pending.get(shape);
+    if (present !== undefined) return present;
+    const runs = new Map<number, PendingRun>();
+    this.#pending.set(shape, runs);
+    return runs;
+  }
+}

@@ -1,0 +1,70 @@
+/** Builds the arguments of EVALSHA from the keys and arguments of one or several calls of a script. */
+import type { CombinedForm, Script } from './contract.js';
+import type { ScriptArg } from './script_command.js';
+
+export type Values = Readonly<Record<string, unknown>>;
+
+/** Holds the keys and arguments of one call, by name. */
+export interface CallValues {
+  readonly keys: Values;
+  readonly args: Values;
+}
+
+/** Lists the names of a script's keys and arguments, in their order. */
+export interface CallShape {
+  readonly script: Script;
+  readonly keyNames: readonly string[];
+  readonly listKey: string | undefined;
+  readonly argNames: readonly string[];
+  readonly listArg: string | undefined;
+}
+
+export function shapeOf(script: Script): CallShape {
+  const one = <T extends { name: string; form: string }>(specs: readonly T[]) =>
+    specs.filter((s) => s.form !== 'list').map((s) => s.name);
+  const list = <T extends { name: string; form: string }>(specs: readonly T[]) =>
+    specs.find((s) => s.form === 'list')?.name;
+  return {
+    script,
+    keyNames: one(script.keys),
+    listKey: list(script.keys),
+    argNames: one(script.args),
+    listArg: list(script.args),
+  };
+}
+
+const argOf = (value: unknown): ScriptArg =>
+  typeof value === 'boolean' ? (value ? '1' : '0') : ((value ?? '') as string | Buffer);
+
+/** Returns the arguments of a call in the single form. */
+export function singleArgs(shape: CallShape, runId: string, { keys, args }: CallValues): ScriptArg[] {
+  const { script, keyNames, listKey, argNames, listArg } = shape;
+  const listed = listKey === undefined ? [] : (keys[listKey] as string[]);
+  const out: ScriptArg[] = [script.sha, keyNames.length + listed.length];
+  for (const name of keyNames) out.push(keys[name] as string);
+  out.push(...listed);
+  for (const name of argNames) out.push(name === 'run' ? runId : argOf(args[name]));
+  if (listArg !== undefined) out.push(...(args[listArg] as string[]));
+  return out;
+}
+
+/** Returns the arguments of a run in the combined form. All calls have the same partition. */
+export function combinedArgs(
+  { argNames, listArg }: CallShape,
+  { sha, commonKeys, ownKeys }: CombinedForm,
+  runId: string,
+  calls: readonly [CallValues, ...CallValues[]],
+): ScriptArg[] {
+  const out: ScriptArg[] = [sha, commonKeys.length + ownKeys.length * calls.length];
+  for (const name of commonKeys) out.push(calls[0].keys[name] as string);
+  for (const { keys } of calls) for (const name of ownKeys) out.push(keys[name] as string);
+  out.push(runId);
+  const given = argNames.filter((name) => name !== 'run');
+  for (const { args } of calls) {
+    const listed = listArg === undefined ? [] : (args[listArg] as string[]);
+    out.push(given.length + listed.length);
+    for (const name of given) out.push(argOf(args[name]));
+    out.push(...listed);
+  }
+  return out;
+}
