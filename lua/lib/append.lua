@@ -54,7 +54,7 @@ local function append_next(at, c, chat, seconds, tail)
   local id = next_message_id(c, version)
   local record, entity = new_message(version, seconds, tail), 'msg:' .. chat .. ':' .. id
   at.version, at.journaled = version, ('%.0f'):format(before + #entity + #record)
-  if combined then counters = {meta = at.meta, version = version, journaled = at.journaled} end
+  if combined then counters.version, counters.journaled, counters.changed = version, at.journaled, true end
   if not combined then redis.call('HSET', at.meta, 'ver', version, 'jw', at.journaled) end
   redis.call('SET', at.message_prefix .. id, record)
   redis.call('XADD', at.journal, version .. '-' .. before, 'k', entity, 'i', record)

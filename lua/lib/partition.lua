@@ -7,14 +7,33 @@
 @err     journal_full
 @after   save_counters
 ]]
--- The last version and the number of bytes ever journaled, if a call of this combined run changed them and they are not
--- written yet.
+-- The last version and the number of bytes ever journaled, as the calls of a combined run see and change them.
 local counters = nil
 
--- Writes the counters after the calls of a combined run, and before another function changes them.
+-- Draws a version in a combined run.
+local function draw_version()
+  counters.version, counters.changed = ('%.0f'):format(counters.version + 1), true
+  return counters.version
+end
+
+-- Draws several versions in a combined run.
+local function draw_versions(count)
+  local versions = {}
+  for i = 1, count do versions[i] = draw_version() end
+  return versions
+end
+
+-- Counts bytes of the journal in a combined run. Returns the number before.
+local function count_bytes(size)
+  local before = counters.journaled
+  counters.journaled, counters.changed = ('%.0f'):format(before + size), true
+  return before
+end
+
+-- Writes the counters after the calls of a combined run.
 local function save_counters()
-  if counters then redis.call('HSET', counters.meta, 'ver', counters.version, 'jw', counters.journaled) end
-  counters = nil
+  if not counters or not counters.changed then return end
+  redis.call('HSET', counters.meta, 'ver', counters.version, 'jw', counters.journaled)
 end
 
 -- The incarnation is raised whenever Redis may have lost its latest changes.
@@ -25,7 +44,7 @@ end
 -- Returns the error that forbids a change now, or nil, then the current incarnation. Without an error, also returns the
 -- last version and the number of bytes ever journaled, both as text. If the run id differs, Redis restarted or was
 -- replaced, so scripts issue no versions until the incarnation is raised. Scripts that delete or deliver pass `reserve`,
--- by which the journal limit is multiplied. In a combined run, the calls after the first change make no further check.
+-- by which the journal limit is multiplied. In a combined run, only calls up to the first one that passes are checked.
 local function closed(meta, journal, run, reserve)
   if combined and counters then return nil, incarnation_of(counters.version), counters.version, counters.journaled end
   local m = redis.call('HMGET', meta, 'run', 'hw', 'ver', 'hwb', 'jw', 'jt')
@@ -34,19 +53,20 @@ local function closed(meta, journal, run, reserve)
   if redis.call('XLEN', journal) >= m[2] * times or bytes >= (m[4] or math.huge) * times then
     return 'journal_full', incarnation_of(m[3])
   end
+  if combined then counters = {meta = meta, version = m[3], journaled = m[5] or '0'} end
   return nil, incarnation_of(m[3]), m[3], m[5] or '0'
 end
 
 -- Returns the version of a change: a number that only grows, in each partition. The version is a text, because Redis
 -- and Lua would convert a number at each use, which takes a third of a microsecond.
 local function next_version(meta)
-  if combined then save_counters() end
+  if combined then return draw_version() end
   return ('%.0f'):format(redis.call('HINCRBY', meta, 'ver', '1'))
 end
 
 -- Allocates versions for several changes at once, in ascending order.
 local function next_versions(meta, count)
-  if combined then save_counters() end
+  if combined then return draw_versions(count) end
   local last, versions = redis.call('HINCRBY', meta, 'ver', count), {}
   for i = 1, count do versions[i] = ('%.0f'):format(last - count + i) end
   return versions
@@ -63,9 +83,10 @@ end
 -- HASH whose field v holds the version. This HASH may leave Redis once the version is flushed. The second part of an
 -- entry's id is the number of bytes journaled before the entry, so a trim can compute the remaining size exactly.
 local function journal_image(at, version, entity, image, state)
-  if combined then save_counters() end
-  local size = #entity + #image + #(state or '')
-  local id = ('%s-%.0f'):format(version, redis.call('HINCRBY', at.meta, 'jw', size) - size)
+  local size, before = #entity + #image + #(state or ''), nil
+  if combined then before = count_bytes(size) end
+  if not combined then before = redis.call('HINCRBY', at.meta, 'jw', size) - size end
+  local id = ('%s-%.0f'):format(version, before)
   if state then
     redis.call('XADD', at.journal, id, 'k', entity, 'i', image, 's', state)
   else
