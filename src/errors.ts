@@ -207,6 +207,16 @@ export const catalogue = {
   vote_final: bad("vote can't be changed"),
   vote_options_wrong: bad('invalid option ID specified'),
 
+  bot_not_inline: bad('bot does not answer inline queries'),
+  inline_unanswered: bad('BOT_RESPONSE_TIMEOUT'),
+  inline_result_not_found: { code: 404, text: 'Not Found: inline result not found' },
+  inline_message_invalid: bad('MESSAGE_ID_INVALID'),
+  too_many_inline_results: bad('too many inline query results specified'),
+  inline_result_invalid: bad("can't parse inline query result: {reason}"),
+  inline_answer_too_big: bad('inline query answer is too big'),
+  inline_offset_invalid: bad('NEXT_OFFSET_INVALID'),
+  inline_button_invalid: bad("can't parse inline query results button: {reason}"),
+
   // Errors about files
   wrong_file_id: bad('wrong file identifier/HTTP URL specified'),
   file_type_mismatch: bad("can't use file of type {name} as {what}"),

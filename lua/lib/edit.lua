@@ -29,13 +29,17 @@ local function use_granted_edit(key)
 end
 
 -- Returns the new record and its version, or nil and the error. `may_edit_others` says whether the editor may edit
--- messages of others. `what` is text, caption, media (with their caption) or markup. An edit of the markup keeps the
+-- messages of others. `by_way` says whether the editor is a bot that names an inline message. Nobody else may edit an
+-- inline message, not even its sender. `what` is text, caption, media (with their caption) or markup. An edit of the markup keeps the
 -- content.
-local function edited_record(record, meta, now_ms, editor, may_edit_others, what, new_content, new_markup,
+local function edited_record(record, meta, now_ms, editor, may_edit_others, by_way, what, new_content, new_markup,
   granted_key)
   local header, at = read_header(record)
   if header[6] == KIND_DELETED then return nil, 'not_found' end
-  local own = ('%.0f'):format(header[5]) == editor
+  local content, markup, origin = read_segments(record, header, at)
+  if (by_way or false) ~= is_inline(header) then return nil, 'cant_be_edited' end
+  local own
+  if by_way then own = via_bot(header, origin) == editor else own = ('%.0f'):format(header[5]) == editor end
   local forwarded = bit.band(header[7], FLAG_FORWARDED) ~= 0
   if not (own or may_edit_others) or header[6] == KIND_SERVICE or (forwarded and what ~= 'markup') then
     return nil, 'cant_be_edited'
@@ -43,7 +47,6 @@ local function edited_record(record, meta, now_ms, editor, may_edit_others, what
   if now_ms - header[3] * 1000 > LIMITS.edit_age_ms_max then return nil, 'cant_be_edited' end
   local needed = EDITED_KINDS[what]
   if needed and header[6] ~= needed[1] then return nil, needed[2] end
-  local content, markup, origin = read_segments(record, header, at)
   if what == 'markup' then new_content = content end
   if what == 'caption' then new_content = with_media_of(content, new_content) end
   if new_content == content and new_markup == markup then return nil, 'not_modified' end

@@ -11,7 +11,7 @@
 -- channel the post id follows this map. Header: 1 format, 2 version, 3 date (s), 4 edited at (ms), 5 sender, 6 kind, 7
 -- flags, 8 bytes of content, 9 bytes of keyboard
 local KIND_DELETED, KIND_TEXT, KIND_SERVICE, KIND_MEDIA, KIND_OBJECT = 0, 1, 2, 3, 4
-local FLAG_FORWARDED = 4
+local FLAG_FORWARDED, FLAG_INLINE = 4, 8
 
 -- Builds a new record. `tail` is the part after version and date, packed by the caller.
 local function new_message(version, date, tail)
@@ -36,6 +36,18 @@ local function read_segments(record, header, at)
   local markup_at = at + header[8]
   local origin_at = markup_at + header[9]
   return record:sub(at + 1, markup_at), record:sub(markup_at + 1, origin_at), record:sub(origin_at + 1)
+end
+
+-- Returns whether a person sent the message by way of a bot, as the result of an inline query.
+local function is_inline(header)
+  return bit.band(header[7], FLAG_INLINE) ~= 0
+end
+
+-- Returns the id of the bot by way of which a person sent the message, or nil. `origin` is the last segment.
+local function via_bot(header, origin)
+  if not is_inline(header) then return nil end
+  local _, fields = cmsgpack.unpack_one(origin)
+  return ('%.0f'):format(fields.via.id)
 end
 
 local function write_record(header, content, markup, origin)

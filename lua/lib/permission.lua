@@ -41,6 +41,8 @@ local function forbidden_kind(m, c, tail)
   if has_all_kinds(m, c) then return nil end
   local record = new_message('0', 0, tail)
   local header, at = read_header(record)
+  local inline = bit.band(header[7], FLAG_INLINE) ~= 0
+  if inline and not is_permitted(m, c.differing, 'can_send_other_messages', true) then return 'inline' end
   local has_kind = header[6] == KIND_MEDIA or header[6] == KIND_OBJECT
   return unless_permitted(m, c, has_kind and kind_in(read_segments(record, header, at)) or 'text')
 end

@@ -5,8 +5,8 @@
 @key     due    {NN}:webhooks_due       ZSET
 @err     queue_missing
 ]]
--- A bot that never listed kinds of updates has the mask 63, and gets the kinds of mask 1855 (`rules/update_kinds.ts`).
-local DEFAULT_MASK, DEFAULT_KINDS = 63, 1855
+-- A bot that never listed kinds of updates has the mask 63, and gets the kinds of mask 7999 (`rules/update_kinds.ts`).
+local DEFAULT_MASK, DEFAULT_KINDS = 63, 7999
 
 -- Returns the queue's state, or nil if the queue must be opened first.
 local function read_queue(state)
@@ -36,11 +36,13 @@ local function pack_bytes(list)
   return table.concat(packed)
 end
 
--- Removes an entry and journals it as a dead letter, with the fields of the entry, w (reason) and d (time in ms).
+-- Removes an entry and journals it as a dead letter, with the fields of the entry, w (reason) and d (time in ms). An
+-- inline query is only removed, because nobody waits for its answer any more.
 local function dead_letter(q, at, entry, reason, now_ms)
   redis.call('XDEL', at.queue, entry[1])
   local fields = entry[2]
   q.bytes = q.bytes - entry_bytes(fields)
+  if fields[2] == 'inline_query' then return end
   -- Keeps the original id of a replayed update, because receivers know it.
   local update_id = fields[20] or entry[1]:match('^%d+')
   for _, value in ipairs({'w', reason, 'd', ('%.0f'):format(now_ms)}) do fields[#fields + 1] = value end

@@ -1,7 +1,8 @@
 --[[
 @summary Replaces the text, caption, media or keyboard of a message in a direct chat.
 @why     Age, kind, changes and the limit of one edit a second are checked against the record that is replaced.
-@arg     edit     bytes   msgpack array: chat, message id, editor, what (text, caption, media or markup)
+@arg     edit     bytes   msgpack array: chat, message id, editor, what (text, caption, media or markup),
+                         whether the editor is the bot of an inline message
 @arg     content  bytes
 @arg     markup   bytes
 @arg     from     bytes   the editor's profile for the bot's update; empty when the bot edits
@@ -10,7 +11,7 @@
 @ok      reply    bytes   record of the replied message, empty if it is not in Redis
 @ok      wake     flag    the bot's worker must be woken
 ]]
-local chat, message_id, editor, what = unpack(cmsgpack.unpack(edit))
+local chat, message_id, editor, what, by_way = unpack(cmsgpack.unpack(edit))
 local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
@@ -24,17 +25,21 @@ if done then
   if read_header(record)[6] == KIND_DELETED then return refuse('not_found') end
   return ok(record, c.profile, replied_record(record, sibling_prefix), 0)
 end
-local q, wake
-if from ~= '' then
-  if c.kind == 'blocked' then return refuse('blocked') end
+if from ~= '' and c.kind == 'blocked' then return refuse('blocked') end
+local bot, q, wake = chat:match('^%d+'), nil, nil
+-- The bot of the chat gets an update of each edit by the person or another bot.
+if from ~= '' or (by_way and editor ~= bot) then
   q = read_queue(queue_state_key)
   if not q then return refuse('queue_missing') end
+end
+if from ~= '' then
   local no = refused_writer(q, chat_key, inc)
   if no then return no end
 end
 if why then return refuse('journal_full') end
 local _, ms = now()
-local edited, version = edited_record(record, meta_key, ms, editor, false, what, content, markup, granted_key)
+local edited, version = edited_record(record, meta_key, ms, editor, false, by_way, what, content, markup,
+  granted_key)
 if not edited then return refuse(version) end
 
 redis.call('SET', message_key, edited)
@@ -45,8 +50,9 @@ log_change(changes_key, channel_key, version, c.changed, 'e', message_id)
 local reply = replied_record(edited, sibling_prefix)
 if q then
   local at = {meta = meta_key, journal = journal_key, state = queue_state_key, queue = queue_key, channel = bot_channel_key,
-    due = due_key, bot = chat:match('^%d+')}
-  push_update(q, at, version, ms, 2, 'edited_message', chat, message_id, edited, from, '', reply, '')
+    due = due_key, bot = bot}
+  push_update(q, at, version, ms, 2, 'edited_message', chat, message_id, edited, by_way and c.profile or from, '',
+    reply, '')
   wake = at.wake
 end
 remember(request_key, chat .. ' ' .. message_id, edited)

@@ -1,7 +1,8 @@
 --[[
 @summary Replaces the text, caption, media or keyboard of a message in a group or a channel.
 @why     Age, kind, changes and the limit of one edit a second are checked against the record that is replaced.
-@arg     edit     bytes   msgpack array: chat, message id, editor, what (text, caption, media or markup)
+@arg     edit     bytes   msgpack array: chat, message id, editor, what (text, caption, media or markup),
+                         whether the editor is the bot of an inline message
 @arg     content  bytes
 @arg     markup   bytes
 @arg     from     bytes   the editor's profile for the bots' updates
@@ -10,7 +11,7 @@
 @ok      reply    bytes   record of the replied message, empty if it is not in Redis
 @ok      forward  flag    the outbox has new entries
 ]]
-local chat, message_id, editor, what = unpack(cmsgpack.unpack(edit))
+local chat, message_id, editor, what, by_way = unpack(cmsgpack.unpack(edit))
 local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
@@ -24,16 +25,19 @@ if done then
   if read_header(record)[6] == KIND_DELETED then return refuse('not_found') end
   return ok(record, c.profile, replied_record(record, sibling_prefix), 0)
 end
-local member = read_member(member_key, inc)
-if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token)) end
-if not is_member(member) then return refuse('not_member', c.kind) end
+-- The bot of an inline message need not be a member.
+local member = not by_way and read_member(member_key, inc)
+if not by_way then
+  if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token)) end
+  if not is_member(member) then return refuse('not_member', c.kind) end
+end
 if why then return refuse('journal_full') end
 if outbox_full(meta_key, outbox_key) then return refuse('outbox_full') end
-local kind_refused = forbidden_media(member, c, what, content)
+local kind_refused = member and forbidden_media(member, c, what, content)
 if kind_refused then return refuse('not_permitted', kind_refused) end
 local _, ms = now()
-local edited, version = edited_record(record, meta_key, ms, editor, has_right(member, 'can_edit_messages'), what, content,
-  markup, granted_key)
+local edited, version = edited_record(record, meta_key, ms, editor, member and has_right(member, 'can_edit_messages'), by_way, what,
+  content, markup, granted_key)
 if not edited then return refuse(version) end
 
 redis.call('SET', message_key, edited)

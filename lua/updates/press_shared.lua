@@ -7,6 +7,7 @@
 @arg     extra      bytes   further fields of the update
 @ok      query_id   text
 @ok      forward    flag    the outbox has new entries
+@err     inline     bot text
 ]]
 local chat, message_id, user, data, partition, grants = unpack(cmsgpack.unpack(press))
 local why, inc = closed(meta_key, journal_key, run)
@@ -23,7 +24,9 @@ local record = redis.call('GET', message_key)
 if not record then return refuse('message_missing', leave_ticket(message_ticket_key, token)) end
 local header, start = read_header(record)
 if header[6] == KIND_DELETED then return refuse('not_found') end
-local _, markup = read_segments(record, header, start)
+local _, markup, origin = read_segments(record, header, start)
+-- The caller must call updates/press_inline for such a message.
+if is_inline(header) then return refuse('inline', via_bot(header, origin)) end
 local bot = ('%.0f'):format(header[5])
 local here = (',' .. c.bots .. ','):find(',' .. bot .. ',', 1, true)
 if not here or not has_button(markup, data) then return refuse('no_button') end

@@ -137,6 +137,12 @@ export function resend(
   return resentAs(botSender(bot).profile, way, source, options, overrides);
 }
 
+/** A forward still names the bot by way of which the message was sent. */
+const forwardedOrigin = (bot: Profile | null, source: StoredMessage): NonNullable<NewMessage['origin']> => {
+  const { via } = source.record.origin;
+  return { forward: originOf(bot, source), ...(via === undefined ? {} : { via }) };
+};
+
 function resentAs(
   bot: Profile | null,
   way: Way,
@@ -155,7 +161,7 @@ function resentAs(
       (options.disable_notification ? messageFlags.silent : 0),
     replyTo: overrides.replyTo ?? 0,
     allowMissingReply: overrides.allowMissingReply ?? false,
-    ...(forwarded ? { origin: { forward: originOf(bot, source) } } : keyboardIn(overrides)),
+    ...(forwarded ? { origin: forwardedOrigin(bot, source) } : keyboardIn(overrides)),
   };
 }
 

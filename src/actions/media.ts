@@ -21,8 +21,8 @@ const attached = 'attach://';
 
 export const thumbnailErrors = ['picture_type_invalid', 'picture_animated', 'picture_too_large'] as const;
 
-/** Accepts only HTTPS URLs. The server stores them unchanged and never fetches them. */
-function referredTo(url: string): string {
+/** Accepts only HTTPS URLs. The server stores them unchanged and never fetches them. Error: `wrong_file_id`. */
+export function httpsUrl(url: string): string {
   if (url.length > limits.media_url_length_max || !URL.canParse(url)) return fail('wrong_file_id');
   const { protocol, hostname, port, username, password } = new URL(url);
   if (protocol !== 'https:' || hostname === '' || username !== '' || password !== '')
@@ -85,7 +85,7 @@ export async function takeMedia(
     return keep(uploads.get(value.slice(attached.length)) ?? fail('wrong_file_id'));
   // Refuses a URL for a video note, as the reference server does.
   if (value.includes(':') && type === 'video_note') fail('wrong_file_id');
-  if (value.includes(':')) return { file: { type, url: referredTo(value), ...given(said) }, uploaded: false };
+  if (value.includes(':')) return { file: { type, url: httpsUrl(value), ...given(said) }, uploaded: false };
   const file = files.fileOf(value);
   if (file.type !== type)
     fail('file_type_mismatch', { name: fileKinds[file.type].typeName, what: fileKinds[type].typeName });

@@ -1,9 +1,14 @@
 /** Sends content that has neither text nor a file, such as a location. */
+import type { z } from 'zod';
+import type { Contact } from '../content/contact.js';
+import type { Location } from '../content/location.js';
+import type { Venue } from '../content/venue.js';
 import type { ErrorName } from '../errors.js';
+import { ruleLimits as limits } from '../rules/limits.js';
 import type { MethodContext } from '../server/method.js';
 import type { ContentObject } from '../store/core/codec.js';
 import { type MessageView, viewMessage } from '../view/messages.js';
-import { replyMarkup } from '../wire/schema.js';
+import { decimal, optional, replyMarkup, shortText } from '../wire/schema.js';
 import {
   botSender,
   chatErrors,
@@ -25,6 +30,65 @@ export const objectErrors = [
   ...keyboardErrors,
   'reply_not_found',
 ] as const satisfies readonly ErrorName[];
+
+const words = shortText(limits.object_text_length_max);
+const providerId = optional(words).describe('Id or type of the place at a provider of maps');
+
+export const locationParams = {
+  latitude: decimal(-90, 90).describe('Degrees'),
+  longitude: decimal(-180, 180).describe('Degrees'),
+  horizontal_accuracy: optional(decimal(0, 1500)).describe('Radius of uncertainty in metres'),
+};
+
+export const venueParams = {
+  latitude: locationParams.latitude,
+  longitude: locationParams.longitude,
+  title: words.describe('Name of the place'),
+  address: words.describe('Address of the place'),
+  foursquare_id: providerId,
+  foursquare_type: providerId,
+  google_place_id: providerId,
+  google_place_type: providerId,
+};
+
+export const contactParams = {
+  phone_number: words.describe('Phone number, shown as sent'),
+  first_name: words.describe('First name of the contact'),
+  last_name: optional(words).describe('Last name of the contact'),
+  vcard: optional(shortText(limits.vcard_length_max)).describe('vCard with further data of the contact'),
+};
+
+type Given<S extends z.ZodRawShape> = z.output<z.ZodObject<S>>;
+
+/** Removes absent fields. */
+const present = <T extends object>(fields: T): T =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T;
+
+export function locationOf(p: Given<typeof locationParams>): Location {
+  const { latitude, longitude, horizontal_accuracy: accuracy } = p;
+  return {
+    type: 'location',
+    latitude,
+    longitude,
+    ...(accuracy === undefined ? {} : { horizontal_accuracy: accuracy }),
+  };
+}
+
+export function venueOf(p: Given<typeof venueParams>): Venue {
+  const { latitude, longitude, title, address } = p;
+  const { foursquare_id, foursquare_type, google_place_id, google_place_type } = p;
+  const ids = present({ foursquare_id, foursquare_type, google_place_id, google_place_type });
+  return { type: 'venue', latitude, longitude, title, address, ids: ids as Venue['ids'] };
+}
+
+export function contactOf(p: Given<typeof contactParams>): Contact {
+  const { phone_number, first_name, last_name, vcard } = p;
+  return {
+    ...{ type: 'contact', phone_number, first_name },
+    ...(last_name === undefined ? {} : { last_name }),
+    ...(vcard === undefined ? {} : { vcard }),
+  };
+}
 
 interface ObjectParams extends SendingParams {
   readonly reply_markup?: Parameters<typeof markupOf>[0];

@@ -128,9 +128,22 @@ const pictureBody: Json = {
 
 const title = (name: string) => name.charAt(0).toUpperCase() + name.slice(1);
 
+/**
+ * Adds the parameters of the calls with `inline_message_id`. A parameter that only some calls require counts as optional.
+ */
+function withInline({ ofInline }: Method, usual: Parameters, components: Components): Parameters {
+  if (ofInline === undefined) return usual;
+  const inline = parametersOf(ofInline.params, components);
+  return {
+    properties: { ...usual.properties, ...inline.properties },
+    required: usual.required.filter((name) => inline.required.includes(name)),
+  };
+}
+
 /** Lists every method for POST only. The introduction says that GET works too. */
 function methodPath(method: Method, base: string, components: Components): Json {
-  const parameters = parametersOf(method.params, components);
+  const usual = parametersOf(method.params, components);
+  const parameters = withInline(method, usual, components);
   const names = Object.keys(parameters.properties);
   const changes = changesState(method);
   const result = documentSchema(method.result, 'output', components);
@@ -163,7 +176,7 @@ function methodPath(method: Method, base: string, components: Components): Json 
           path: `/bot{token}/${method.name}`,
           token: null,
           query: {},
-          body: names.length > 0 ? sampleOf({ type: 'object', ...parameters }, components as Parts) : null,
+          body: names.length > 0 ? sampleOf({ type: 'object', ...usual }, components as Parts) : null,
         },
         base,
       ),

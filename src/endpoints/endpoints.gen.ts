@@ -9,6 +9,7 @@ import { blockBot, unblockBot } from './bots/block.js';
 import { createBot } from './bots/create.js';
 import { deleteBot } from './bots/delete.js';
 import { getBot } from './bots/get.js';
+import { setInlineMode } from './bots/inline_mode.js';
 import { listBots } from './bots/list.js';
 import { openMenu } from './bots/menu.js';
 import { putAvatar, putStartPicture, removeAvatar, removeStartPicture, showAvatar, showStartPicture } from './bots/pictures.js';
@@ -23,6 +24,7 @@ import { pressButton } from './chats/callback.js';
 import { createChat } from './chats/create.js';
 import { forwardMessages } from './chats/forward.js';
 import { getChat, getPublicChat } from './chats/get.js';
+import { askInline, sendInlineResult } from './chats/inline.js';
 import { createInviteLink, joinByInviteLink, listInviteLinks, previewInviteLink, revokeInviteLink, withdrawJoinRequest } from './chats/invite_links.js';
 import { joinChat, leaveChat } from './chats/join.js';
 import { approveJoinRequest, declineJoinRequest, listJoinRequests } from './chats/join_requests.js';
@@ -84,6 +86,7 @@ export const endpoints: readonly Endpoint[] = [
   createBot,
   deleteBot,
   getBot,
+  setInlineMode,
   listBots,
   openMenu,
   putAvatar,
@@ -107,6 +110,8 @@ export const endpoints: readonly Endpoint[] = [
   forwardMessages,
   getChat,
   getPublicChat,
+  askInline,
+  sendInlineResult,
   createInviteLink,
   joinByInviteLink,
   listInviteLinks,

@@ -16,6 +16,7 @@ export const pages = {
   d: 'description',
   s: 'short_description',
   w: 'writers',
+  q: 'inline',
   g: 'transfer',
   x: 'delete',
 } as const;
@@ -37,6 +38,12 @@ export type Press =
       readonly language: string;
     }
   | { readonly ask: 'writers'; readonly bot: number; readonly policy: 'all' | 'selected' | 'owner' }
+  /** Changes the inline mode, or asks for its placeholder. */
+  | {
+      readonly ask: 'inline';
+      readonly bot: number;
+      readonly change: 'on' | 'off' | 'hint' | 'tell' | 'quiet';
+    }
   | { readonly ask: 'accept' | 'decline'; readonly bot: number }
   | { readonly ask: 'cancel' };
 
@@ -50,6 +57,7 @@ const forms: Readonly<Record<Press['ask'], readonly [letter: string, ...fields: 
   write: ['a', 'page', 'bot', 'language'],
   remove: ['r', 'page', 'bot', 'language'],
   writers: ['w', 'bot', 'policy'],
+  inline: ['q', 'bot', 'change'],
   cancel: ['c'],
   accept: ['y', 'bot'],
   decline: ['n', 'bot'],
@@ -71,6 +79,7 @@ function readField(ask: string, name: string, text: string): string | number | u
   if (name === 'language') return text;
   if (name === 'page') return (isText ? /^[nds]$/.test(text) : Object.hasOwn(pages, text)) ? text : undefined;
   if (name === 'policy') return /^(all|selected|owner)$/.test(text) ? text : undefined;
+  if (name === 'change') return /^(on|off|hint|tell|quiet)$/.test(text) ? text : undefined;
   return /^[0-9a-z]{1,9}$/.test(text) ? Number.parseInt(text, 36) : undefined;
 }
 

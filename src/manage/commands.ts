@@ -13,6 +13,8 @@ export const commands = {
   setdescription: 'd',
   setabouttext: 's',
   setwriters: 'w',
+  setinline: 'q',
+  setinlinefeedback: 'q',
   transfer: 'g',
   deletebot: 'x',
   cancel: null,

@@ -3,10 +3,10 @@
 import { descriptionText, nameText, shortDescriptionText } from '../actions/identity_texts.js';
 import { ApiError } from '../errors.js';
 import { parseWith } from '../server/method.js';
-import { botName, botUsername } from '../wire/fields.js';
+import { botName, botUsername, inlinePlaceholder } from '../wire/fields.js';
 import { button, rowsOf } from './buttons.js';
 import { type CommandName, commandLines, commands, readCommand } from './commands.js';
-import { cancelRow, listOrPage, untilOf, valuesOf, writersText } from './pages.js';
+import { cancelRow, inlinePage, listOrPage, untilOf, valuesOf, writersText } from './pages.js';
 import { languageIn } from './presses.js';
 import { nothing, type Talk } from './talk.js';
 import type { TextKey } from './texts.js';
@@ -60,6 +60,8 @@ async function onAnswer(turn: Turn, talk: Talk, text: string): Promise<Reply> {
       return setText(turn, talk, text);
     case 'writers':
       return setWriters(turn, talk.bot, text);
+    case 'placeholder':
+      return setPlaceholder(turn, talk.bot, text);
     case 'transfer':
       return askTransfer(turn, talk.bot, text);
     case 'nothing':
@@ -121,6 +123,17 @@ async function setWriters(turn: Turn, id: number, text: string): Promise<Reply> 
   }
   const values = { ...valuesOf(bot), writers: await writersText(turn, bot) };
   return { screen: { key: 'writers_set', values }, next: nothing };
+}
+
+async function setPlaceholder(turn: Turn, id: number, text: string): Promise<Reply> {
+  const { user, store, under } = turn;
+  const placeholder = parseWith(inlinePlaceholder, text);
+  const { inline } = await store.bots.owned(user.id, id);
+  const mode = { placeholder, feedback: inline?.feedback ?? false };
+  return {
+    screen: inlinePage(turn, await under('inline').bots.setInlineMode(user.id, id, mode)),
+    next: nothing,
+  };
 }
 
 async function unknownOf({ store }: Turn, usernames: readonly string[]): Promise<string | undefined> {

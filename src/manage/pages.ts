@@ -114,6 +114,7 @@ export async function openPage(turn: Turn, page: PageKey, id: number): Promise<R
       const rows = [
         [to(t.button_name, 'n'), to(t.button_description, 'd')],
         [to(t.button_short_description, 's'), to(t.button_writers, 'w')],
+        [to(t.button_inline, 'q')],
       ];
       return { screen: about('edit_page', bot, ...rows, [back(t, 'm', id)]) };
     }
@@ -135,6 +136,8 @@ export async function openPage(turn: Turn, page: PageKey, id: number): Promise<R
       return { screen: await languagesPage(turn, page, bot) };
     case 'w':
       return { screen: await writersPage(turn, bot) };
+    case 'q':
+      return { screen: inlinePage(turn, bot) };
     case 'g':
       return { also: about('ask_transfer', bot, cancelRow(t)), next: { at: 'transfer', bot: id } };
   }
@@ -159,6 +162,30 @@ async function writersPage(turn: Turn, bot: Bot): Promise<Screen> {
       [to(t.button_writers_all, 'all')],
       [to(t.button_writers_selected, 'selected')],
       [to(t.button_writers_owner, 'owner')],
+      [back(t, 'e', bot.id)],
+    ),
+  };
+}
+
+/** Shows the inline mode of a bot, and the buttons that change it. */
+export function inlinePage({ t }: Turn, bot: Bot): Screen {
+  const to = (text: string, change: 'on' | 'off' | 'hint' | 'tell' | 'quiet') =>
+    button(text, { ask: 'inline', bot: bot.id, change });
+  const { inline } = bot;
+  if (inline === undefined)
+    return about('inline_off', bot, [to(t.button_inline_on, 'on')], [back(t, 'e', bot.id)]);
+  const told = inline.feedback;
+  return {
+    key: 'inline_on',
+    values: {
+      ...valuesOf(bot),
+      placeholder: inline.placeholder || t.nothing_set,
+      feedback: told ? t.said_yes : t.said_no,
+    },
+    keyboard: rowsOf(
+      [to(t.button_inline_hint, 'hint')],
+      [told ? to(t.button_feedback_off, 'quiet') : to(t.button_feedback_on, 'tell')],
+      [to(t.button_inline_off, 'off')],
       [back(t, 'e', bot.id)],
     ),
   };

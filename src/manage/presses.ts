@@ -1,7 +1,16 @@
 /** Handles presses of buttons. Does not trust the data of a button: every operation checks who owns the bot now. */
 import { languages } from '../rules/identity_texts.js';
 import { button, type Press, readPress, rowsOf } from './buttons.js';
-import { cancelRow, listScreen, openPage, textPages, textsOf, valuesOf, writersText } from './pages.js';
+import {
+  cancelRow,
+  inlinePage,
+  listScreen,
+  openPage,
+  textPages,
+  textsOf,
+  valuesOf,
+  writersText,
+} from './pages.js';
 import { nothing } from './talk.js';
 import type { ManageTexts } from './texts.js';
 import { languageNames } from './texts.js';
@@ -37,6 +46,8 @@ export async function onPress(turn: Turn, data: string): Promise<Reply> {
       return removeText(turn, press);
     case 'writers':
       return setWriters(turn, press);
+    case 'inline':
+      return setInline(turn, press);
     case 'transfer':
       return transfer(turn, press.bot, press.to);
     case 'accept':
@@ -102,6 +113,21 @@ async function setWriters(
   await under('writers').bots.setWriteAccess(user.id, id, policy, []);
   const values = { ...valuesOf(bot), writers: await writersText(turn, bot) };
   return { screen: { key: 'writers_set', values }, next: nothing };
+}
+
+async function setInline(turn: Turn, { bot: id, change }: Extract<Press, { ask: 'inline' }>): Promise<Reply> {
+  const { t, user, store, under } = turn;
+  const bot = await store.bots.owned(user.id, id);
+  if (change === 'hint')
+    return {
+      also: { key: 'ask_placeholder', values: valuesOf(bot), keyboard: rowsOf(cancelRow(t)) },
+      next: { at: 'placeholder', bot: id },
+    };
+  const { placeholder, feedback } = bot.inline ?? { placeholder: '', feedback: false };
+  const told = change === 'tell' ? true : change === 'quiet' ? false : feedback;
+  const mode = change === 'off' ? null : { placeholder, feedback: told };
+  const changed = await under('inline').bots.setInlineMode(user.id, id, mode);
+  return { screen: inlinePage(turn, changed), next: nothing };
 }
 
 /**

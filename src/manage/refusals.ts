@@ -11,6 +11,7 @@ const said: Partial<Record<ErrorName, TextKey>> = {
   name_too_long: 'name_too_long',
   description_too_long: 'description_too_long',
   short_description_too_long: 'short_description_too_long',
+  placeholder_too_long: 'placeholder_too_long',
   username_invalid: 'username_invalid',
   username_taken: 'username_taken',
   too_many_bots: 'too_many_bots',

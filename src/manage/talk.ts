@@ -12,7 +12,7 @@ export type Talk =
   | { readonly at: 'new_username'; readonly name: string }
   /** `language` is '' for the default */
   | { readonly at: 'text'; readonly bot: number; readonly what: TextKind; readonly language: Language | '' }
-  | { readonly at: 'writers'; readonly bot: number }
+  | { readonly at: 'writers' | 'placeholder'; readonly bot: number }
   | { readonly at: 'transfer'; readonly bot: number };
 
 export const nothing: Talk = { at: 'nothing' };

@@ -34,6 +34,7 @@ import { setMyDefaultAdministratorRights } from './identity/setMyDefaultAdminist
 import { setMyDescription } from './identity/setMyDescription.js';
 import { setMyName } from './identity/setMyName.js';
 import { setMyShortDescription } from './identity/setMyShortDescription.js';
+import { answerInlineQuery } from './inline/answerInlineQuery.js';
 import { approveChatJoinRequest } from './invite_links/approveChatJoinRequest.js';
 import { createChatInviteLink } from './invite_links/createChatInviteLink.js';
 import { declineChatJoinRequest } from './invite_links/declineChatJoinRequest.js';
@@ -116,6 +117,7 @@ export const methods: readonly Method[] = [
   setMyDescription,
   setMyName,
   setMyShortDescription,
+  answerInlineQuery,
   approveChatJoinRequest,
   createChatInviteLink,
   declineChatJoinRequest,

@@ -214,6 +214,7 @@ export async function startFront(backends: Backends): Promise<Role> {
       server.leave();
       if (config.DRAIN_MS > 0) await sleep(config.DRAIN_MS);
       store.polls.close();
+      store.inlineWaits.close();
       store.streams.close();
       await server.close();
       await store.auth.stop();

@@ -13,6 +13,8 @@ export const updateKinds = [
   'chat_join_request',
   'poll',
   'poll_answer',
+  'inline_query',
+  'chosen_inline_result',
 ] as const;
 export type UpdateKind = (typeof updateKinds)[number];
 

@@ -32,7 +32,6 @@ const unsupportedParams = [
   'cover',
   'direct_messages_topic_id',
   'ephemeral_message_parameters',
-  'inline_message_id',
   'ip_address',
   'message_effect_id',
   'message_thread_id',
@@ -42,18 +41,27 @@ const unsupportedParams = [
 
 /** Error: `parameter_unsupported`. Empty values and 0 count as absent, as in the reference server. */
 function refuseUnsupported(values: Params): void {
-  for (const name of unsupportedParams) {
-    const given = values[name];
-    if (given && given !== '0' && given !== 'null') fail('parameter_unsupported', { name });
-  }
+  for (const name of unsupportedParams) if (isGiven(values[name])) fail('parameter_unsupported', { name });
 }
 
-export function runMethod(
-  method: Method & { readonly params: NonNullable<Method['params']> },
-  context: MethodContext,
-  values: Params,
-): unknown {
+const isGiven = (value: unknown): boolean => Boolean(value) && value !== '0' && value !== 'null';
+
+type WithParams = Method & { readonly params: NonNullable<Method['params']> };
+
+/**
+ * Returns the part of a method that handles a call with `inline_message_id`, or the method itself. The id is refused by
+ * methods that do not change inline messages. Error: `parameter_unsupported`.
+ */
+function addressed(method: WithParams, values: Params): WithParams {
+  const { ofInline } = method;
+  if (!isGiven(values.inline_message_id)) return method;
+  if (ofInline === undefined) return fail('parameter_unsupported', { name: 'inline_message_id' });
+  return { ...method, ...ofInline, chatParams: [] };
+}
+
+export function runMethod(named: WithParams, context: MethodContext, values: Params): unknown {
   refuseUnsupported(values);
+  const method = addressed(named, values);
   const params = parseWith(method.params, values);
   const run = (given: unknown) =>
     fairly(method, context, given, () => method.handler(context, given as never));

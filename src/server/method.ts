@@ -51,6 +51,14 @@ interface Traits {
    * would end the delivery.
    */
   readonly inAnswers?: false;
+  /** Handles calls with `inline_message_id`. Absent for methods that do not change inline messages. */
+  readonly ofInline?: OfInline;
+}
+
+/** Describes the calls of a method with `inline_message_id`. They name no chat and return `true`. */
+export interface OfInline {
+  readonly params: z.ZodType;
+  readonly handler: (context: MethodContext, params: never) => Promise<true>;
 }
 
 export interface Method extends Traits {

@@ -61,6 +61,21 @@ export const storeLimits = {
   update_id_start_min: 1_000_000,
   update_id_start_max: 1_000_000_000,
   callback_query_age_ms_max: 15 * 60_000,
+  inline_query_age_ms_max: 30_000,
+  /** How long a call waits for the answer to an inline query. */
+  inline_wait_ms_max: 7_000,
+  /** How long a person may choose from an answer. */
+  inline_choice_ms: 5 * 60_000,
+  inline_answer_bytes_max: 256 * 1024,
+  /** How many answers of one bot are kept, and their size. */
+  inline_answers_max: 1_000,
+  inline_answers_bytes_max: 4 * 1024 * 1024,
+  /** How many inline queries a person may send at once. This allowance refills at the given interval. */
+  inline_queries_per_person_max: 30,
+  inline_query_per_person_ms: 500,
+  /** How many inline queries a bot may get at once. This allowance refills at the given interval. */
+  inline_queries_per_bot_max: 300,
+  inline_query_per_bot_ms: 20,
   account_removal_ms_max: 8_000,
   exports_max: 8,
   export_write_length_min: 16 * 1024,

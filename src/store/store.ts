@@ -38,6 +38,9 @@ import { type CallOrigin, requestIdsOf, type StoreContext, shardsOnce, uniqueTex
 import { ControlCopies } from './core/control.js';
 import { createIdempotency } from './core/idempotency.js';
 import { createRecords } from './core/records.js';
+import { createInlineIds } from './inline/inline_ids.js';
+import { InlineQueries } from './inline/inline_queries.js';
+import { InlineWaits } from './inline/inline_waits.js';
 import { Rotation } from './maintenance/rotation.js';
 import { Sweep } from './maintenance/sweep.js';
 import { createCallbacks } from './messages/callbacks.js';
@@ -136,6 +139,7 @@ function createParts(shared: StoreContext, { hints, onError, wake = () => {} }: 
     posts: new Posts(shared, cold, createRepeats(shared, chats, records)),
     postCounts: createPostCounts(shared, cold),
     votes: new Votes(shared, readBack, forwarder),
+    inlineIds: createInlineIds(shared.secrets),
   };
 }
 
@@ -143,12 +147,13 @@ type Parts = ReturnType<typeof createParts>;
 
 /** Lists the parts that make changes. They are stateless and use the request ids of their call. */
 const changing = {
-  callbacks: (own: StoreContext, p: Parts) => createCallbacks(own, p.readBack, p.forwarder),
+  callbacks: (own: StoreContext, p: Parts) => createCallbacks(own, p.readBack, p.forwarder, p.inlineIds),
   messages: (own: StoreContext, p: Parts) =>
     new Messages(own, p.readBack, p.forwarder, createRepeats(own, p.chats, p.records)),
   pins: (own: StoreContext, p: Parts) => createPins(own, p.readBack, p.forwarder),
   posts: (own: StoreContext, p: Parts) => new Posts(own, p.cold, createRepeats(own, p.chats, p.records)),
   votes: (own: StoreContext, p: Parts) => new Votes(own, p.readBack, p.forwarder),
+  inline: (own: StoreContext, p: Parts) => new InlineQueries(own, p),
   accounts: (own: StoreContext, p: Parts) => new Accounts(own, p.db, p, p.onError),
   chats: (own: StoreContext, p: Parts) => new Chats(own, p.control, p.forwarder),
   bots: (own: StoreContext, p: Parts) => new Bots(own, p.db, p),
@@ -187,6 +192,8 @@ function createShared(shared: StoreContext, parts: Parts, options: StoreOptions)
     uploads: createUploads(shared, options.uploadBounds ?? { bytesPerDay: 0, bytesTotal: 0 }),
     lookUps: createLookUps(shared),
     polls: new Polls(shared, hints, queues, auth),
+    inlineIds: parts.inlineIds,
+    inlineWaits: new InlineWaits(shared.keys, hints),
     streams: new Streams({ context: shared, hints, chats, records }, presence),
     sweep: new Sweep(shared, { ...parts, accounts: changing.accounts(shared, parts) }, onError),
     idempotency: createIdempotency(shared),

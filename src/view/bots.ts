@@ -32,6 +32,7 @@ export const viewOwnBot = (
     policy: access.policy,
     ...(access.policy === 'selected' ? { usernames: access.usernames } : {}),
   },
+  ...(bot.inline === undefined ? {} : { inline_mode: bot.inline }),
 });
 
 /** Returns the rights without `can_manage_chat`, which every administrator has. */

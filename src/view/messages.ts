@@ -68,6 +68,7 @@ function viewRecord(message: StoredMessage, id: number, record: MessageRecord, v
   if (peer.t === 'channel') view.sender_chat = viewChat(peer);
   view.chat = viewChat(other);
   view.date = record.date;
+  if (record.origin.via !== undefined) view.via_bot = viewStranger(record.origin.via);
   if (record.origin.forward) Object.assign(view, viewForward(record.origin.forward));
   if (record.editedAt !== 0) view.edit_date = Math.floor(record.editedAt / 1000);
   if ((record.flags & protectedFlag) !== 0) view.has_protected_content = true;

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { viewPoll } from '../content/poll.js';
 import type { MemberChange } from '../store/chats/members.js';
 import type { Profile } from '../store/core/codec.js';
-import type { UpdateEntry } from '../store/updates/queues.js';
+import type { PressExtra, UpdateEntry } from '../store/updates/queues.js';
 import { viewInviteLink } from './invite_links.js';
 import { viewMember } from './members.js';
 import { viewMessage } from './messages.js';
@@ -57,6 +57,19 @@ const viewAnswer = ({ id, from }: UpdateEntry, options: readonly number[]) => ({
   option_persistent_ids: options.map(String),
 });
 
+/** Builds a `CallbackQuery`. A bot does not see the chat of an inline message. */
+const viewPress = ({ id, from, message }: UpdateEntry, { data, inline }: PressExtra, bot: Profile) => ({
+  id,
+  from: viewUser(from),
+  ...(inline === undefined
+    ? {
+        message: viewMessage(message, { isBot: true, bot }),
+        chat_instance: chatInstance(message.chat),
+      }
+    : { inline_message_id: inline.id, chat_instance: inline.instance }),
+  data,
+});
+
 export function viewUpdate(update: UpdateEntry, bot: Profile): Readonly<Record<string, unknown>> {
   if (update.kind === 'my_chat_member' || update.kind === 'chat_member')
     return { update_id: update.updateId, [update.kind]: viewMemberChange(update, bot) };
@@ -66,18 +79,17 @@ export function viewUpdate(update: UpdateEntry, bot: Profile): Readonly<Record<s
     return { update_id: update.updateId, [update.kind]: viewCounts(update) };
   if (update.poll) return { update_id: update.updateId, poll: viewPoll(update.poll, false, bot.id) };
   if (update.answer) return { update_id: update.updateId, poll_answer: viewAnswer(update, update.answer) };
-  const message = viewMessage(update.message, { isBot: true, bot });
-  if (update.kind !== 'callback_query' || update.press === null) {
-    return { update_id: update.updateId, [update.kind]: message };
-  }
-  return {
-    update_id: update.updateId,
-    callback_query: {
-      id: update.id,
-      from: viewUser(update.from),
-      message,
-      chat_instance: chatInstance(update.message.chat),
-      data: update.press.data,
-    },
-  };
+  if (update.question)
+    return {
+      update_id: update.updateId,
+      inline_query: { id: update.id, from: viewUser(update.from), ...update.question },
+    };
+  if (update.choice)
+    return {
+      update_id: update.updateId,
+      chosen_inline_result: { from: viewUser(update.from), ...update.choice },
+    };
+  if (update.press)
+    return { update_id: update.updateId, callback_query: viewPress(update, update.press, bot) };
+  return { update_id: update.updateId, [update.kind]: viewMessage(update.message, { isBot: true, bot }) };
 }

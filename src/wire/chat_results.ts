@@ -70,7 +70,12 @@ export const publicChat = chat
   .meta({ id: 'PublicChat', description: 'A public group or channel as everybody sees it.' });
 
 export const namedByUsername = z
-  .strictObject({ type: z.enum(['user', 'bot', 'group', 'channel']), id: z.int(), username: z.string() })
+  .strictObject({
+    type: z.enum(['user', 'bot', 'group', 'channel']),
+    id: z.int(),
+    username: z.string(),
+    inline_placeholder: z.string().optional().describe('Only for bots with inline mode'),
+  })
   .meta({ id: 'Named', description: 'The user, bot or chat with this username.' });
 
 export const invitationPage = pageOf(

@@ -65,6 +65,13 @@ export const botName = nameOf(limits.bot_name_length_max);
 export const tokenName = nameOf(limits.user_token_name_length_max).describe(
   `Name chosen by the caller, up to ${limits.user_token_name_length_max} characters`,
 );
+/** Accepts the placeholder of a bot with inline mode. It may be empty. */
+export const inlinePlaceholder = z
+  .string({ error: 'a string' })
+  .transform((text) => text.replace(/\s+/g, ' ').trim())
+  .refine((text) => !isLongerThan(text, limits.inline_placeholder_length_max), {
+    error: answer('placeholder_too_long'),
+  });
 export const externalSubject = z
   .string({ error: unless(answer('subject_invalid')) })
   .refine((given) => !isBlank(given) && !isLongerThan(given, limits.external_subject_length_max), {

@@ -15,11 +15,19 @@ const writeAccess = z
   })
   .meta({ id: 'WriteAccess', description: 'Who may write to a bot in direct chats.' });
 
+const inlineMode = z
+  .strictObject({
+    placeholder: z.string().describe('Text in the composer after the username of the bot'),
+    feedback: z.boolean().describe('Whether the bot gets the results that people choose'),
+  })
+  .meta({ id: 'InlineMode', description: 'The inline mode of a bot. Absent while it is off.' });
+
 export const ownedBotSettings = ownedBot
   .extend({
     ...pictureFields,
     texts: z.strictObject({ name: byLanguage, description: byLanguage, short_description: byLanguage }),
     write_access: writeAccess,
+    inline_mode: inlineMode.optional(),
   })
   .meta({ id: 'OwnedBotSettings', description: 'A bot with its settings.' });
 

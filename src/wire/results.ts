@@ -165,6 +165,7 @@ const messageFields = {
   chat,
   date: unixSeconds,
   edit_date: unixSeconds.optional(),
+  via_bot: user.optional().describe('The bot whose inline result a person sent'),
   has_protected_content: z.literal(true).optional().describe('The message cannot be forwarded or copied'),
   text: z.string().optional(),
   entities: z.array(messageEntity).optional(),
@@ -199,6 +200,11 @@ export const message: z.ZodType = z
   .strictObject(messageFields)
   .meta({ id: 'Message', description: 'A message (interface §2).' });
 
+/** Describes the result of methods that edit a message. */
+export const editedMessage = z
+  .union([message, done])
+  .describe('The edited message; `true` for a message named by `inline_message_id`');
+
 export const fileInfo = z
   .strictObject({
     file_id: z.string(),
@@ -230,7 +236,8 @@ export const callbackQuery = z
   .strictObject({
     id: z.string(),
     from: user,
-    message,
+    message: message.optional().describe('Absent for a message that a person sent by way of the bot'),
+    inline_message_id: z.string().optional().describe('Id of a message that a person sent by way of the bot'),
     chat_instance: z.string().describe('Id that is constant for a chat'),
     data: z.string(),
   })
@@ -322,6 +329,27 @@ const pollAnswer = z
   })
   .meta({ id: 'PollAnswer', description: 'A vote of a person in a poll that is not anonymous.' });
 
+const inlineQuery = z
+  .strictObject({
+    id: z.string(),
+    from: user,
+    query: z.string(),
+    offset: z.string(),
+    chat_type: z
+      .enum(['sender', 'private', 'group', 'channel'])
+      .describe('Type of the chat. `sender` is the direct chat of the person with the bot'),
+  })
+  .meta({ id: 'InlineQuery', description: 'A query that a person types after the username of the bot.' });
+
+const chosenInlineResult = z
+  .strictObject({
+    result_id: z.string(),
+    from: user,
+    query: z.string(),
+    inline_message_id: z.string().optional().describe('Only for a message with an inline keyboard'),
+  })
+  .meta({ id: 'ChosenInlineResult', description: 'An inline result that a person sent to a chat.' });
+
 export const update = z
   .strictObject({
     update_id: z.int().positive().describe('Unique per bot and increasing'),
@@ -336,6 +364,10 @@ export const update = z
     chat_join_request: joinRequest.optional(),
     poll: contentFields.poll.describe('A poll of the bot has changed'),
     poll_answer: pollAnswer.optional(),
+    inline_query: inlineQuery.optional(),
+    chosen_inline_result: chosenInlineResult
+      .optional()
+      .describe('Only for bots whose owner turned on inline feedback'),
   })
   .meta({ id: 'Update', description: 'An update. Has exactly one of its optional fields.' });
 

@@ -544,6 +544,7 @@ export const rows: Readonly<Record<string, Row>> = {
       ],
       ...['POST /api/bots/{username}/start', 'POST /api/chats/{chat_id}/messages'],
       'PATCH /api/chats/{chat_id}/messages/{message_id}',
+      'POST /api/chats/{chat_id}/inline_result',
     ],
     oneMessage,
   ),
@@ -561,9 +562,18 @@ export const rows: Readonly<Record<string, Row>> = {
     ],
     { bytes: reactions.bytes, why: 'as `POST /api/posts/{post}/reactions`' },
   ),
-  ...all(['PATCH /api/me/bots/{bot_id}', 'PUT /api/me/bots/{bot_id}/write_access'], {
-    ...{ bytes: 72 * kib, why: 'as `GET /api/me/bots/{bot_id}`' },
-  }),
+  ...all(
+    [
+      'PATCH /api/me/bots/{bot_id}',
+      ...['write_access', 'inline_mode'].map((what) => `PUT /api/me/bots/{bot_id}/${what}`),
+    ],
+    {
+      ...{ bytes: 72 * kib, why: 'as `GET /api/me/bots/{bot_id}`' },
+    },
+  ),
+  'POST /api/chats/{chat_id}/inline_query': {
+    ...{ bytes: 1536 * kib, why: 'an answer of up to 256 KiB, whose bytes take up to six bytes in JSON' },
+  },
   getWebhookInfo: { bytes: 8 * kib, why: 'a URL, an error and the kinds of updates' },
   'GET /api/me/bots/{bot_id}/webhook': { bytes: 8 * kib, why: 'as `getWebhookInfo`' },
   'POST /api/leaks/report': { bytes: 1024 * kib, why: 'a label for each token of the report' },

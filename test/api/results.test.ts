@@ -52,6 +52,45 @@ const keyboard = {
 };
 
 // `service.bot` and `service.app` check each answer against its schema.
+test('answers of inline mode match their schemas', async () => {
+  const ann = await service.newUser('ann');
+  const bot = await service.newBot(ann, 'inline');
+  await service.openChat(ann, bot);
+  const at = `/api/chats/${bot.id}`;
+  const mode = { enabled: true, placeholder: 'Search', feedback: true };
+  await resultOf(service.app(ann, 'PUT', `/api/me/bots/${bot.id}/inline_mode`, mode));
+  await resultOf(service.app(ann, 'GET', `/api/names/${bot.username}`));
+  await resultOf(service.bot(bot, 'getMe'));
+  const next = async (field: string) => {
+    for (;;) {
+      const [update] = await resultOf(service.bot(bot, 'getUpdates', { limit: 1, timeout: 10 }));
+      await resultOf(service.bot(bot, 'getUpdates', { offset: update.update_id + 1, limit: 1 }));
+      if (update[field]) return update[field];
+    }
+  };
+  const asking = service.app(ann, 'POST', `${at}/inline_query`, { bot_id: bot.id, query: 'q' });
+  const results = [
+    {
+      ...{ type: 'article', id: '1', title: 't', description: 'd', url: page, reply_markup: keyboard },
+      ...{ input_message_content: { message_text: 'x' }, thumbnail_url: page, thumbnail_width: 8 },
+    },
+    { type: 'video', id: '2', video_url: page, mime_type: 'video/mp4', thumbnail_url: page, title: 't' },
+  ];
+  const { id: inline_query_id } = await next('inline_query');
+  const button = { text: 'b', start_parameter: 'p' };
+  await resultOf(
+    service.bot(bot, 'answerInlineQuery', { inline_query_id, results, button, next_offset: '1' }),
+  );
+  await resultOf(asking);
+  const chosen = { inline_query_id, result_id: '1' };
+  const { message_id } = await resultOf(service.app(ann, 'POST', `${at}/inline_result`, chosen));
+  await resultOf(service.app(ann, 'GET', `${at}/messages`));
+  await resultOf(service.app(ann, 'POST', `${at}/messages/${message_id}/callback`, { data: 'd' }));
+  await resultOf(service.app(ann, 'POST', `${at}/messages/${message_id}/link`, { url: page }));
+  const { inline_message_id } = await next('callback_query');
+  await resultOf(service.bot(bot, 'editMessageText', { inline_message_id, text: 'y' }));
+});
+
 test('answers about messages, updates and chats of a bot match their schemas', async () => {
   const ann = await service.newUser('ann');
   const bot = await service.newBot(ann, 'all');

@@ -91,6 +91,7 @@ freeTexts.push(
   'external_id',
   'question',
   'explanation',
+  'next_offset',
 );
 
 const optionalParameters = methods.flatMap((method) => {

@@ -16,7 +16,8 @@ onSharedService(async (running) => {
   service = running;
   owner = await service.newUser('olga');
   receiver = await startReceiver(certificate, async (_, response, body) => {
-    const { text } = JSON.parse(body.toString()).message;
+    const { message, inline_query } = JSON.parse(body.toString());
+    const text = message?.text ?? inline_query?.id;
     arrived.push(text);
     response.end(await answer(text));
   });
@@ -120,4 +121,14 @@ test('at most a hundred method calls of one webhook answer run', async () => {
   await calm();
   const page = await itemsOf(service.app(owner, 'GET', `/api/chats/${bot.id}/messages?limit=100`));
   expect(page[0].text).toBe('99');
+});
+
+test('a call in a webhook answer can answer an inline query', async () => {
+  await resultOf(service.app(owner, 'PUT', `/api/me/bots/${bot.id}/inline_mode`, { enabled: true }));
+  const result = { type: 'article', id: '1', title: 'One', input_message_content: { message_text: 'one' } };
+  answer = (inline_query_id) =>
+    JSON.stringify({ method: 'answerInlineQuery', inline_query_id, results: [result], cache_time: 0 });
+  const asked = { bot_id: bot.id, query: 'one' };
+  const shown = await resultOf(service.app(owner, 'POST', `/api/chats/${bot.id}/inline_query`, asked, 1));
+  expect(shown).toMatchObject({ inline_query_id: arrived[0], results: [{ id: '1', title: 'One' }] });
 });

@@ -1,6 +1,6 @@
-import { Bot, GrammyError, InlineKeyboard } from 'grammy';
+import { Bot, GrammyError, InlineKeyboard, InlineQueryResultBuilder } from 'grammy';
 import { afterAll, afterEach, expect, test } from 'vitest';
-import type { Service, TestUser } from '../support/service.js';
+import { itemsOf, resultOf, type Service, type TestUser } from '../support/service.js';
 import { onSharedService } from '../support/shared.js';
 import { type Balancer, startBalancer } from './balancer.js';
 import { eventually } from './event_source.js';
@@ -136,4 +136,64 @@ test('a grammY bot that stops confirms its updates', async () => {
   await service.app(user, 'POST', `/api/chats/${made.id}/messages`, { text: 'later' });
   await run(botAt(1));
   await eventually(() => expect(received).toEqual(['0 /start', '1 later']));
+});
+
+test('a grammY bot answers inline queries, learns the choice, and edits the sent message', async () => {
+  const made = await service.newBot(user, 'inline');
+  const mode = { enabled: true, placeholder: 'Search', feedback: true };
+  await resultOf(service.app(user, 'PUT', `/api/me/bots/${made.id}/inline_mode`, mode));
+  const group = await service.newGroup(user, 'Club');
+  const bot = new Bot(made.token, { client: { apiRoot: balancer.url } });
+  const chosen: string[] = [];
+  bot.inlineQuery(/^times (\d+)$/, async (ctx) => {
+    const n = Number(ctx.match[1]);
+    const keyboard = new InlineKeyboard().text('+1', `add:${n}`).switchInlineCurrent('more', 'times 2');
+    const results = [1, 2].map((by) =>
+      InlineQueryResultBuilder.article(`${by}`, `${n} times ${by}`, {
+        description: `${n * by}`,
+        reply_markup: keyboard,
+      }).text(`*${n * by}*`, { parse_mode: 'MarkdownV2' }),
+    );
+    const photo = InlineQueryResultBuilder.photo('p', 'https://example.org/a.jpg', { caption: 'picture' });
+    await ctx.answerInlineQuery([...results, photo], {
+      ...{ cache_time: 0, next_offset: '2' },
+      button: { text: 'Settings', start_parameter: 'settings' },
+    });
+  });
+  bot.on('chosen_inline_result', async (ctx) => {
+    chosen.push(`${ctx.chosenInlineResult.query} → ${ctx.chosenInlineResult.result_id}`);
+    if (ctx.chosenInlineResult.query === 'times 7') await ctx.editMessageText('edited');
+  });
+  bot.callbackQuery(/^add:(\d+)$/, async (ctx) => {
+    await ctx.answerCallbackQuery('added');
+    await ctx.editMessageText(`${Number(ctx.match[1]) + 1}`);
+  });
+  await run(bot);
+  expect(bot.botInfo.supports_inline_queries).toBe(true);
+
+  const at = `/api/chats/${group}`;
+  const asked = { bot_id: made.id, query: 'times 7' };
+  const answer = await resultOf(service.app(user, 'POST', `${at}/inline_query`, asked, 1));
+  expect(answer).toMatchObject({
+    results: [
+      { id: '1', type: 'article', title: '7 times 1', description: '7' },
+      { id: '2', type: 'article', title: '7 times 2', description: '14' },
+      { id: 'p', type: 'photo', photo: [{ url: 'https://example.org/a.jpg' }] },
+    ],
+    next_offset: '2',
+    button: { text: 'Settings', start_parameter: 'settings' },
+  });
+  const choice = { inline_query_id: answer.inline_query_id, result_id: '2' };
+  const sent = await resultOf(service.app(user, 'POST', `${at}/inline_result`, choice, 1));
+  expect(sent).toMatchObject({ text: '14', via_bot: { id: made.id }, from: { id: user.id } });
+  const text = async () => (await itemsOf(service.app(user, 'GET', `${at}/messages?limit=1`)))[0].text;
+  await eventually(async () => expect([chosen, await text()]).toEqual([['times 7 → 2'], 'edited']));
+
+  const again = await resultOf(
+    service.app(user, 'POST', `${at}/inline_query`, { ...asked, query: 'times 8' }),
+  );
+  const other = { inline_query_id: again.inline_query_id, result_id: '1' };
+  const { message_id } = await resultOf(service.app(user, 'POST', `${at}/inline_result`, other));
+  await resultOf(service.app(user, 'POST', `${at}/messages/${message_id}/callback`, { data: 'add:8' }));
+  await eventually(async () => expect(await text()).toBe('9'));
 });

@@ -182,6 +182,7 @@ const storeRooms = [
     'core',
     'access',
     'updates',
+    'inline',
     'chats',
     'messages',
     'posts',

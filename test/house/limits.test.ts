@@ -95,6 +95,20 @@ test.each([
       limits.message_days_min * 86_400_000 > limits.delete_age_ms_max,
   ],
   [
+    'a bot must be able to answer an inline query while a person waits, and a server must not wait longer to stop',
+    limits.inline_wait_ms_max < limits.inline_query_age_ms_max &&
+      limits.inline_wait_ms_max <= limits.shutdown_ms_max,
+  ],
+  [
+    'an inline answer must fit the room of its bot, and hold the largest result',
+    limits.inline_answer_bytes_max <= limits.inline_answers_bytes_max / 10 &&
+      limits.record_bytes_max <= limits.inline_answer_bytes_max,
+  ],
+  [
+    'a query in a button must fit an inline query',
+    limits.button_query_bytes_max <= limits.inline_query_length_max,
+  ],
+  [
     'a batch of the retention job must end before its statement times out',
     limits.retention_piece_ms * 3 < limits.postgres_statement_timeout_ms,
   ],

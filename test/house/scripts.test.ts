@@ -45,9 +45,17 @@ test('Lua scripts contain no literal numbers that belong in limits.ts', () => {
       return [...code.matchAll(/\b\d{3,}\b/g)].filter(([n]) => !allowed.has(n)).map(([n]) => `${file}: ${n}`);
     }),
   );
-  // The number 144 is the first byte of a short msgpack array. The numbers 1 to 128 are bits, and the last number is
-  // `defaultKinds`.
-  expect(spelled).toEqual(['control/write.lua: 144', `lib/queue.lua: ${defaultKinds}`]);
+  // The number 144 is the first byte of a short msgpack array. The numbers in lib/inline.lua are bits, as are numbers up
+  // to 128, and the last number is `defaultKinds`.
+  const bits = [kindBit('inline_query'), kindBit('chosen_inline_result')];
+  expect(spelled.sort()).toEqual([
+    'control/write.lua: 144',
+    ...bits.map((bit) => `lib/inline.lua: ${bit}`),
+    `lib/queue.lua: ${defaultKinds}`,
+  ]);
+  expect(bodies.get('lib/inline.lua')).toContain(
+    `local INLINE_QUERY_BIT, CHOSEN_RESULT_BIT = ${bits.join(', ')}\n`,
+  );
 });
 
 test('Lua stores every limit of the scripts without rounding', () => {
@@ -64,7 +72,8 @@ describe('codec.ts and Lua use equal constants', () => {
     expect(message).toContain(
       `local KIND_DELETED, KIND_TEXT, KIND_SERVICE, KIND_MEDIA, KIND_OBJECT = ${Object.values(messageKinds).join(', ')}`,
     );
-    expect(message).toContain(`local FLAG_FORWARDED = ${messageFlags.forwarded}`);
+    const { forwarded, inline } = messageFlags;
+    expect(message).toContain(`local FLAG_FORWARDED, FLAG_INLINE = ${forwarded}, ${inline}`);
   });
 
   test('codec.ts and Lua use the same bits for kinds of updates', () => {

@@ -71,6 +71,40 @@ function edits(script: 'messages/edit_direct' | 'messages/edit_shared'): Case[] 
       { seeds: on({ flags: messageFlags.forwarded, markup: keyboard('x') }), answer: ['ok'], changes },
       'markup',
     ),
+    {
+      ...edit('replaces the text of an inline message for its bot', {
+        seeds: [
+          ...(isDirect ? base0 : [open(chat), seeds.chat(chat, { b: `${bot}` })]),
+          seeds.message(chat, id, {
+            ...own,
+            flags: messageFlags.inline,
+            origin: { via: { id: 77, n: 'V' } },
+          }),
+        ],
+        answer: ['ok'],
+        changes,
+      }),
+      args: {
+        ...editArgs(chat, 77, 'text', id),
+        edit: pack([chatText(chat), `${id}`, '77', 'text', true]),
+        from: isDirect ? '' : pack({ id: 77 }),
+      },
+    },
+    {
+      ...edit('refuses an inline edit by a bot that is not the bot of the message', {
+        seeds: on({ flags: messageFlags.inline, origin: { via: { id: 77, n: 'V' } } }),
+        answer: ['cant_be_edited'],
+      }),
+      args: {
+        ...editArgs(chat, 78, 'text', id),
+        edit: pack([chatText(chat), `${id}`, '78', 'text', true]),
+        from: isDirect ? '' : pack({ id: 78 }),
+      },
+    },
+    edit('refuses an edit of an inline message by its sender', {
+      seeds: on({ flags: messageFlags.inline, origin: { via: { id: 77, n: 'V' } } }),
+      answer: ['cant_be_edited'],
+    }),
     edit('answers an already applied request again', {
       seeds: [...on(), seeds.text(keys.request(partitionOf(chat), 'r'), '1')],
       answer: ['ok'],

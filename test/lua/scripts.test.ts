@@ -11,6 +11,7 @@ import { chatCases } from './chats.cases.js';
 import { controlCases } from './control.cases.js';
 import { historyCases } from './history.cases.js';
 import { idempotencyCases } from './idempotency.cases.js';
+import { inlineCases } from './inline.cases.js';
 import { journalCases } from './journal.cases.js';
 import { limitCases } from './limits.cases.js';
 import { messageBatchCases } from './message_batches.cases.js';
@@ -61,6 +62,7 @@ const cases: readonly Case[] = [
   ...switchCases,
   ...postCountCases,
   ...voteCases,
+  ...inlineCases,
   ...webhookReplayCases,
   ...writeAccessCases,
   ...boundCases,

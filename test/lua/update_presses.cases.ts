@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
-import { messageKinds, pack } from '../../src/store/core/codec.js';
+import { messageFlags, messageKinds, pack } from '../../src/store/core/codec.js';
 import { type ChatRef, chatText } from '../../src/store/core/keys.js';
 import type { Case } from './cases.js';
 import { full, home, type More, open, state, stream } from './update_world.js';
@@ -102,6 +102,10 @@ function presses(script: 'updates/press_direct' | 'updates/press_shared'): Case[
       answer: ['no_button'],
     }),
     press('refuses a message without a keyboard', { seeds: on({ markup: null }), answer: ['no_button'] }),
+    press('reports the bot of an inline message', {
+      seeds: on({ sender: user, flags: messageFlags.inline, origin: { via: { id: 77, n: 'V' } } }),
+      answer: ['inline', '77'],
+    }),
     press('refuses a message of a person', { seeds: on({ sender: user }), answer: ['no_button'] }),
     ...(isDirect
       ? [

@@ -112,6 +112,11 @@ const burials: Case[] = [
       expect(entry?.[1][3]).toContain('too_large');
     },
   }),
+  bury('removes an inline query without a dead letter', {
+    seeds: [...three.slice(0, 1), seeds.entry(39, { k: 'inline_query' }), mine()],
+    answer: ['ok', 1],
+    changes: [stream, state],
+  }),
   bury(
     'writes no dead letter twice',
     { seeds: [...three, mine()], answer: ['ok', 0], changes: [] },

@@ -25,6 +25,17 @@ const press: fc.Arbitrary<Press> = fc.oneof(
     bot: id,
     policy: fc.constantFrom('all' as const, 'selected' as const, 'owner' as const),
   }),
+  fc.record({
+    ask: fc.constant('inline' as const),
+    bot: id,
+    change: fc.constantFrom(
+      'on' as const,
+      'off' as const,
+      'hint' as const,
+      'tell' as const,
+      'quiet' as const,
+    ),
+  }),
   fc.constant({ ask: 'cancel' } as const),
 );
 
@@ -53,7 +64,8 @@ test('readPress accepts only data that dataOf can produce', () => {
     '2:c',
     '1:c:',
     '1:i:1',
-    '1:p:q:1',
+    '1:p:z:1',
+    '1:q:1:some',
     '1:w:1:some',
     '1:a:k:1:',
     '1:p:m:-1',

@@ -270,3 +270,39 @@ test('no token of a conversation is stored in Redis, in Postgres or in a log', a
   expect(found).toEqual([]);
   expect(searched.keys).toBeGreaterThan(50);
 });
+
+test('the owner turns inline mode on and off, sets its hint and asks for feedback', async () => {
+  const said = inWords('en');
+  const owner = await newTalker(service, 'iris', 'en');
+  const username = `finder_${owner.user.id}_bot`;
+  const token = await create(owner, 'Finder', username);
+  const isInline = async () => (await resultOf(service.bot(token, 'getMe'))).supports_inline_queries;
+  const shown = (placeholder: string, feedback: TextKey) =>
+    said('inline_on', { username, placeholder, feedback: said(feedback) });
+
+  const off = await owner.say('/setinline');
+  expect(off.text).toBe(said('inline_off', { username }));
+  expect(await isInline()).toBe(false);
+  const on = (await owner.press(off, said('button_inline_on'))).last;
+  expect(on.text).toBe(shown(said('nothing_set'), 'said_no'));
+  expect(await isInline()).toBe(true);
+
+  const question = (await owner.press(on, said('button_inline_hint'))).last;
+  expect(question.text).toBe(said('ask_placeholder', { username }));
+  expect((await owner.say('x'.repeat(65))).text).toBe(said('placeholder_too_long'));
+  const hinted = await owner.say('Search  cats');
+  expect(hinted.text).toBe(shown('Search cats', 'said_no'));
+  const told = (await owner.press(hinted, said('button_feedback_on'))).last;
+  expect(told.text).toBe(shown('Search cats', 'said_yes'));
+  const named = await resultOf(service.app(owner.user, 'GET', `/api/names/${username}`));
+  expect(named.inline_placeholder).toBe('Search cats');
+
+  const page = await owner.say('/setinlinefeedback');
+  expect(page.text).toBe(shown('Search cats', 'said_yes'));
+  const quiet = (await owner.press(page, said('button_feedback_off'))).last;
+  expect(quiet.text).toBe(shown('Search cats', 'said_no'));
+  const ended = (await owner.press(quiet, said('button_inline_off'))).last;
+  expect(ended.text).toBe(said('inline_off', { username }));
+  expect(await isInline()).toBe(false);
+  owner.close();
+});

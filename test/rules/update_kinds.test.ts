@@ -8,13 +8,13 @@ import {
 } from '../../src/rules/update_kinds.js';
 
 test('a list of update kinds becomes a set, without unknown names', () => {
-  expect(maskNames(updateMask(['chat_member', 'message', 'inline_query']))).toEqual([
+  expect(maskNames(updateMask(['chat_member', 'message', 'business_message']))).toEqual([
     'message',
     'chat_member',
   ]);
 });
 
-test.each([[[]], [['mesage']], [['shipping_query', 'inline_query']]])(
+test.each([[[]], [['mesage']], [['shipping_query', 'business_message']]])(
   'a list of update kinds without known names (%j) means the default kinds',
   (names) => {
     expect(updateMask(names)).toBe(defaultUpdateMask);

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { textContent, userSender } from '../../actions/compose.js';
+import { startPayload } from '../../actions/start.js';
 import { fail } from '../../errors.js';
-import { ruleLimits as limits } from '../../rules/limits.js';
 import { defineEndpoint } from '../../server/endpoint.js';
 import { directChat } from '../../store/core/keys.js';
 import { botProfile } from '../../store/core/profiles.js';
@@ -9,17 +9,11 @@ import { viewMessage } from '../../view/messages.js';
 import { message } from '../../wire/results.js';
 import { optional } from '../../wire/schema.js';
 
-const payload = z
-  .string({ error: 'a string' })
-  .regex(new RegExp(`^[A-Za-z0-9_-]{1,${limits.start_payload_length_max}}$`), {
-    error: `a string of up to ${limits.start_payload_length_max} letters, digits, "_" and "-"`,
-  });
-
 export const startBot = defineEndpoint({
   verb: 'POST',
   path: '/api/bots/{username}/start',
   summary: 'Opens the direct chat with a bot, unblocks the bot and sends it /start.',
-  params: z.object({ username: z.string(), payload: optional(payload) }),
+  params: z.object({ username: z.string(), payload: optional(startPayload) }),
   errors: ['bot_not_found', 'cant_write_to_bot', 'too_many_chats'],
   result: message,
   handler: async ({ user, store }, p) => {

@@ -31,12 +31,12 @@ export const openLink = defineEndpoint({
   handler: async ({ user, store }, p) => {
     const chat = chatOfUser(user.id, p.chat_id);
     const [message] = await store.messages.readMany(chat, userSender(user), [p.message_id]);
-    const { sender, markup } = message?.record ?? fail('message_not_found');
+    const { sender, origin, markup } = message?.record ?? fail('message_not_found');
     const buttons = markup?.inline_keyboard.flat() ?? [];
     const button =
       buttons.find(({ web_app, login_url }) => (web_app ?? login_url)?.url === p.url) ??
       fail('button_not_found');
-    const token = await store.bots.signingToken(sender);
+    const token = await store.bots.signingToken(origin.via?.id ?? sender);
     const sign = button.web_app ? webAppLink : loginLink;
     return { url: sign(p.url, token, userProfile(user), Math.floor(nowMs() / 1000)) };
   },

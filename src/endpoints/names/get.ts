@@ -14,7 +14,11 @@ export const findName = defineEndpoint({
   result: namedByUsername,
   handler: async ({ store }, { username }) => {
     const bot = await store.bots.findByUsername(username);
-    if (bot) return { type: 'bot', id: bot.id, username: bot.username };
+    if (bot)
+      return {
+        ...{ type: 'bot', id: bot.id, username: bot.username },
+        ...(bot.inline === undefined ? {} : { inline_placeholder: bot.inline.placeholder }),
+      };
     const ref = await store.chats.findByUsername(username);
     const chat = ref && (await store.chats.find(ref));
     if (chat?.profile.u !== undefined)

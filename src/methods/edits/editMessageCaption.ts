@@ -7,11 +7,20 @@ import {
   inlineKeyboardErrors,
   keyboard,
 } from '../../actions/compose.js';
+import { editsInline } from '../../actions/inline_edits.js';
 import { captionAbove } from '../../actions/send_media.js';
 import { defineMethod } from '../../server/method.js';
 import { viewMessage } from '../../view/messages.js';
-import { message } from '../../wire/results.js';
+import { editedMessage } from '../../wire/results.js';
 import { chatId, entities, messageId, optional, parseMode, replyMarkup, text } from '../../wire/schema.js';
+
+const content = {
+  caption: optional(text),
+  parse_mode: parseMode,
+  caption_entities: entities,
+  show_caption_above_media: captionAbove,
+  reply_markup: replyMarkup,
+};
 
 /**
  * Replaces the caption of a message and keeps the media (interface §4.3). Without `caption`, removes the caption.
@@ -21,15 +30,7 @@ export const editMessageCaption = defineMethod({
   name: 'editMessageCaption',
   effect: 'grow',
   summary: 'Replaces the caption and the inline keyboard of a media message.',
-  params: z.object({
-    chat_id: chatId,
-    message_id: messageId,
-    caption: optional(text),
-    parse_mode: parseMode,
-    caption_entities: entities,
-    show_caption_above_media: captionAbove,
-    reply_markup: replyMarkup,
-  }),
+  params: z.object({ chat_id: chatId, message_id: messageId, ...content }),
   errors: [
     ...chatErrors,
     'message_to_edit_not_found',
@@ -41,8 +42,14 @@ export const editMessageCaption = defineMethod({
     'entities_unparsable',
     'entities_too_long',
     ...inlineKeyboardErrors,
+    'inline_message_invalid',
   ],
-  result: message,
+  result: editedMessage,
+  ofInline: editsInline(content, async ({ store }, p, writer) => ({
+    what: 'caption',
+    content: await captionContent(store, writer, p),
+    markup: keyboard(p.reply_markup),
+  })),
   handler: async ({ bot, store }, p) => {
     const editor = botSender(bot);
     const chat = chatOfBot(bot.id, p.chat_id);

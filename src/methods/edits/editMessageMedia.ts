@@ -7,12 +7,20 @@ import {
   inlineKeyboardErrors,
   keyboard,
 } from '../../actions/compose.js';
-import { thumbnailErrors } from '../../actions/media.js';
+import { editsInline } from '../../actions/inline_edits.js';
+import { takeMedia, thumbnailErrors } from '../../actions/media.js';
 import { mediaDescriptor, withDescribed } from '../../actions/send_media.js';
+import { mediaOf } from '../../files/file_id.js';
 import { defineMethod } from '../../server/method.js';
+import { noFiles } from '../../server/params.js';
 import { viewMessage } from '../../view/messages.js';
-import { message } from '../../wire/results.js';
+import { editedMessage } from '../../wire/results.js';
 import { chatId, messageId, replyMarkup } from '../../wire/schema.js';
+
+const content = {
+  media: mediaDescriptor.describe('The new media and caption'),
+  reply_markup: replyMarkup,
+};
 
 /**
  * Replaces the media and caption with media of any kind (interface §4.3.5). Without `reply_markup`, removes the
@@ -22,12 +30,7 @@ export const editMessageMedia = defineMethod({
   name: 'editMessageMedia',
   effect: 'grow',
   summary: 'Replaces the media, caption and inline keyboard of a message.',
-  params: z.object({
-    chat_id: chatId,
-    message_id: messageId,
-    media: mediaDescriptor.describe('The new media and caption'),
-    reply_markup: replyMarkup,
-  }),
+  params: z.object({ chat_id: chatId, message_id: messageId, ...content }),
   errors: [
     ...chatErrors,
     'message_to_edit_not_found',
@@ -46,8 +49,26 @@ export const editMessageMedia = defineMethod({
     'photo_invalid',
     ...thumbnailErrors,
     'too_much_stored',
+    'inline_message_invalid',
   ],
-  result: message,
+  result: editedMessage,
+  // Uploads nothing, as in the reference server: the media are a URL or a `file_id`.
+  ofInline: editsInline(content, async (context, { media, reply_markup }, writer) => {
+    const markup = keyboard(reply_markup);
+    const words = await captionContent(context.store, writer, media);
+    const { file } = await takeMedia(
+      { ...context, uploads: noFiles },
+      media.type,
+      'media',
+      media.media,
+      media,
+    );
+    return {
+      what: 'media',
+      content: { ...words, media: mediaOf(context.files, file, media.has_spoiler) },
+      markup,
+    };
+  }),
   handler: async (context, { media, ...p }) => {
     const { bot, store } = context;
     const editor = botSender(bot);

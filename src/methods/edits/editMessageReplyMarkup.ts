@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { botSender, chatErrors, chatOfBot, inlineKeyboardErrors, keyboard } from '../../actions/compose.js';
+import { editsInline } from '../../actions/inline_edits.js';
 import { defineMethod } from '../../server/method.js';
 import { viewMessage } from '../../view/messages.js';
-import { message } from '../../wire/results.js';
+import { editedMessage } from '../../wire/results.js';
 import { chatId, messageId, replyMarkup } from '../../wire/schema.js';
 
 /** Replaces the inline keyboard and keeps the text (interface §4.3). Without `reply_markup`, removes the keyboard. */
@@ -17,8 +18,13 @@ export const editMessageReplyMarkup = defineMethod({
     'message_cant_be_edited',
     'message_not_modified',
     ...inlineKeyboardErrors,
+    'inline_message_invalid',
   ],
-  result: message,
+  result: editedMessage,
+  ofInline: editsInline({ reply_markup: replyMarkup }, (_, p) => ({
+    what: 'markup',
+    markup: keyboard(p.reply_markup),
+  })),
   handler: async ({ bot, store }, p) => {
     const editor = botSender(bot);
     const edited = await store.messages.edit(chatOfBot(bot.id, p.chat_id), editor, p.message_id, {

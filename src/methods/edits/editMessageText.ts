@@ -7,24 +7,20 @@ import {
   keyboard,
   textContent,
 } from '../../actions/compose.js';
+import { editsInline } from '../../actions/inline_edits.js';
 import { defineMethod } from '../../server/method.js';
 import { viewMessage } from '../../view/messages.js';
-import { message } from '../../wire/results.js';
+import { editedMessage } from '../../wire/results.js';
 import { chatId, entities, messageId, messageText, parseMode, replyMarkup } from '../../wire/schema.js';
+
+const content = { text: messageText, parse_mode: parseMode, entities, reply_markup: replyMarkup };
 
 /** Replaces the text of a message (interface §4.3). Bots that stream an answer call this about once a second. */
 export const editMessageText = defineMethod({
   name: 'editMessageText',
   effect: 'grow',
   summary: 'Replaces the text and the inline keyboard of a message.',
-  params: z.object({
-    chat_id: chatId,
-    message_id: messageId,
-    text: messageText,
-    parse_mode: parseMode,
-    entities,
-    reply_markup: replyMarkup,
-  }),
+  params: z.object({ chat_id: chatId, message_id: messageId, ...content }),
   errors: [
     ...chatErrors,
     'message_to_edit_not_found',
@@ -37,8 +33,14 @@ export const editMessageText = defineMethod({
     'entities_unparsable',
     'entities_too_long',
     ...inlineKeyboardErrors,
+    'inline_message_invalid',
   ],
-  result: message,
+  result: editedMessage,
+  ofInline: editsInline(content, async ({ store }, p, writer) => ({
+    what: 'text',
+    content: await textContent(store, writer, p),
+    markup: keyboard(p.reply_markup),
+  })),
   handler: async ({ bot, store }, p) => {
     const editor = botSender(bot);
     const chat = chatOfBot(bot.id, p.chat_id);

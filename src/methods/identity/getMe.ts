@@ -17,7 +17,7 @@ export const getMe: Method = defineMethod({
       username: bot.username,
       can_join_groups: true,
       can_read_all_group_messages: true,
-      supports_inline_queries: false,
+      supports_inline_queries: bot.inline !== undefined,
     });
     bot.prepared = answer;
     return answer;

@@ -10,6 +10,7 @@ export const auditEvents = [
   'token_issued',
   'texts_changed',
   'write_access_changed',
+  'inline_mode_changed',
   'transfer_offered',
   'transfer_withdrawn',
   'transfer_declined',

@@ -24,6 +24,9 @@ export interface BotRow {
   readonly deleted: boolean;
   /** The names by language; '' is the default language. */
   readonly names: TextsColumn;
+  /** the text in the composer after the username of the bot; null while inline mode is off */
+  readonly inline_placeholder: string | null;
+  readonly inline_feedback: boolean;
   readonly version: number;
 }
 
@@ -36,7 +39,8 @@ export interface StoredToken {
 
 const botColumns = fragment(`id, owner_id, username, coalesce(names->>'', name) as name,
   case when token_hmac = blocked_hmac then '' else encode(token_hmac, 'base64') end as token,
-  suspended_at is not null as suspended, deleted_at is not null as deleted, names, version`);
+  suspended_at is not null as suspended, deleted_at is not null as deleted, names,
+  inline_placeholder, inline_feedback, version`);
 
 /**
  * Fails if a person already has `max` bots. Otherwise makes concurrent creations wait until the transaction ends.

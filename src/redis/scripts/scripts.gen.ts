@@ -200,6 +200,53 @@ export interface Scripts {
     result:
       | { status: 'ok'; noted: boolean };
   };
+  /** Stores a bot's answer to an inline query and tells the front that waits for it. */
+  'inline/answer': {
+    keys: { meta: string; request: string; query: string; answer: string; cache: string; answers: string; bytes: string; channel: string };
+    args: { id: string; bot: string; cache_s: number | string; personal: boolean; list: Buffer | string; results: readonly (Buffer | string)[] };
+    result:
+      | { status: 'ok' }
+      | { status: 'stale_run' }
+      | { status: 'too_old' };
+  };
+  /** Stores an inline query of a person and queues it for the bot. The query is forgotten after a short time. */
+  'inline/ask': {
+    keys: { meta: string; journal: string; state: string; queue: string; due: string; request: string; query: string; channel: string };
+    args: { ask: Buffer | string; from: Buffer | string; extra: Buffer | string };
+    result:
+      | { status: 'ok'; id: string; wake: boolean }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'queue_missing' }
+      | { status: 'access_missing'; incarnation: number }
+      | { status: 'unchecked'; version: string }
+      | { status: 'not_asked' };
+  };
+  /** Finds a cached answer to an inline query. */
+  'inline/find': {
+    keys: { cache: string; answer: string };
+    args: { digests: readonly (string)[] };
+    result:
+      | { status: 'ok'; id: string; list: Buffer };
+  };
+  /** Reads the answer to an inline query, or the message of one of its results. */
+  'inline/read': {
+    keys: { answer: string };
+    args: { id: string; user: string; field: string };
+    result:
+      | { status: 'ok'; value: Buffer; bot: string; query: string }
+      | { status: 'no_answer' };
+  };
+  /** Tells a bot which inline result a person has chosen. */
+  'inline/tell_chosen': {
+    keys: { meta: string; journal: string; state: string; queue: string; due: string; request: string; channel: string };
+    args: { bot: string; from: Buffer | string; user: string; extra: Buffer | string };
+    result:
+      | { status: 'ok'; wake: boolean }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'queue_missing' };
+  };
   /** Records a flusher's heartbeat or removes it, and returns the live flushers. */
   'journal/heartbeat': {
     keys: { flushers: string };
@@ -655,7 +702,25 @@ export interface Scripts {
       | { status: 'access_missing'; incarnation: number }
       | { status: 'cant_write' }
       | { status: 'not_found' }
-      | { status: 'no_button' };
+      | { status: 'no_button' }
+      | { status: 'inline'; bot: string };
+  };
+  /** Handles a press of a button of a message that a person sent by way of a bot: this bot gets a callback query. */
+  'updates/press_inline': {
+    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; member: string; member_ticket: string; granted: string; query: string; outbox: string; request: string };
+    args: { token: string; press: Buffer | string; from: Buffer | string; extra: Buffer | string };
+    result:
+      | { status: 'ok'; query_id: string; forward: boolean }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'chat_missing'; ticket: string }
+      | { status: 'blocked' }
+      | { status: 'message_missing'; ticket: string }
+      | { status: 'member_missing'; ticket: string }
+      | { status: 'not_member'; kind: string }
+      | { status: 'not_found' }
+      | { status: 'no_button' }
+      | { status: 'outbox_full' };
   };
   /** Handles a press of an inline button in a group: the bot that sent the message gets a callback query. */
   'updates/press_shared': {
@@ -671,7 +736,8 @@ export interface Scripts {
       | { status: 'not_member'; kind: string }
       | { status: 'not_found' }
       | { status: 'no_button' }
-      | { status: 'outbox_full' };
+      | { status: 'outbox_full' }
+      | { status: 'inline'; bot: string };
   };
   /** Reads entries of a partition's outbox, from the start or after a given entry, up to a limit. */
   'updates/read_outbox': {

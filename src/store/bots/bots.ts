@@ -7,6 +7,7 @@ import { fail } from '../../errors.js';
 import { deleteBot } from '../../postgres/accounts/removal.js';
 import { findName } from '../../postgres/accounts/users.js';
 import * as rows from '../../postgres/bots/bots.js';
+import { setInlineMode } from '../../postgres/bots/inline_mode.js';
 import {
   loadMenuButtonOf,
   setDefaultRights,
@@ -21,7 +22,7 @@ import { makeToken } from '../../rules/token.js';
 import type { WriteAccess, WritePolicy } from '../access/write_access.js';
 import type { Profile } from '../core/codec.js';
 import type { StoreContext } from '../core/context.js';
-import { type Bot, botOf, type Commands, type Descriptions } from '../core/control.js';
+import { type Bot, botOf, type Commands, type Descriptions, type InlineMode } from '../core/control.js';
 import { botProfile } from '../core/profiles.js';
 import { storeLimits as limits } from '../limits.js';
 import { type BotParts, Transfers } from './transfers.js';
@@ -201,6 +202,18 @@ export class Bots extends Transfers {
   async setWriteAccess(owner: number, id: number, policy: WritePolicy, usernames: readonly string[]) {
     await setWriteAccess(this.context.db, id, owner, policy, usernames);
     await this.parts.access.refresh(id);
+    return this.owned(owner, id);
+  }
+
+  /**
+   * Sets the inline mode; null turns it off. Afterwards no node uses the former mode. Errors: `bot_not_found`,
+   * `not_bot_owner`.
+   */
+  async setInlineMode(owner: number, id: number, mode: InlineMode | null): Promise<Bot> {
+    await setInlineMode(this.context.db, id, owner, mode);
+    await this.parts.control.refresh('bot', id);
+    // Revokes the cached record, because `getMe` and queries use it.
+    await this.parts.auth.revoke(`bot:${id}`);
     return this.owned(owner, id);
   }
 

@@ -132,6 +132,8 @@ export interface Origin {
   readonly reply?: number;
   readonly forward?: ForwardOrigin;
   readonly group?: string;
+  /** the bot by way of which a person sent the message */
+  readonly via?: Profile;
   readonly keyboard?: ReplyKeyboard;
   readonly service?: Service;
 }
@@ -139,7 +141,7 @@ export interface Origin {
 export const messageKinds = { deleted: 0, text: 1, service: 2, media: 3, object: 4 } as const;
 export type MessageKind = (typeof messageKinds)[keyof typeof messageKinds];
 
-export const messageFlags = { protected: 1, silent: 2, forwarded: 4 } as const;
+export const messageFlags = { protected: 1, silent: 2, forwarded: 4, inline: 8 } as const;
 
 /** Describes the header array. Lua accesses it by position (see lua/lib/message.lua). */
 export interface MessageHeader {

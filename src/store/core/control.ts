@@ -14,6 +14,7 @@ import {
   loadCommands,
   loadDescriptions,
 } from '../../postgres/bots/bots.js';
+import type { InlineMode } from '../../postgres/bots/inline_mode.js';
 import type { BotPictures, StoredPicture } from '../../postgres/bots/pictures.js';
 import { loadMember, loadUserChats, type MemberRow, type MemberStatus } from '../../postgres/chats/chats.js';
 import { loadDetails } from '../../postgres/chats/details.js';
@@ -27,7 +28,7 @@ import { type StoreContext, uniqueText } from './context.js';
 import { groupBy, piecesOf } from './groups.js';
 import type { Keys } from './keys.js';
 
-export type { DefaultRights };
+export type { DefaultRights, InlineMode };
 
 interface Image {
   readonly version: number;
@@ -56,6 +57,8 @@ export interface Bot {
    * Why the token is not accepted. A deleted bot keeps its record, because readers of its messages need it.
    */
   readonly state?: 'suspended' | 'deleted' | undefined;
+  /** the inline mode; absent while it is off */
+  readonly inline?: InlineMode | undefined;
   /**
    * Data that a method derived from this record. It lives as long as the cached record. A separate map would cost a CPU
    * cache miss per lookup if there are many bots.
@@ -145,12 +148,15 @@ export function botOf(row: BotRow): Bot {
   // Gives the management bot an owner and a token that match nobody, because it has neither. No person has the id 0,
   // and no token has the lookup value ''.
   const [owner, token] = [row.owner_id ?? 0, row.token ?? ''];
-  return { id, owner, username, name, token, names, state: suspended ? 'suspended' : undefined };
+  const { inline_placeholder: placeholder, inline_feedback: feedback } = row;
+  const inline = placeholder === null ? undefined : { placeholder, feedback };
+  return { id, owner, username, name, token, names, state: suspended ? 'suspended' : undefined, inline };
 }
 
 function botImage(row: BotRow): Image {
-  const { owner, username, name, token, names, state } = botOf(row);
-  return { version: row.version, fields: [owner, username, name, token, names, state ?? ''] };
+  const { owner, username, name, token, names, state, inline } = botOf(row);
+  const kept = inline === undefined ? [] : [inline.placeholder, inline.feedback];
+  return { version: row.version, fields: [owner, username, name, token, names, state ?? '', ...kept] };
 }
 
 /**
@@ -169,8 +175,12 @@ const bot: Kind<Bot> = {
     return new Map((await loadBots(sql, ids)).map((row) => [row.id, botImage(row)]));
   },
   // Accepts copies without `names`, which older releases stored.
-  read: ([owner, username, name, token, names = {}, state = ''], id) =>
-    ({ id, owner, username, name, token, names, state: state || undefined, prepared: undefined }) as Bot,
+  read: ([owner, username, name, token, names = {}, state = '', placeholder, feedback], id) =>
+    ({
+      ...{ id, owner, username, name, token, names, state: state || undefined },
+      inline: placeholder === undefined ? undefined : { placeholder, feedback },
+      prepared: undefined,
+    }) as Bot,
 };
 
 const user: Kind<User> = {

@@ -172,6 +172,21 @@ export class Keys {
   readonly webhooksDue = (p: number) => `${this.#at(p)}:webhooks_due`;
   /** The key prefix of open callback queries. Each is a STRING, in the chat's partition. Expires. */
   readonly callbackQueries = (p: number) => `${this.#at(p)}:callback_query:`;
+  /** The key prefix of open inline queries. Each is a STRING, in the bot's partition. Expires. */
+  readonly inlineQueries = (p: number) => `${this.#at(p)}:inline_query:`;
+  /**
+   * The key prefix of answers to inline queries. Each is a HASH with the list, the query and a message for each result.
+   * Expires. Bounded by limits.inline_answer_bytes_max.
+   */
+  readonly inlineAnswers = (p: number) => `${this.#at(p)}:inline_answer:`;
+  /** The key prefix of the ids of cached answers, by the digest of the query. Each is a STRING. Expires. */
+  readonly inlineCache = (bot: number) => `${this.#near(bot)}:inline_cache:${bot}:`;
+  /** ZSET of a bot's answers by expiry (ms). Expires. Bounded by limits.inline_answers_max. */
+  readonly inlineAnswersOf = (bot: number) => `${this.#near(bot)}:inline_answers:${bot}`;
+  /** STRING, a number: the size of a bot's answers. Expires. Bounded by limits.inline_answers_bytes_max. */
+  readonly inlineBytes = (bot: number) => `${this.#near(bot)}:inline_bytes:${bot}`;
+  /** CHANNEL: carries the id of an answered inline query. */
+  readonly inlineChannel = (bot: number) => `${this.#near(bot)}:on_inline:${bot}`;
   /**
    * STRING, a number: the unused edits granted by presses of the message's buttons. Expires after
    * limits.granted_edit_ttl_ms.

@@ -122,6 +122,11 @@ export const redisRecords: readonly RedisRecord[] = [
     again('by the next vote, or when a poll is read'),
   ),
   single('callback_query', 'an open callback query', lost('open callback queries')),
+  single('inline_query', 'an open inline query', lost('open inline queries')),
+  single('inline_answer', 'the answer to an inline query', lost('answers to inline queries'), '*'),
+  single('inline_cache', 'the answer to a repeated inline query', again('by the next query')),
+  single('inline_answers', 'the answers of a bot by their end', again('answers are lost too')),
+  single('inline_bytes', 'the size of the answers of a bot', again('answers are lost too')),
   single('granted_edits', 'edits granted by presses', again('by the next press')),
   single(
     'changes',

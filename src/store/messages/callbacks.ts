@@ -4,6 +4,7 @@ import { type Profile, pack } from '../core/codec.js';
 import { type StoreContext, uniqueText } from '../core/context.js';
 import { type ChatRef, chatText, isDirect } from '../core/keys.js';
 import { directKeys, sharedKeys, withMessage } from '../core/script_keys.js';
+import type { InlineIds } from '../inline/inline_ids.js';
 import type { Forwarder } from '../updates/forwarder.js';
 import type { PressExtra } from '../updates/queues.js';
 import type { ReadBack } from './read_back.js';
@@ -16,6 +17,7 @@ export function createCallbacks(
   { scripts, keys, requestId, editAfterPress }: StoreContext,
   readBack: ReadBack,
   forwarder: Forwarder,
+  inlineIds: InlineIds,
 ) {
   return {
     /**
@@ -39,7 +41,7 @@ export function createCallbacks(
         who: { id: user.id, isBot: false },
         message: { id: messageId, absent: 'message_not_found' },
       } as const;
-      const result = await readBack.complete(place, () => {
+      const pressed = await readBack.complete(place, () => {
         if (isDirect(chat)) {
           const at = withMessage(keys, directKeys(keys, chat, request), chat, messageId);
           return scripts.call('updates/press_direct', partition, { ...at, query }, args);
@@ -47,6 +49,17 @@ export function createCallbacks(
         const at = withMessage(keys, sharedKeys(keys, chat, request, user.id), chat, messageId);
         return scripts.call('updates/press_shared', partition, { ...at, query }, args);
       });
+      const result =
+        pressed.status !== 'inline'
+          ? pressed
+          : await readBack.complete(place, () => {
+              const bot = Number(pressed.bot);
+              const id = inlineIds.idOf(bot, { chat, messageId });
+              const inline = { id, instance: inlineIds.instanceOf(bot, chat) };
+              const at = withMessage(keys, sharedKeys(keys, chat, request, user.id), chat, messageId);
+              const of = { ...args, extra: pack({ ...extra, inline }) };
+              return scripts.call('updates/press_inline', partition, { ...at, query }, of);
+            });
       if (result.status !== 'ok')
         return refused(place.who, result, { not_found: 'message_not_found', no_button: 'button_not_found' });
       forwarder.follow(chat.id, result);

@@ -1,5 +1,5 @@
 /** Sends, edits and deletes messages. Each call takes one round trip if the data is in Redis. */
-import { type ErrorName, fail } from '../../errors.js';
+import { ApiError, type ErrorName, fail } from '../../errors.js';
 import { ruleLimits } from '../../rules/limits.js';
 import {
   type Content,
@@ -16,6 +16,7 @@ import { type StoreContext, uniqueText } from '../core/context.js';
 import { type ChatRef, chatText, isDirect } from '../core/keys.js';
 import { directKeys, sharedKeys, toUserKeys, withMessage } from '../core/script_keys.js';
 import { type StoredMessage, storedMessage } from '../core/stored_message.js';
+import type { InlinePlace } from '../inline/inline_ids.js';
 import { storeLimits } from '../limits.js';
 import type { Forwarder } from '../updates/forwarder.js';
 import { assertBatch, Batches, type Sender } from './batches.js';
@@ -31,7 +32,7 @@ export interface NewMessage {
   readonly flags: number;
   /** The message to which this message replies, or 0 for none. */
   readonly replyTo: number;
-  readonly origin?: Pick<Origin, 'forward' | 'group' | 'keyboard'>;
+  readonly origin?: Pick<Origin, 'forward' | 'group' | 'keyboard' | 'via'>;
   /** Whether to send the message without the reply if the target of the reply no longer exists. */
   readonly allowMissingReply: boolean;
 }
@@ -145,6 +146,24 @@ export class Messages extends Batches {
     return this.#applyEdit(request, found.chat, editor, found.messageId, found.edit);
   }
 
+  /**
+   * Edits a message that a person sent by way of the bot. The bot need not be in the chat, and does not learn whether
+   * the chat exists. Errors: those of edits, `inline_message_invalid`.
+   */
+  async editInline(bot: Sender, { chat, messageId }: InlinePlace, given: Given<Edit>): Promise<void> {
+    const request = this.context.requestId();
+    if (await this.#repeats.edited(this.context.keys.partitions.of(chat.id), request)) return;
+    const edit = isLookUp(given) ? await given() : given;
+    try {
+      await this.#applyEdit(request, chat, bot, messageId, edit, true);
+    } catch (error) {
+      const { kind } = error instanceof ApiError ? error : {};
+      if (kind === 'chat_not_found' || kind === 'cant_initiate' || kind === editErrors.not_found)
+        fail('inline_message_invalid');
+      throw error;
+    }
+  }
+
   /** Edits a message. Errors are checked in the order of behaviour §7. */
   edit(chat: ChatRef, editor: Sender, messageId: number, given: Given<Edit>) {
     if (!isLookUp(given)) return this.#applyEdit(this.context.requestId(), chat, editor, messageId, given);
@@ -245,12 +264,19 @@ export class Messages extends Batches {
     return { status: 'ok' as const, sent };
   }
 
-  async #applyEdit(request: string, chat: ChatRef, editor: Sender, messageId: number, change: Edit) {
+  async #applyEdit(
+    request: string,
+    chat: ChatRef,
+    editor: Sender,
+    messageId: number,
+    change: Edit,
+    isInline = false,
+  ) {
     const { scripts, keys } = this.context;
     const partition = keys.partitions.of(chat.id);
     const direct = isDirect(chat);
     const args = {
-      edit: pack([chatText(chat), String(messageId), String(editor.id), change.what]),
+      edit: pack([chatText(chat), String(messageId), String(editor.id), change.what, isInline]),
       content: change.what === 'markup' ? nothing : packContent(change.content),
       markup: packMarkup(change.markup),
       from: direct && editor.isBot ? nothing : pack(editor.profile),

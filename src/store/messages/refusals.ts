@@ -25,6 +25,7 @@ const plurals: Readonly<Record<string, string>> = {
   venue: 'venues',
   contact: 'contacts',
   dice: 'dice',
+  inline: 'inline bot results',
 };
 
 type CommonRefusal = 'blocked' | 'cant_write' | 'not_member' | 'not_permitted' | 'outbox_full' | 'too_often';

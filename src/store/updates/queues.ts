@@ -26,11 +26,31 @@ export interface UpdateEntry {
   readonly counts: readonly EmojiCount[] | null;
   readonly poll: Poll | null;
   readonly answer: readonly number[] | null;
+  /** set only for inline queries */
+  readonly question: InlineQuestion | null;
+  /** set only for chosen inline results */
+  readonly choice: InlineChoice | null;
+}
+
+/** Holds an inline query besides its sender. */
+export interface InlineQuestion {
+  readonly query: string;
+  readonly offset: string;
+  readonly chat_type: 'sender' | 'private' | 'group' | 'channel';
+}
+
+/** Holds a chosen inline result besides the person. */
+export interface InlineChoice {
+  readonly result_id: string;
+  readonly query: string;
+  readonly inline_message_id?: string;
 }
 
 export interface PressExtra {
   readonly message_id: number;
   readonly data: string;
+  /** Set for a message that a person sent by way of the bot: its id for the bot, and the value of `chat_instance`. */
+  readonly inline?: { readonly id: string; readonly instance: string };
 }
 
 export interface QueueInfo {
@@ -91,6 +111,8 @@ export function readUpdateFields(updateId: number, fields: Readonly<Record<strin
     counts: kind === 'message_reaction_count' ? readCounts(extra) : null,
     poll: kind === 'poll' ? readPoll(extra) : null,
     answer: kind === 'poll_answer' ? readAnswer(extra) : null,
+    question: kind === 'inline_query' ? (extra as InlineQuestion) : null,
+    choice: kind === 'chosen_inline_result' ? (extra as InlineChoice) : null,
   };
 }
 

@@ -112,6 +112,8 @@ export type Message = {
   date: number;
   /** Unix time in seconds */
   edit_date?: number;
+  /** The bot whose inline result a person sent */
+  via_bot?: User;
   /** The message cannot be forwarded or copied */
   has_protected_content?: true;
   text?: string;
@@ -192,6 +194,29 @@ export type OwnedBotSettings = {
     };
   };
   write_access: WriteAccess;
+  inline_mode?: InlineMode;
+};
+
+/** The answer of a bot to an inline query. */
+export type InlineAnswer = {
+  inline_query_id: string;
+  results: Array<InlineResult>;
+  /** `offset` of the query for further results */
+  next_offset?: string;
+  /** A button that starts the bot with this parameter */
+  button?: {
+    text: string;
+    start_parameter: string;
+  };
+};
+
+/** The user, bot or chat with this username. */
+export type Named = {
+  type: "user" | "bot" | "group" | "channel";
+  id: number;
+  username: string;
+  /** Only for bots with inline mode */
+  inline_placeholder?: string;
 };
 
 /** A message of a channel. */
@@ -564,6 +589,8 @@ export type MessageEvent = {
   date: number;
   /** Unix time in seconds */
   edit_date?: number;
+  /** The bot whose inline result a person sent */
+  via_bot?: User;
   /** The message cannot be forwarded or copied */
   has_protected_content?: true;
   text?: string;
@@ -1018,6 +1045,41 @@ export type WriteAccess = {
   policy: "all" | "selected" | "owner";
   /** People who may write besides the owner, under the policy `selected` */
   usernames?: Array<string>;
+};
+
+/** The inline mode of a bot. Absent while it is off. */
+export type InlineMode = {
+  /** Text in the composer after the username of the bot */
+  placeholder: string;
+  /** Whether the bot gets the results that people choose */
+  feedback: boolean;
+};
+
+/** A result of an inline query, and the file that it sends. */
+export type InlineResult = {
+  id: string;
+  /** article, photo, gif, mpeg4_gif, video, audio, voice, document, location, … */
+  type: string;
+  title?: string;
+  description?: string;
+  url?: string;
+  thumbnail_url?: string;
+  /** pixels */
+  thumbnail_width?: number;
+  /** pixels */
+  thumbnail_height?: number;
+  photo?: Array<PhotoSize>;
+  video?: Video;
+  animation?: Video;
+  audio?: Audio;
+  voice?: Voice;
+  document?: Document;
+  video_note?: VideoNote;
+  location?: Location;
+  venue?: Venue;
+  contact?: Contact;
+  dice?: Dice;
+  poll?: Poll;
 };
 
 /** One emoji on a post. */

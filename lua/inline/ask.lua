@@ -1,0 +1,39 @@
+--[[
+@summary Stores an inline query of a person and queues it for the bot. The query is forgotten after a short time.
+@why     The bot must be able to answer as soon as it gets the update.
+@derived query    {NN}:inline_query:<id>       STRING
+@key     channel  {NN}:on_bot:<bot>            CHANNEL
+@arg     ask      bytes   msgpack array of text: bot, user, query, digest for this person, digest for everybody,
+                          partition as three digits, version of the write policy for which the person was checked
+@arg     from     bytes   the person's profile
+@arg     extra    bytes   further fields of the update
+@ok      id       text
+@ok      wake     flag    the bot's worker must be woken
+@err     access_missing  incarnation int
+@err     unchecked  version text
+@err     not_asked
+]]
+local bot, user, query, own_digest, digest, partition, checked = unpack(cmsgpack.unpack(ask))
+local why, inc = closed(meta_key, journal_key, run)
+if why == 'stale_run' then return refuse('stale_run') end
+local done = redis.call('GET', request_key)
+if done then return ok(done, 0) end
+local q = read_queue(state_key)
+if not q then return refuse('queue_missing') end
+if q.access_inc ~= inc then return refuse('access_missing', inc) end
+-- The caller must check this version of the policy for the person, because the policy depends on the person.
+if q.policy ~= 'all' and q.access ~= checked then return refuse('unchecked', q.access) end
+if bit.band(q.mask, INLINE_QUERY_BIT) == 0 then return refuse('not_asked') end
+if why then return refuse('journal_full') end
+
+local _, ms = now()
+local version = next_version(meta_key)
+local id = version .. partition
+redis.call('SET', query_key(id), cmsgpack.pack({bot, user, query, own_digest, digest}), 'PX',
+  LIMITS.inline_query_age_ms_max)
+local at = {meta = meta_key, journal = journal_key, state = state_key, queue = queue_key, channel = channel_key, bot = bot,
+  due = due_key}
+push_update(q, at, version, ms, INLINE_QUERY_BIT, 'inline_query', bot .. '.' .. user, id, dated(ms, version), from, '', '',
+  extra)
+remember(request_key, id)
+return ok(id, at.wake and 1 or 0)

@@ -1,0 +1,34 @@
+/** Edits messages that people sent by way of a bot (decision 0054). The bot names them by `inline_message_id`. */
+import { z } from 'zod';
+import { fail } from '../errors.js';
+import type { MethodContext, OfInline } from '../server/method.js';
+import type { Edit } from '../store/messages/messages.js';
+import type { Given } from '../store/messages/repeats.js';
+import { text } from '../wire/schema.js';
+import { botSender, type Writer } from './compose.js';
+
+const inlineMessageId = text.describe(
+  'Id of a message that a person sent by way of the bot, instead of `chat_id` and `message_id`',
+);
+
+/**
+ * Defines the calls of an edit method with `inline_message_id`. `edit` builds the new content. The writer has no chat,
+ * because the bot must not learn which chat it is. Error: `inline_message_invalid`, and those of edits.
+ */
+export const editsInline = <S extends z.ZodRawShape>(
+  params: S,
+  edit: (
+    context: MethodContext,
+    params: z.output<z.ZodObject<S>>,
+    writer: Writer,
+  ) => Given<Edit> | Promise<Given<Edit>>,
+): OfInline => ({
+  params: z.object({ inline_message_id: inlineMessageId, ...params }),
+  handler: async (context, p: z.output<z.ZodObject<S>> & { readonly inline_message_id: string }) => {
+    const { bot, store } = context;
+    const place = store.inlineIds.placeOf(bot.id, p.inline_message_id) ?? fail('inline_message_invalid');
+    const change = await edit(context, p, { id: bot.id, isBot: true, chat: null });
+    await store.messages.editInline(botSender(bot), place, change);
+    return true;
+  },
+});

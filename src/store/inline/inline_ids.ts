@@ -1,0 +1,57 @@
+/**
+ * Computes the ids by which bots name inline messages. An id contains the encrypted chat and message, so that it needs
+ * no table and does not reveal the chat. It is bound to the bot: other bots get other ids, and cannot use it.
+ */
+import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto';
+import { pack, unpack } from '../core/codec.js';
+import { type ChatRef, chatText } from '../core/keys.js';
+import type { Secrets } from '../core/secrets.js';
+
+export interface InlinePlace {
+  readonly chat: ChatRef;
+  readonly messageId: number;
+}
+
+export type InlineIds = ReturnType<typeof createInlineIds>;
+
+const nonceBytes = 12;
+const tagBytes = 16;
+const length_max = 128;
+
+export function createInlineIds(secrets: Pick<Secrets, 'derive'>) {
+  const sealKey = secrets.derive('inline messages');
+  const digestKey = secrets.derive('digests of inline messages');
+  const digest = (bot: number, what: string | Buffer) =>
+    createHmac('sha256', digestKey).update(`${bot} `).update(what).digest();
+
+  return {
+    /** Returns the id of a message for a bot. The same message always has the same id. */
+    idOf(bot: number, { chat, messageId }: InlinePlace): string {
+      const plain = pack([chat.id, chat.user, messageId]);
+      const nonce = digest(bot, plain).subarray(0, nonceBytes);
+      const cipher = createCipheriv('aes-256-gcm', sealKey, nonce).setAAD(Buffer.from(String(bot)));
+      const sealed = Buffer.concat([cipher.update(plain), cipher.final()]);
+      return Buffer.concat([nonce, sealed, cipher.getAuthTag()]).toString('base64url');
+    },
+    /** Returns the message that an id of this bot names; null for any other text. */
+    placeOf(bot: number, id: string): InlinePlace | null {
+      if (id.length > length_max) return null;
+      const bytes = Buffer.from(id, 'base64url');
+      const end = bytes.length - tagBytes;
+      if (end <= nonceBytes) return null;
+      try {
+        const decipher = createDecipheriv('aes-256-gcm', sealKey, bytes.subarray(0, nonceBytes))
+          .setAAD(Buffer.from(String(bot)))
+          .setAuthTag(bytes.subarray(end));
+        const plain = Buffer.concat([decipher.update(bytes.subarray(nonceBytes, end)), decipher.final()]);
+        const [chat, user, messageId] = unpack<[number, number, number]>(plain);
+        return { chat: { id: chat, user }, messageId };
+      } catch {
+        return null;
+      }
+    },
+    /** Returns the value of `chat_instance` for a bot that must not learn the chat. */
+    instanceOf: (bot: number, chat: ChatRef): string =>
+      digest(bot, chatText(chat)).readBigInt64BE().toString(),
+  };
+}

@@ -1,0 +1,81 @@
+/**
+ * Waits for the answers of bots to inline queries. A hint reports an answer, and a check every second covers lost
+ * hints.
+ */
+import type { Hints } from '../../redis/hints.js';
+import type { Keys } from '../core/keys.js';
+import { storeLimits as limits } from '../limits.js';
+
+interface Waiting<T> {
+  readonly bot: number;
+  /** Sends the query and returns its id. */
+  readonly ask: () => Promise<string>;
+  /** Reads the answer; null if there is none yet. */
+  readonly read: (id: string) => Promise<T | null>;
+  /** Registers a listener for the client's disconnect. */
+  readonly onGone: (listener: () => void) => void;
+}
+
+export class InlineWaits {
+  readonly #keys: Keys;
+  readonly #hints: Hints;
+  readonly #waking = new Set<() => void>();
+  #closing = false;
+
+  constructor(keys: Keys, hints: Hints) {
+    this.#keys = keys;
+    this.#hints = hints;
+  }
+
+  /** Ends all waiting queries without an answer. */
+  close(): void {
+    this.#closing = true;
+    for (const wake of this.#waking) wake();
+  }
+
+  /**
+   * Sends a query and waits for the answer up to `limits.inline_wait_ms_max`. Returns null without an answer in time,
+   * and when the client or this node leaves.
+   */
+  async answer<T>({ bot, ask, read, onGone }: Waiting<T>): Promise<T | null> {
+    /** The queries of the bot that were answered before the id of this query was known. */
+    const answered = new Set<string>();
+    let id = '';
+    let gone = false;
+    let wake = () => {};
+    const end = () => {
+      gone = true;
+      wake();
+    };
+    onGone(end);
+    const onHint = (hint: Buffer) => {
+      const name = String(hint);
+      if (id === '' || name === id) answered.add(name);
+      if (name === id) wake();
+    };
+    this.#waking.add(end);
+    const unlisten = await this.#hints.listen(this.#keys.inlineChannel(bot), onHint);
+    try {
+      id = await ask();
+      const deadline = performance.now() + limits.inline_wait_ms_max;
+      for (;;) {
+        const left = deadline - performance.now();
+        if (gone || this.#closing || left <= 0) return null;
+        if (!answered.has(id))
+          await new Promise<void>((resolve) => {
+            const timer = setTimeout(resolve, Math.min(left, limits.poll_tick_ms));
+            wake = () => {
+              clearTimeout(timer);
+              resolve();
+            };
+          });
+        const found = gone ? null : await read(id);
+        if (found !== null) return found;
+        answered.clear();
+      }
+    } finally {
+      this.#waking.delete(end);
+      unlisten();
+    }
+  }
+}
