@@ -10,6 +10,8 @@ export interface Gallery {
   readonly bob: TestUser;
   readonly newcomer: TestUser;
   readonly guide: TestBot;
+  /** A bot with inline mode, whose answer to the query `walk` is cached. */
+  readonly quiet: TestBot;
   readonly fresh: TestBot;
   readonly group: number;
   readonly channel: number;
@@ -244,6 +246,40 @@ async function fillWebhook(service: Service, { alice, guide }: Gallery): Promise
   return receiver;
 }
 
+/** Caches the answer of a bot to an inline query in the direct chat with another bot. */
+async function fillInline(service: Service, { alice, guide, quiet }: Gallery): Promise<void> {
+  const mode = { enabled: true, placeholder: 'Search walks', feedback: true };
+  await resultOf(service.app(alice, 'PUT', `/api/me/bots/${quiet.id}/inline_mode`, mode));
+  const [started] = await resultOf(service.bot(quiet, 'getUpdates', { offset: -1 }));
+  const asking = service.app(alice, 'POST', `/api/chats/${guide.id}/inline_query`, {
+    ...{ bot_id: quiet.id, query: 'walk' },
+  });
+  const after = { offset: started.update_id + 1, timeout: 5 };
+  const [{ inline_query }] = await resultOf(service.bot(quiet, 'getUpdates', after));
+  const walk = (id: string, title: string, description: string) => ({
+    ...{ type: 'article', id, title, description, input_message_content: { message_text: title } },
+  });
+  const results = [
+    walk('1', 'Around the lake', '11 km, 640 m up, five hours. Boots, water and a map.'),
+    walk('2', 'To the hut', 'Two hours with tea at the end'),
+    {
+      ...{ type: 'photo', id: '3', title: 'The ridge in autumn', description: 'A picture' },
+      photo_url: 'https://pictures.example.com/ridge.jpg',
+    },
+    { type: 'venue', id: '4', latitude: 40.2, longitude: 44.5, title: 'Station', address: 'Platform 2' },
+    { type: 'contact', id: '5', phone_number: '+374 10 000000', first_name: 'Mountain rescue' },
+    walk('6', 'Տեսարան դեպի լեռները', 'Երեք ժամ, 7 կմ'),
+    walk('7', 'Прогулка по ущелью', 'Для начинающих, с детьми, без подъёмов'),
+  ];
+  await resultOf(
+    service.bot(quiet, 'answerInlineQuery', {
+      ...{ inline_query_id: inline_query.id, results, cache_time: 86_400 },
+      button: { text: 'Choose a region', start_parameter: 'region' },
+    }),
+  );
+  await resultOf(asking);
+}
+
 export async function fillGallery(service: Service): Promise<Gallery> {
   const create = async (username: string, first_name: string, last_name?: string): Promise<TestUser> => {
     const body = { username, first_name, ...(last_name ? { last_name } : {}) };
@@ -278,11 +314,12 @@ export async function fillGallery(service: Service): Promise<Gallery> {
   );
   await service.openChat(alice, guide);
   await service.openChat(alice, quiet);
-  const parts = { alice, bob, newcomer, guide, fresh, group, channel };
+  const parts = { alice, bob, newcomer, guide, quiet, fresh, group, channel };
   const gallery = { ...parts, close: async () => {} };
   await fillShared(service, gallery);
   const receiver = await fillWebhook(service, gallery);
   await fillDirect(service, gallery);
+  await fillInline(service, gallery);
   // Alice has not read these messages, and her chat list shows an unread count.
   for (const text of ['Water the plants', 'Call grandmother', 'Bread, milk, and the paper'])
     await resultOf(service.bot(quiet, 'sendMessage', { chat_id: alice.id, text }));

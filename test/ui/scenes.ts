@@ -29,7 +29,7 @@ const scroll = async (page: Page, by: number) => {
 };
 const dialog = (page: Page) => page.getByRole('dialog').waitFor();
 
-export function scenesOf({ guide, fresh, group, channel }: Gallery): readonly Scene[] {
+export function scenesOf({ guide, quiet, fresh, group, channel }: Gallery): readonly Scene[] {
   const own = `#/bots/${guide.id}`;
   const direct = `#/chat/${guide.id}`;
   const info: NonNullable<Scene['act']> = async (page) => {
@@ -131,6 +131,17 @@ export function scenesOf({ guide, fresh, group, channel }: Gallery): readonly Sc
         await page.getByRole('option').first().waitFor();
       },
     },
+    {
+      name: 'inline_results',
+      anew: true,
+      path: direct,
+      act: async (page) => {
+        await page.getByRole('combobox').fill(`@${quiet.username} walk`);
+        await page.getByRole('option').first().waitFor();
+        await page.getByRole('combobox').press('ArrowDown');
+      },
+    },
+    { name: 'bot_inline', path: `#/bots/${quiet.id}/inline` },
     {
       name: 'picture',
       path: direct,

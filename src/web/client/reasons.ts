@@ -82,4 +82,7 @@ export const reasons: Readonly<Record<string, keyof Words>> = {
   'user was kicked from the chat': 'fail_removed',
   'user is not a member of the chat': 'fail_removed',
   'button not found': 'fail_button_gone',
+  'inline result not found': 'fail_missing',
+  'input field placeholder is too long': 'fail_too_long',
+  BOT_RESPONSE_TIMEOUT: 'bot_silent',
 };

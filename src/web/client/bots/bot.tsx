@@ -10,11 +10,12 @@ import { Icon } from '../view/icons.js';
 import { Confirm, Dialog, Face, Field, Spinner, Trouble } from '../view/ui.js';
 import { t, type WordKey } from '../words.js';
 import { CodeSample } from './code.js';
+import { InlinePage } from './inline.js';
 import { Pictures } from './pictures.js';
 import { TextsPage } from './texts.js';
 import { WebhookPage } from './webhook.js';
 
-const tabs = ['', 'texts', 'pictures', 'writers', 'webhook', 'transfer'] as const;
+const tabs = ['', 'texts', 'pictures', 'writers', 'inline', 'webhook', 'transfer'] as const;
 
 /** Copies the token to the clipboard without showing it. */
 function TokenPage({ bot }: BotProps) {
@@ -199,6 +200,7 @@ const pages = {
   texts: TextsPage,
   pictures: Pictures,
   writers: WritersPage,
+  inline: InlinePage,
   webhook: WebhookPage,
   transfer: TransferPage,
 };

@@ -130,7 +130,7 @@ function itemsOf(message: Message, { chat, mayWrite, show, begin }: MenuContext)
         : { icon: 'pin', label: t('pin'), act: pin },
     );
   const young = Date.now() / 1_000 - message.date < change_age_s_max;
-  if (mine && words !== undefined && young && !message.forward_origin)
+  if (mine && words !== undefined && young && !message.forward_origin && !message.via_bot)
     items.push({ icon: 'edit', label: t('edit'), act: () => begin({ kind: 'edit', message }) });
   if (young && (mine || chat.can_delete))
     items.push({
@@ -240,7 +240,9 @@ function OpenChat({ chat, tab }: { chat: ChatSummary; tab: string }) {
     },
   };
   const editLast = () => {
-    const message = history.messages.findLast(({ from, text }) => from?.id === me.value?.id && text);
+    const message = history.messages.findLast(
+      ({ from, via_bot, text }) => !via_bot && from?.id === me.value?.id && text,
+    );
     if (message) begin({ kind: 'edit', message });
   };
   return (

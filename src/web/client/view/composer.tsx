@@ -10,6 +10,7 @@ import { useCell } from '../signal.js';
 import type { BotCommand, BotPage, Message } from '../types.js';
 import { t } from '../words.js';
 import { Icon } from './icons.js';
+import { InlinePanel, useInline } from './inline.js';
 import { type ReplyKeys, ReplyKeysButton, ReplyKeysPanel } from './reply_keyboard.js';
 import { IconButton, isCovered, lengthOf } from './ui.js';
 import { AskedPage } from './web_app.js';
@@ -195,6 +196,26 @@ function useText(chat: number, editing: Message | null) {
   return { text, setText: change, set };
 }
 
+/**
+ * Calls `close` on Escape, whichever element has the focus. It closes the topmost part of the composer; null if no part
+ * is open.
+ */
+function useEscape(close: (() => void) | null) {
+  const latest = useRef(close);
+  latest.current = close;
+  const isOver = close !== null;
+  useEffect(() => {
+    if (!isOver) return;
+    const onEscape = (event: globalThis.KeyboardEvent) => {
+      if (event.key !== 'Escape' || event.defaultPrevented || event.isComposing || isCovered()) return;
+      event.preventDefault();
+      latest.current?.();
+    };
+    addEventListener('keydown', onEscape);
+    return () => removeEventListener('keydown', onEscape);
+  }, [isOver]);
+}
+
 /** Returns the state of the composer. */
 function useComposer({ chat, commands, replyTo, editing, done, sent, editLast }: ComposerProps) {
   const { text, setText, set } = useText(chat, editing);
@@ -202,6 +223,8 @@ function useComposer({ chat, commands, replyTo, editing, done, sent, editLast }:
   const [emoji, setEmoji] = useState(false);
   const field = useRef<HTMLTextAreaElement>(null);
   const suggestions = useSuggestions(commands, editing ? null : text, choose);
+  const typed = editing || photo ? null : text;
+  const inline = useInline({ chat, text: typed, replyTo, sent: finish });
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: another text closes the list of commands
   useEffect(() => suggestions.closeMenu(), [editing, set]);
@@ -209,16 +232,18 @@ function useComposer({ chat, commands, replyTo, editing, done, sent, editLast }:
     if (!isTouch() || editing || replyTo) field.current?.focus();
   }, [editing, replyTo]);
 
-  function send(outgoing: { text: string; photo?: File | undefined; replyTo?: Message | undefined }) {
-    if (!historyOf(chat).send(outgoing)) return false;
+  function finish() {
     setText('');
     sent();
-    return true;
+    done();
   }
 
   function choose(command: string) {
     suggestions.close();
-    send({ text: `/${command}` });
+    if (historyOf(chat).send({ text: `/${command}` })) {
+      setText('');
+      sent();
+    }
     field.current?.focus();
   }
 
@@ -228,37 +253,26 @@ function useComposer({ chat, commands, replyTo, editing, done, sent, editLast }:
   function submit() {
     if (left < 0 || (isEmpty && !editing)) return;
     if (editing) return void saveEdit(chat, editing, text, done);
-    if (!send({ text: text.trim(), photo: photo ?? undefined, replyTo: replyTo ?? undefined })) return;
+    const outgoing = { text: text.trim(), photo: photo ?? undefined, replyTo: replyTo ?? undefined };
+    if (!historyOf(chat).send(outgoing)) return;
     setPhoto(null);
     setEmoji(false);
-    done();
+    finish();
   }
 
   function onKey(event: KeyboardEvent) {
     const { key } = event;
     if (event.nativeEvent.isComposing) return;
-    if (suggestions.onKey(event)) event.preventDefault();
+    if (suggestions.onKey(event) || inline.onKey(event)) event.preventDefault();
     else if (key === 'Enter' && !event.shiftKey && !event.ctrlKey && !isTouch()) submit();
     else if (key === 'ArrowUp' && text === '' && !editing) editLast();
     else return;
     event.preventDefault();
   }
 
-  const isOver = emoji || replyTo !== null || editing !== null || photo !== null;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `done` does the same after each change
-  useEffect(() => {
-    if (!isOver) return;
-    // Escape closes the topmost part of the composer, whichever element has the focus.
-    const onEscape = (event: globalThis.KeyboardEvent) => {
-      if (event.key !== 'Escape' || event.defaultPrevented || event.isComposing || isCovered()) return;
-      event.preventDefault();
-      if (emoji) setEmoji(false);
-      else if (photo) setPhoto(null);
-      else done();
-    };
-    addEventListener('keydown', onEscape);
-    return () => removeEventListener('keydown', onEscape);
-  }, [isOver, emoji, photo]);
+  useEscape(
+    emoji ? () => setEmoji(false) : photo ? () => setPhoto(null) : (replyTo ?? editing) ? done : null,
+  );
 
   return {
     field,
@@ -269,6 +283,7 @@ function useComposer({ chat, commands, replyTo, editing, done, sent, editLast }:
     emoji,
     setEmoji,
     suggestions,
+    inline,
     left,
     isEmpty,
     submit,
@@ -286,7 +301,8 @@ interface TextFieldProps {
 
 /** Shows the text field. It grows with the text, and controls the list of suggestions. */
 function TextField({ own, paste, placeholder }: TextFieldProps) {
-  const { field, text, setText, suggestions } = own;
+  const { field, text, setText, inline } = own;
+  const suggestions = inline.isOpen ? inline : own.suggestions;
   const open = suggestions.isOpen;
   // biome-ignore lint/correctness/useExhaustiveDependencies: the height follows the text
   useEffect(() => {
@@ -310,7 +326,7 @@ function TextField({ own, paste, placeholder }: TextFieldProps) {
       placeholder={placeholder ?? t('write')}
       onChange={(event) => {
         setText(event.target.value);
-        suggestions.setAt(0);
+        own.suggestions.setAt(0);
       }}
       onKeyDown={own.onKey}
       onPaste={(event) => {
@@ -345,15 +361,17 @@ export function Composer(props: ComposerProps) {
     <form
       className="composer"
       onKeyDown={(event) => {
-        if (event.key !== 'Escape' || !suggestions.isOpen) return;
+        const list = [own.inline, suggestions].find(({ isOpen }) => isOpen);
+        if (event.key !== 'Escape' || !list) return;
         event.preventDefault();
-        suggestions.close();
+        list.close();
       }}
       onSubmit={(event) => {
         event.preventDefault();
         own.submit();
       }}
     >
+      {own.inline.isOpen && <InlinePanel {...own.inline} />}
       {suggestions.isOpen && <Suggestions {...suggestions} choose={own.choose} />}
       {emoji && (
         <Suspense fallback={null}>

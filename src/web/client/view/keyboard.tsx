@@ -83,7 +83,7 @@ function QueryKey({ button, chat, message }: KeyProps) {
   const here = button.switch_inline_query_current_chat;
   const query = here ?? button.switch_inline_query ?? button.switch_inline_query_chosen_chat?.query ?? '';
   const write = (to: number) => {
-    setDraft(to, `@${message.from?.username ?? ''} ${query}`);
+    setDraft(to, `@${(message.via_bot ?? message.from)?.username ?? ''} ${query}`);
     go(`chat/${to}`);
   };
   return (

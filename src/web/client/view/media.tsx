@@ -56,11 +56,14 @@ export function sizeText(bytes: number): string {
 
 const lengthText = (seconds: number) =>
   `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
-const hostOf = (url: string) => (URL.canParse(url) ? new URL(url).host : '');
-const isSafe = (url: string) => URL.canParse(url) && ['https:', 'http:'].includes(new URL(url).protocol);
+export const hostOf = (url: string) => (URL.canParse(url) ? new URL(url).host : '');
+export const isSafe = (url: string) =>
+  URL.canParse(url) && ['https:', 'http:'].includes(new URL(url).protocol);
 
 /** The hosts from which the person agreed to load media. They are forgotten when the page is closed. */
-const trusted = new Cell<ReadonlySet<string>>(new Set());
+export const trusted = new Cell<ReadonlySet<string>>(new Set());
+
+export const trustHost = (host: string): void => trusted.set(new Set([...trusted.value, host]));
 
 function Foreign({
   file,
@@ -77,7 +80,7 @@ function Foreign({
   if (!isSafe(url)) return <p className="muted">{t('media_unavailable')}</p>;
   if (hosts.has(host)) return <>{children(url)}</>;
   return (
-    <button type="button" className="foreign" onClick={() => trusted.set(new Set([...hosts, host]))}>
+    <button type="button" className="foreign" onClick={() => trustHost(host)}>
       <Icon name={kind === 'photo' ? 'photo' : 'play'} size={28} />
       <strong>{t(`media_${kind}`)}</strong>
       <small>{t('load_from', { host })}</small>

@@ -145,6 +145,9 @@ export const Bubble = memo(function Bubble({ messages, joined, showName, marked,
             <Icon name="reply" size={14} /> {t('forwarded_from', { name: from })}
           </span>
         )}
+        {message.via_bot && (
+          <span className="forwarded">{t('via_bot', { name: `@${message.via_bot.username ?? ''}` })}</span>
+        )}
         {message.reply_to_message && <Quote message={message.reply_to_message} jump={actions.jump} />}
         {above && (
           <div className="words" dir="auto">

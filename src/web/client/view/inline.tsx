@@ -1,0 +1,304 @@
+/**
+ * Shows the results of a bot above the composer while the person types `@bot query`. A query is sent after a short
+ * pause, and its results are kept until the text changes.
+ */
+import { type KeyboardEvent, useEffect, useId, useRef, useState } from 'react';
+import { call, get } from '../api.js';
+import { randomName } from '../clipboard.js';
+import { reasonOf } from '../failures.js';
+import { chats, historyOf } from '../model/chats.js';
+import { say } from '../notes.js';
+import { go } from '../route.js';
+import { useCell } from '../signal.js';
+import type { InlineAnswer, InlineResult, Message, Named } from '../types.js';
+import { t } from '../words.js';
+import { Icon, type IconName } from './icons.js';
+import { hostOf, isSafe, trusted, trustHost } from './media.js';
+import { Spinner, useFile } from './ui.js';
+
+const pause_ms = 300;
+const names_max = 200;
+
+/** The bots by username, lower case. Null for a name that is no bot with inline mode. */
+const bots = new Map<string, Promise<Named | null>>();
+
+function findBot(username: string): Promise<Named | null> {
+  const name = username.toLowerCase();
+  const known = bots.get(name);
+  if (known) return known;
+  const found = get<Named>(`/api/names/${name}`).then((named) =>
+    named.inline_placeholder === undefined ? null : named,
+  );
+  if (bots.size >= names_max) bots.clear();
+  bots.set(name, found);
+  // A name may be taken later, and the network may return.
+  found.catch(() => bots.delete(name));
+  return found;
+}
+
+/** Parses a text that may be an inline query. */
+export const queryIn = (text: string): { username: string; query: string } | null => {
+  const [, username, query] = /^@(\w{3,32})\s([\s\S]*)$/.exec(text) ?? [];
+  return username === undefined ? null : { username, query: (query ?? '').trim() };
+};
+
+interface InlineState {
+  bot: Named;
+  query: string;
+  /** The id of the answer of each result, because further results belong to further answers. */
+  results: ReadonlyArray<{ answer: string; result: InlineResult }>;
+  button?: InlineAnswer['button'];
+  next?: string | undefined;
+  pending: boolean;
+  failure: string;
+}
+
+/** Asks the bot that `text` names, and returns its results. Null while the text is no inline query. */
+function useAnswers(chat: number, text: string | null) {
+  const [state, setState] = useState<InlineState | null>(null);
+  const asking = useRef<AbortController>(null);
+  const parsed = text === null ? null : queryIn(text);
+  const { username = '', query = '' } = parsed ?? {};
+
+  async function ask(bot: Named, offset: string, before: InlineState['results']) {
+    asking.current?.abort();
+    const mine = new AbortController();
+    asking.current = mine;
+    const base = { bot, query, results: before, failure: '' };
+    setState((former) => ({ ...base, button: former?.button, pending: true }));
+    try {
+      const answer = await call<InlineAnswer>(
+        'POST',
+        `/api/chats/${chat}/inline_query`,
+        { bot_id: bot.id, query, offset },
+        { signal: mine.signal },
+      );
+      const own = answer.results.map((result) => ({ answer: answer.inline_query_id, result }));
+      const more = { results: [...before, ...own], next: answer.next_offset, button: answer.button };
+      setState({ ...base, ...more, pending: false });
+    } catch (error) {
+      if (!mine.signal.aborted) setState({ ...base, pending: false, failure: reasonOf(error) });
+    }
+  }
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: asks once for each query
+  useEffect(() => {
+    asking.current?.abort();
+    if (username === '') return setState(null);
+    let current = true;
+    const timer = setTimeout(() => {
+      findBot(username).then(
+        (bot) => {
+          if (!current) return;
+          if (bot) void ask(bot, '', []);
+          else setState(null);
+        },
+        () => current && setState(null),
+      );
+    }, pause_ms);
+    return () => {
+      current = false;
+      clearTimeout(timer);
+    };
+  }, [chat, username, query]);
+  useEffect(() => () => asking.current?.abort(), []);
+
+  const isCurrent = state?.query === query && state.bot.username.toLowerCase() === username.toLowerCase();
+  /** Loads further results, if the bot has any. */
+  const more = () => {
+    if (state?.next && !state.pending) void ask(state.bot, state.next, state.results);
+  };
+  return { state: username === '' ? null : state, isCurrent, more };
+}
+
+export interface InlineProps {
+  chat: number;
+  /** The typed text; null if it cannot be an inline query. */
+  text: string | null;
+  replyTo: Message | null;
+  /** Called once a result was sent. */
+  sent: () => void;
+}
+
+/** Returns the state of the results panel. */
+export function useInline({ chat, text, replyTo, sent }: InlineProps) {
+  const { state, isCurrent, more } = useAnswers(chat, text);
+  const [at, setAt] = useState(0);
+  const [closed, setClosed] = useState<string | null>(null);
+  const busy = useRef(false);
+  const isOpen = state !== null && text !== closed;
+  const id = useId();
+  useEffect(() => setClosed((former) => (former === text ? former : null)), [text]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another query begins at the first result
+  useEffect(() => setAt(0), [state?.query, state?.bot.id]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: loads more when the last result is selected
+  useEffect(() => {
+    if (state && state.results.length > 0 && at >= state.results.length - 1) more();
+  }, [at]);
+
+  async function choose(index: number): Promise<void> {
+    const chosen = state?.results[index];
+    if (!chosen || busy.current) return;
+    busy.current = true;
+    try {
+      const body = {
+        inline_query_id: chosen.answer,
+        result_id: chosen.result.id,
+        ...(replyTo ? { reply_to_message_id: replyTo.message_id } : {}),
+      };
+      const path = `/api/chats/${chat}/inline_result`;
+      const message = await call<Message>('POST', path, body, { key: randomName() });
+      const history = historyOf(chat);
+      if (!history.find(message.message_id)) history.put(message, true);
+      sent();
+    } catch (error) {
+      say(reasonOf(error));
+    } finally {
+      busy.current = false;
+    }
+  }
+
+  /** Starts the bot with the parameter of the button above the results. */
+  async function pressButton(): Promise<void> {
+    if (!state?.button) return;
+    try {
+      const payload = state.button.start_parameter;
+      await call('POST', `/api/bots/${state.bot.username}/start`, { payload });
+      await chats.refresh(state.bot.id);
+      go(`chat/${state.bot.id}`);
+    } catch (error) {
+      say(reasonOf(error));
+    }
+  }
+
+  const close = () => setClosed(text);
+  /** Returns whether the key was used. */
+  const onKey = ({ key, shiftKey }: KeyboardEvent): boolean => {
+    if (!isOpen || !state) return false;
+    const count = state.results.length;
+    const step = { ArrowDown: 1, ArrowUp: -1 }[key];
+    if (key === 'Escape') close();
+    else if (step && count > 0) setAt(Math.min(count - 1, Math.max(0, at + step)));
+    else if (key === 'Enter' && !shiftKey && (state.pending || !isCurrent)) return true;
+    else if (key === 'Enter' && !shiftKey && count > 0) void choose(at);
+    else return false;
+    return true;
+  };
+  return { id, state, isOpen, at, onKey, close, choose, pressButton, more };
+}
+
+const icons: Readonly<Record<string, IconName>> = {
+  photo: 'photo',
+  location: 'map',
+  venue: 'map',
+  contact: 'people',
+  document: 'file',
+  article: 'link',
+};
+
+/** Returns the picture that represents a result: an address, or the path of a stored file. */
+function pictureOf({ thumbnail_url, photo, ...result }: InlineResult): { url?: string; path?: string } {
+  if (thumbnail_url !== undefined) return { url: thumbnail_url };
+  const large = photo?.at(-1);
+  if (large?.url !== undefined) return { url: large.url };
+  if (large) return { path: `/api/files/${large.file_id}` };
+  const small = (result.animation ?? result.video ?? result.document ?? result.audio)?.thumbnail;
+  return small ? { path: `/api/files/${small.file_id}` } : {};
+}
+
+function ResultPicture({ result }: { result: InlineResult }) {
+  const hosts = useCell(trusted);
+  const [broken, setBroken] = useState(false);
+  const { url, path } = pictureOf(result);
+  const { url: stored } = useFile(path);
+  const shown = path ? stored : url && isSafe(url) && hosts.has(hostOf(url)) ? url : '';
+  return (
+    <span className="inline-picture">
+      {shown && !broken ? (
+        <img src={shown} alt="" referrerPolicy="no-referrer" onError={() => setBroken(true)} />
+      ) : (
+        <Icon name={icons[result.type] ?? 'play'} size={22} />
+      )}
+    </span>
+  );
+}
+
+const nameOf = (result: InlineResult): string => {
+  const kind = { gif: 'animation', mpeg4_gif: 'animation', article: 'document' }[result.type] ?? result.type;
+  return result.title || t(`media_${kind}` as 'media_photo');
+};
+
+/** Offers to load the pictures of the first host that the person does not trust yet. */
+function LoadPictures({ results }: { results: InlineState['results'] }) {
+  const hosts = useCell(trusted);
+  const urls = results.flatMap(({ result }) => pictureOf(result).url ?? []).filter(isSafe);
+  const host = urls.map(hostOf).find((one) => !hosts.has(one));
+  if (host === undefined) return null;
+  return (
+    <button type="button" className="inline-load" onClick={() => trustHost(host)}>
+      <Icon name="photo" size={18} /> {t('load_from', { host })}
+    </button>
+  );
+}
+
+/** Shows the results. The text field keeps the focus and controls the selection. */
+export function InlinePanel({ id, state, at, choose, pressButton, more }: ReturnType<typeof useInline>) {
+  const list = useRef<HTMLDivElement>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: shows the selected result
+  useEffect(() => {
+    list.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: 'nearest' });
+  }, [at]);
+  if (!state) return null;
+  const { bot, results, pending, failure, button } = state;
+  const name = `@${bot.username}`;
+  const empty = !pending && results.length === 0 && (failure || t('nothing_found'));
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: a press must not take the focus from the text field
+    <div className="suggestions inline-panel" onMouseDown={(event) => event.preventDefault()}>
+      <div className="inline-head">
+        <strong>{name}</strong>
+        {state.query === '' && bot.inline_placeholder && <span>{bot.inline_placeholder}</span>}
+        {pending && <Spinner />}
+      </div>
+      {button && (
+        <button type="button" className="button inline-button" onClick={() => void pressButton()}>
+          <bdi>{button.text}</bdi>
+        </button>
+      )}
+      <LoadPictures results={results} />
+      <div
+        ref={list}
+        id={id}
+        className="inline-list"
+        role="listbox"
+        aria-label={t('inline_results', { name })}
+        aria-busy={pending}
+        onScroll={({ currentTarget: { scrollTop, clientHeight, scrollHeight } }) => {
+          if (scrollTop + clientHeight > scrollHeight - 120) more();
+        }}
+      >
+        {results.map(({ answer, result }, i) => (
+          // biome-ignore lint/a11y/useFocusableInteractive: the text field keeps the focus, see aria-activedescendant
+          // biome-ignore lint/a11y/useKeyWithClickEvents: Enter in the text field selects
+          <div
+            key={`${answer} ${result.id}`}
+            id={`${id}-${i}`}
+            className="inline-result"
+            role="option"
+            aria-selected={i === at}
+            onClick={() => void choose(i)}
+          >
+            <ResultPicture result={result} />
+            <span className="inline-text">
+              <strong dir="auto">{nameOf(result)}</strong>
+              {result.description && <small dir="auto">{result.description}</small>}
+            </span>
+          </div>
+        ))}
+      </div>
+      <p className={empty ? 'inline-empty' : 'sr-only'} role="status">
+        {empty || ''}
+      </p>
+    </div>
+  );
+}

@@ -1,0 +1,173 @@
+/** Tests inline queries in the composer: results, choice by mouse and keyboard, paging, failures and buttons. */
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { itemsOf, resultOf, type TestBot, type TestUser } from '../support/service.js';
+import { startWorld, type World } from './world.js';
+
+vi.setConfig({ testTimeout: 120_000 });
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+let world: World;
+let alice: TestUser;
+let bot: TestBot;
+let group: number;
+let running = true;
+let answering: Promise<void>;
+const queries: string[] = [];
+
+const article = (id: string, description = `Number ${id}`) => ({
+  ...{ type: 'article', id, title: `Result ${id}`, description },
+  input_message_content: { message_text: `sent ${id}` },
+  reply_markup: { inline_keyboard: [[{ text: 'Search again', switch_inline_query_current_chat: 'again' }]] },
+});
+
+/** Answers queries as the bot: `none` has no results, `many` has several pages, and `silent` gets no answer. */
+async function answer(): Promise<void> {
+  for (let offset = 0; running; ) {
+    const updates = await resultOf(world.service.bot(bot, 'getUpdates', { offset, timeout: 1 }));
+    for (const { update_id, inline_query } of updates) {
+      offset = update_id + 1;
+      if (!inline_query) continue;
+      const { id, query, offset: from } = inline_query;
+      queries.push(`${query}|${from}`);
+      if (query === 'silent') continue;
+      const first = Number(from || 0);
+      const results =
+        query === 'none' ? [] : Array.from({ length: 20 }, (_, i) => article(String(first + i + 1)));
+      await resultOf(
+        world.service.bot(bot, 'answerInlineQuery', {
+          ...{ inline_query_id: id, results, cache_time: 0 },
+          ...(query === 'many' && first < 40 ? { next_offset: String(first + 20) } : {}),
+          ...(query === 'button' ? { button: { text: 'Sign in', start_parameter: 'login' } } : {}),
+        }),
+      );
+    }
+  }
+}
+
+beforeAll(async () => {
+  world = await startWorld();
+  const { service } = world;
+  alice = await service.newUser('alice');
+  bot = await service.newBot(alice, 'finder');
+  group = await service.newGroup(alice, 'Club', []);
+  const mode = { enabled: true, placeholder: 'Search numbers' };
+  await resultOf(service.app(alice, 'PUT', `/api/me/bots/${bot.id}/inline_mode`, mode));
+  answering = answer();
+});
+afterAll(async () => {
+  running = false;
+  await answering;
+  await world?.stop();
+});
+
+const fieldOf = (page: Page) => page.getByRole('combobox', { name: 'Message' });
+const resultsOf = (page: Page) => page.getByRole('listbox', { name: `Results from @${bot.username}` });
+const newest = async () =>
+  (await itemsOf(world.service.app(alice, 'GET', `/api/chats/${group}/messages?limit=1`)))[0];
+const type = (page: Page, query: string) => fieldOf(page).fill(`@${bot.username} ${query}`);
+const selected = (page: Page) => resultsOf(page).locator('[aria-selected="true"] strong').textContent();
+
+async function open(): Promise<Page> {
+  const page = await world.open(alice, `#/chat/${group}`);
+  await fieldOf(page).waitFor();
+  return page;
+}
+
+/** Returns everything that axe finds in the results panel. */
+async function findings(page: Page): Promise<string[]> {
+  await page.evaluate(axe);
+  return page.evaluate(async () => {
+    const { axe: all } = window as unknown as {
+      axe: { run: (at: string) => Promise<{ violations: Array<{ id: string }> }> };
+    };
+    return (await all.run('.inline-panel')).violations.map(({ id }) => id);
+  });
+}
+
+test('results are shown above the composer, and a click sends one by way of the bot', async () => {
+  const page = await open();
+  await type(page, 'cats');
+  await resultsOf(page).getByText('Result 1', { exact: true }).waitFor();
+  const [panel, field] = await Promise.all([resultsOf(page).boundingBox(), fieldOf(page).boundingBox()]);
+  expect((panel?.y ?? 0) + (panel?.height ?? 0)).toBeLessThanOrEqual(field?.y ?? 0);
+  expect(await findings(page)).toEqual([]);
+  await resultsOf(page).getByText('Result 3', { exact: true }).click();
+  await expect
+    .poll(newest)
+    .toMatchObject({ text: 'sent 3', from: { id: alice.id }, via_bot: { id: bot.id } });
+  await page.getByRole('log').getByText(`via @${bot.username}`).waitFor();
+  expect(await fieldOf(page).inputValue()).toBe('');
+  expect(await resultsOf(page).count()).toBe(0);
+  // The person cannot edit the message, so the menu does not offer it.
+  await page.getByRole('log').getByText('sent 3').click({ button: 'right' });
+  await page.getByRole('menuitem', { name: 'Delete' }).waitFor();
+  expect(await page.getByRole('menuitem', { name: 'Edit' }).count()).toBe(0);
+  await page.keyboard.press('Escape');
+  // A button of the message writes the username of the bot and its query into the composer.
+  await page.getByRole('log').getByRole('button', { name: 'Search again' }).last().click();
+  expect(await fieldOf(page).inputValue()).toBe(`@${bot.username} again`);
+  await resultsOf(page).getByText('Result 1', { exact: true }).waitFor();
+  expect(world.faults()).toEqual([]);
+});
+
+test('the keyboard selects a result, loads further results and sends one', async () => {
+  const page = await open();
+  await type(page, 'many');
+  await resultsOf(page).getByText('Result 20').waitFor();
+  for (let n = 0; n < 19; n++) await fieldOf(page).press('ArrowDown');
+  expect(await selected(page)).toBe('Result 20');
+  await resultsOf(page).getByText('Result 40').waitFor();
+  await fieldOf(page).press('ArrowDown');
+  expect(await selected(page)).toBe('Result 21');
+  await fieldOf(page).press('Enter');
+  await expect.poll(newest).toMatchObject({ text: 'sent 21' });
+  expect(queries).toContain('many|20');
+});
+
+test('Escape closes the results, and the text is then sent as it is', async () => {
+  const page = await open();
+  await type(page, 'plain');
+  await resultsOf(page).getByText('Result 1', { exact: true }).waitFor();
+  await fieldOf(page).press('Escape');
+  await resultsOf(page).waitFor({ state: 'detached' });
+  await fieldOf(page).press('Enter');
+  await expect.poll(newest).toMatchObject({ text: `@${bot.username} plain` });
+});
+
+test('an empty answer, a silent bot and a name without a bot are explained or left alone', async () => {
+  const page = await open();
+  await type(page, '');
+  await page.getByText('Search numbers').waitFor();
+  await type(page, 'none');
+  await page.getByRole('status').getByText('Nothing found').waitFor();
+  await type(page, 'silent');
+  await page.getByRole('status').getByText('The bot has not answered yet.').waitFor();
+  await fieldOf(page).fill(`@${alice.username} hello`);
+  await resultsOf(page).waitFor({ state: 'detached' });
+  await fieldOf(page).press('Enter');
+  await expect.poll(newest).toMatchObject({ text: `@${alice.username} hello` });
+});
+
+test('the button above the results starts the bot, also on a phone', async () => {
+  const page = await open();
+  await page.setViewportSize({ width: 360, height: 640 });
+  await type(page, 'button');
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('log').getByText('/start login').waitFor();
+});
+
+test('the owner turns inline mode on and off', async () => {
+  const page = await world.open(alice, `#/bots/${bot.id}/inline`);
+  const hint = page.getByLabel('Hint after the username');
+  expect(await hint.inputValue()).toBe('Search numbers');
+  await hint.fill('Find a number');
+  await page.getByRole('checkbox', { name: 'Tell the bot which results people choose' }).check();
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByText('Saved').waitFor();
+  const settings = await resultOf(world.service.app(alice, 'GET', `/api/me/bots/${bot.id}`));
+  expect(settings.inline_mode).toEqual({ placeholder: 'Find a number', feedback: true });
+});
