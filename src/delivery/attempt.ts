@@ -7,6 +7,7 @@ import { botProfile } from '../store/core/profiles.js';
 import type { Store } from '../store/store.js';
 import type { DeadReason, Delivery } from '../store/webhooks/deliveries.js';
 import type { Webhook } from '../store/webhooks/webhooks.js';
+import type { Time } from '../time.js';
 import { viewUpdate } from '../view/updates.js';
 import type { DrainContext } from './context.js';
 import { deliveryLimits as limits } from './limits.js';
@@ -35,24 +36,25 @@ export function destinationOf(
 }
 
 async function attemptInside(
+  time: Time,
   handle: (delivery: Delivery) => Promise<void>,
   delivery: Delivery,
 ): Promise<Outcome> {
-  const began = performance.now();
+  const began = time.monotonic();
   try {
     await handle(delivery);
   } catch (error) {
     const message = error instanceof ApiError ? error.message : 'Internal error';
-    return { kind: 'failed', reason: 'closed', message, latencyMs: performance.now() - began };
+    return { kind: 'failed', reason: 'closed', message, latencyMs: time.monotonic() - began };
   }
-  const latencyMs = performance.now() - began;
+  const latencyMs = time.monotonic() - began;
   return {
     ...{ kind: 'answered', status: 200, retryAfterMs: undefined, body: nothing, truncated: false },
     ...{ latencyMs, address: '' },
   };
 }
 
-type AttemptContext = Pick<DrainContext, 'send' | 'inside' | 'onError'> & {
+type AttemptContext = Pick<DrainContext, 'time' | 'send' | 'inside' | 'onError'> & {
   readonly store: Pick<Store, 'auth'>;
 };
 
@@ -61,7 +63,7 @@ type AttemptContext = Pick<DrainContext, 'send' | 'inside' | 'onError'> & {
  * Redis.
  */
 export async function attempt(
-  { store, send, inside, onError }: AttemptContext,
+  { time, store, send, inside, onError }: AttemptContext,
   bot: number,
   { receiver, sign }: Destination,
   delivery: Delivery,
@@ -71,7 +73,7 @@ export async function attempt(
   if (nowMs - delivery.made >= limits.webhook_retry_age_ms_max) return 'expired';
   try {
     const handle = inside?.(bot);
-    if (handle) return await attemptInside(handle, delivery);
+    if (handle) return await attemptInside(time, handle, delivery);
     const { entry } = delivery;
     // Reads the bot again, because the bot may have been renamed or blocked while the update was queued.
     const known = store.auth.botById(bot);

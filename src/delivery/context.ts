@@ -1,7 +1,9 @@
 /** Defines the dependencies of a delivery, and the callbacks that report its progress. */
 
+import type { Random } from '../random.js';
 import type { Store } from '../store/store.js';
 import type { DeadReason, Delivery } from '../store/webhooks/deliveries.js';
+import type { Time } from '../time.js';
 import type { Receiver } from './outbound/send.js';
 import type { Headers } from './outbound/sign.js';
 import type { Answered, Outcome } from './outcome.js';
@@ -26,6 +28,8 @@ export interface DrainContext {
   inside?(bot: number): ((delivery: Delivery) => Promise<void>) | undefined;
   mayStay(): boolean;
   readonly service: string;
+  readonly time: Time;
+  readonly random: Random;
   /** Called after every attempt. `dead` is set if the update will not be retried. */
   onOutcome?(
     bot: number,

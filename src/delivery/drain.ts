@@ -34,6 +34,7 @@ import {
 } from '../store/webhooks/deliveries.js';
 import type { Hint, UpdateCopy } from '../store/webhooks/hints.js';
 import type { Webhook } from '../store/webhooks/webhooks.js';
+import type { Time } from '../time.js';
 import { attempt, type Destination, destinationOf } from './attempt.js';
 import { type Breaker, createBreaker } from './breaker.js';
 import type { AttemptFacts, DrainContext } from './context.js';
@@ -67,6 +68,7 @@ type State = 'running' | 'removed' | 'stopping' | 'over';
 
 export class Drain {
   readonly #context: DrainContext;
+  readonly #time: Time;
   readonly #bot: number;
   readonly #lease: Lease;
   readonly #buffer = new UpdateBuffer();
@@ -74,7 +76,7 @@ export class Drain {
   readonly #deadLetters: DeadLetterBuffer;
   readonly #hints: HintSubscription;
   readonly #abort = new AbortController();
-  readonly #timer = createWakeTimer(() => this.#pump());
+  readonly #timer: ReturnType<typeof createWakeTimer>;
   #state: State = 'running';
   #blocked: boolean;
   #breaker: Breaker;
@@ -135,6 +137,8 @@ export class Drain {
     blocked: boolean,
   ) {
     this.#context = context;
+    this.#time = context.time;
+    this.#timer = createWakeTimer(context.time, () => this.#pump());
     this.#bot = bot;
     this.#lease = lease;
     this.#blocked = blocked;
@@ -151,8 +155,9 @@ export class Drain {
     this.#busyAt = sentAt;
     this.#clock = { redis: lease.now, own: sentAt };
     this.#receive(lease, { chats: 1, updates: 1 });
-    const { deliveries } = context.store;
-    this.#hints = subscribeToHints(deliveries, bot, again ? 0 : listenAfterMs, this.#onHint, context.onError);
+    const { time, store, onError } = context;
+    const delayMs = again ? 0 : listenAfterMs;
+    this.#hints = subscribeToHints(time, store.deliveries, bot, delayMs, this.#onHint, onError);
     this.done.then(this.#hints.end);
     this.#pump();
   }
@@ -160,10 +165,10 @@ export class Drain {
   async stop(msMax: number): Promise<void> {
     if (this.#state === 'stopping' || this.#state === 'over') return;
     this.#enter('stopping');
-    const late = setTimeout(() => this.#abort.abort(), msMax);
+    const late = this.#time.after(msMax, () => this.#abort.abort());
     this.#pump();
     await this.done;
-    clearTimeout(late);
+    this.#time.cancel(late);
   }
 
   #enter(state: Exclude<State, 'running'>): void {
@@ -183,7 +188,7 @@ export class Drain {
   }
 
   #pauseRemaining(): number {
-    return this.#breaker.down ? Math.max(0, this.#pauseEnd - performance.now()) : 0;
+    return this.#breaker.down ? Math.max(0, this.#pauseEnd - this.#time.monotonic()) : 0;
   }
 
   #pauseLeft(): number {
@@ -191,7 +196,7 @@ export class Drain {
   }
 
   #nowRedis(): number {
-    return this.#clock.redis + (performance.now() - this.#clock.own);
+    return this.#clock.redis + (this.#time.monotonic() - this.#clock.own);
   }
 
   #end(again: boolean): void {
@@ -207,12 +212,12 @@ export class Drain {
   #receive({ again: failed, fresh, ...taken }: Lease | Advanced, asked: Wanted): void {
     for (const chat of failed) if (!this.#report.has(chat.chat)) this.#buffer.addAgain(chat);
     for (const delivery of fresh) this.#buffered(delivery);
-    if (this.#buffer.count > 0) this.#busyAt = performance.now();
+    if (this.#buffer.count > 0) this.#busyAt = this.#time.monotonic();
     if (asked.updates > 0) this.#more = taken.more;
     this.#after = Math.max(this.#after, Number(taken.after));
     this.#copying = taken.wait === null;
     this.#gone = taken.gone;
-    this.#retryAt = taken.wait === null ? Number.POSITIVE_INFINITY : performance.now() + taken.wait;
+    this.#retryAt = taken.wait === null ? Number.POSITIVE_INFINITY : this.#time.monotonic() + taken.wait;
   }
 
   /** Buffers an update. Ignores one that was already accepted as a copy during this step. */
@@ -240,7 +245,7 @@ export class Drain {
     if (!next || !this.#copying || this.#changed || this.#outdated || this.#pauseLeft() > 0) return false;
     if (this.#wanted().updates === 0 || this.#isBlocked()) return false;
     this.#buffered(readDelivery(row));
-    this.#busyAt = performance.now();
+    this.#busyAt = this.#time.monotonic();
     return true;
   }
 
@@ -257,7 +262,7 @@ export class Drain {
   }
 
   #open(): void {
-    const fresh = performance.now() - this.#renewedAt < limits.webhook_lease_ms / 2;
+    const fresh = this.#time.monotonic() - this.#renewedAt < limits.webhook_lease_ms / 2;
     if (!this.#sending() || this.#outdated || !fresh || this.#pauseLeft() > 0) return;
     while (
       this.#buffer.ready &&
@@ -282,7 +287,7 @@ export class Drain {
       this.#abort.signal,
     );
     this.#context.slots.give();
-    this.#busyAt = performance.now();
+    this.#busyAt = this.#time.monotonic();
     if (this.#isOver()) return;
     if (outcome === 'blocked') this.#blocked = true;
     if (this.#abort.signal.aborted || outcome === 'blocked') this.#giveBack(delivery.chat, 0);
@@ -318,7 +323,7 @@ export class Drain {
     const asked = this.#context.onAnswer?.(this.#bot, delivery, outcome);
     if (asked) await asked.catch(this.#context.onError);
     if (this.#isOver()) return;
-    this.#report.ack(delivery, this.#buffer.settle(delivery.chat));
+    this.#report.ack(delivery, this.#buffer.settle(delivery.chat), this.#time.monotonic());
   }
 
   #notDelivered(opened: InFlight, outcome: Outcome, probe: boolean, to: Destination): void {
@@ -334,12 +339,15 @@ export class Drain {
       return;
     }
     const { status, retryAfterMs } = outcome.kind === 'answered' ? outcome : unanswered;
-    this.#breaker.failure(probe, retryAfterMs, Math.random());
-    this.#pauseEnd = performance.now() + this.#breaker.pauseMs;
+    this.#breaker.failure(probe, retryAfterMs, this.#context.random.number());
+    this.#pauseEnd = this.#time.monotonic() + this.#breaker.pauseMs;
     this.#report.error(errorMessageOf(outcome), status);
     const failures = tries + 1;
     const nowMs = this.#nowRedis();
-    const next = nextTry({ failures, madeAtMs: delivery.made, nowMs, retryAfterMs }, Math.random());
+    const next = nextTry(
+      { failures, madeAtMs: delivery.made, nowMs, retryAfterMs },
+      this.#context.random.number(),
+    );
     if (next.kind === 'dead') this.#giveUp(opened, 'expired', outcome, to);
     else {
       this.#context.onOutcome?.(this.#bot, delivery, outcome, null, this.#facts(to, tries, next.atMs));
@@ -351,7 +359,7 @@ export class Drain {
     if (!this.#sending()) return nothing;
     if (this.#breaker.down) {
       if (this.#buffer.count > 0 || this.#pauseLeft() > 0) return nothing;
-      return { chats: 1, updates: this.#retryAt - performance.now() > limits.webhook_linger_ms ? 1 : 0 };
+      return { chats: 1, updates: this.#retryAt - this.#time.monotonic() > limits.webhook_linger_ms ? 1 : 0 };
     }
     const enough = this.#buffer.ready && this.#buffer.count >= 2 * this.#maxConnections;
     const room = Math.min(limits.webhook_held_entries_max - this.#buffer.count, limits.webhook_take_max);
@@ -360,7 +368,7 @@ export class Drain {
   }
 
   #nextStepIn(): number {
-    const now = performance.now();
+    const now = this.#time.monotonic();
     const pause = this.#pauseLeft();
     if (this.#changed) return 0;
     if (this.#buffer.open === 0 && (!this.#sending() || pause > limits.webhook_linger_ms)) return 0;
@@ -414,7 +422,7 @@ export class Drain {
   #leaving(): Step['leave'] {
     if (this.#buffer.open > 0) return 'stay';
     if (!this.#sending() || this.#pauseLeft() > limits.webhook_linger_ms) return 'now';
-    return this.#buffer.count === 0 && this.#pauseLeft() === 0 && !this.#staying(performance.now())
+    return this.#buffer.count === 0 && this.#pauseLeft() === 0 && !this.#staying(this.#time.monotonic())
       ? 'idle'
       : 'stay';
   }
@@ -422,7 +430,7 @@ export class Drain {
   /** Is a property, so that `slots` lists it at most once. */
   readonly #pump = (): void => {
     if (this.#isOver()) return;
-    const now = performance.now();
+    const now = this.#time.monotonic();
     const leaseEnd = this.#renewedAt + limits.webhook_lease_ms;
     if (now >= leaseEnd || now >= this.#graceEnd) {
       this.#end(now < this.#graceEnd);
@@ -439,7 +447,7 @@ export class Drain {
     this.#stepping = true;
     this.#timer.clear();
     // Checks the end of the lease even if Redis never answers.
-    this.#timer.set(limits.webhook_lease_ms - (performance.now() - this.#renewedAt));
+    this.#timer.set(limits.webhook_lease_ms - (this.#time.monotonic() - this.#renewedAt));
     try {
       await this.#runStep();
       this.#stepping = false;
@@ -449,7 +457,7 @@ export class Drain {
       this.#stepping = false;
       if (!this.#isOver())
         this.#timer.set(
-          Math.min(failurePauseMs, limits.webhook_lease_ms - (performance.now() - this.#renewedAt)),
+          Math.min(failurePauseMs, limits.webhook_lease_ms - (this.#time.monotonic() - this.#renewedAt)),
         );
     }
   }
@@ -471,7 +479,7 @@ export class Drain {
     const asked = this.#wanted();
     const results = this.#report.take();
     if (leave !== 'stay' || results.failed.length > 0) this.#copying = false;
-    const before = performance.now();
+    const before = this.#time.monotonic();
     const known = { hinted: this.#hinted, changed: this.#changed };
     if (asked.updates > 0) this.#hinted = false;
     this.#changed = false;
@@ -497,7 +505,7 @@ export class Drain {
     }
     if (advanced === null || advanced.left) return this.#end(advanced?.wake ?? false);
     this.#renewedAt = before;
-    this.#clock = { redis: advanced.now, own: performance.now() };
+    this.#clock = { redis: advanced.now, own: this.#time.monotonic() };
     if (advanced.hook === 0) {
       this.#graceEnd = Math.min(this.#graceEnd, before + (advanced.wait ?? 0));
       if (this.#state === 'running') this.#enter('removed');

@@ -1,6 +1,7 @@
 /** Subscribes one drain to hints that its bot's queue or webhook may have changed. */
 import type { Deliveries } from '../store/webhooks/deliveries.js';
 import type { Hint } from '../store/webhooks/hints.js';
+import type { Time } from '../time.js';
 
 export type HintSubscription = ReturnType<typeof subscribeToHints>;
 
@@ -11,6 +12,7 @@ const plain: Hint = { changed: false, copy: null };
  * hints were missed.
  */
 export function subscribeToHints(
+  time: Time,
   deliveries: Pick<Deliveries, 'listen'>,
   bot: number,
   delayMs: number,
@@ -33,14 +35,14 @@ export function subscribeToHints(
     if (!ended) onHint(plain);
   }
 
-  const timer = setTimeout(listen, delayMs);
+  const timer = time.after(delayMs, listen);
   return {
     get active() {
       return active;
     },
     end() {
       ended = true;
-      clearTimeout(timer);
+      time.cancel(timer);
       unlisten?.();
     },
   };

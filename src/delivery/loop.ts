@@ -1,15 +1,16 @@
 /** Detects when this process is overloaded. */
+import type { Time } from '../time.js';
 
 const windowMs = 100;
 const busyShare = 0.8;
 
 /** Returns a cheap function that reports whether the event loop was at least 80 % busy in the last sampling window. */
-export function watchLoop(): () => boolean {
+export function watchLoop(time: Time): () => boolean {
   let seen = performance.eventLoopUtilization();
-  let seenAt = performance.now();
+  let seenAt = time.monotonic();
   let busy = false;
   return () => {
-    const now = performance.now();
+    const now = time.monotonic();
     if (now - seenAt < windowMs) return busy;
     const present = performance.eventLoopUtilization();
     busy = performance.eventLoopUtilization(present, seen).utilization >= busyShare;

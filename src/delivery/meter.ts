@@ -1,10 +1,10 @@
 /**
  * Measures deliveries in one process: counts by outcome, answer times of receivers, and the age of updates at delivery.
  */
-import { nowMs } from '../clock.js';
 import { Distribution, Distributions } from '../obs/distribution.js';
 import type { Figure } from '../obs/metrics.js';
 import type { DeadReason, Delivery } from '../store/webhooks/deliveries.js';
+import { systemTime } from '../time.js';
 import type { AttemptFacts } from './context.js';
 import { isDelivered, type Outcome } from './outcome.js';
 
@@ -32,7 +32,7 @@ function nameOf(outcome: Outcome): string {
   return isDelivered(outcome) ? 'delivered' : `${Math.min(9, Math.floor(status / 100))}xx`;
 }
 
-export function createDeliveryMeter(): DeliveryMeter {
+export function createDeliveryMeter(time = systemTime): DeliveryMeter {
   const outcomes = new Map<string, number>();
   const latency = new Distributions();
   const age = new Distribution();
@@ -54,7 +54,7 @@ export function createDeliveryMeter(): DeliveryMeter {
       if (tries > 1) retries++;
       // Compares two clocks: the update was created by the clock of Redis, and the current time is the clock of this
       // process.
-      if (name === 'delivered') age.observe(Math.max(0, nowMs() - made));
+      if (name === 'delivered') age.observe(Math.max(0, time.now() - made));
     },
     totals: () => ({
       outcomes: Object.fromEntries(outcomes),

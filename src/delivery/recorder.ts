@@ -3,7 +3,7 @@
  * never wait for the write. Writes the successes of a busy bot every few seconds. A killed process loses at most its
  * buffer. While Postgres is down, failures beyond a limit are only counted.
  */
-import { nowMs } from '../clock.js';
+import { type Random, systemRandom } from '../random.js';
 import { ruleLimits } from '../rules/limits.js';
 import { packUpdate } from '../store/updates/update_record.js';
 import {
@@ -14,6 +14,7 @@ import {
   type RefusedAttempt,
 } from '../store/webhooks/attempts.js';
 import type { DeadReason, Delivery } from '../store/webhooks/deliveries.js';
+import { systemTime, type Time, type Timer } from '../time.js';
 import type { AttemptFacts } from './context.js';
 import { deliveryLimits as limits } from './limits.js';
 import { beginningOf, shownAnswer } from './outbound/redact.js';
@@ -24,6 +25,8 @@ export interface RecorderOptions {
   /** Called for each attempt that Postgres refused. */
   onRefused(refused: RefusedAttempt): void;
   onError(error: unknown): void;
+  readonly time?: Time;
+  readonly random?: Random;
 }
 
 /**
@@ -67,25 +70,29 @@ function rowOf({ beginning, secrets, fields, bytes, ...facts }: Gathered): NewAt
 }
 
 /** Random delays spread the writes of busy bots over time. */
-const dueAfter = (now: number): Due => ({
+const dueAfter = (now: number, random: number): Due => ({
   few: now + limits.delivery_successes_flush_ms,
-  full: now + limits.delivery_successes_full_flush_ms * (0.5 + Math.random() / 2),
+  full: now + limits.delivery_successes_full_flush_ms * (0.5 + random / 2),
 });
 
 /** While the recorder is started and its buffer is not empty, either a timer or a write is pending. */
 export class Recorder {
   readonly #options: RecorderOptions;
+  readonly #time: Time;
+  readonly #random: Random;
   readonly #bots = new Map<number, OfBot>();
   readonly #due = new Map<number, Due>();
   #waiting = 0;
   #recordBytes = 0;
   #refused = 0;
   #started = false;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
   #writing: Promise<void> | undefined;
 
   constructor(options: RecorderOptions) {
     this.#options = options;
+    this.#time = options.time ?? systemTime;
+    this.#random = options.random ?? systemRandom;
   }
 
   note(
@@ -123,7 +130,7 @@ export class Recorder {
 
   async stop(): Promise<void> {
     this.#started = false;
-    clearTimeout(this.#timer);
+    this.#time.cancel(this.#timer);
     await this.#writing;
     await this.#write(true).catch(this.#options.onError);
   }
@@ -166,7 +173,7 @@ export class Recorder {
     return {
       bot,
       updateId: delivery.entry.shownId,
-      at: nowMs(),
+      at: this.#time.now(),
       delivered,
       tries: attempt.tries,
       dead,
@@ -192,14 +199,14 @@ export class Recorder {
   }
 
   #take(all: boolean): ReadonlyMap<number, OfBot> {
-    const now = performance.now();
+    const now = this.#time.monotonic();
     for (const [bot, { full }] of this.#due) if (now >= full) this.#due.delete(bot);
     const taken = new Map<number, OfBot>();
     let rows = 0;
     for (const [bot, own] of this.#bots) {
       if (rows >= rowsMax || taken.size >= rowsMax) break;
       if (!all && this.#mayWait(bot, own, now)) continue;
-      this.#due.set(bot, dueAfter(now));
+      this.#due.set(bot, dueAfter(now, this.#random.number()));
       this.#bots.delete(bot);
       taken.set(bot, own);
       rows += own.failures.length + own.successes.length;
@@ -242,14 +249,16 @@ export class Recorder {
 
   #arm(): void {
     if (!this.#started || this.#bots.size === 0 || this.#writing !== undefined) return;
-    this.#timer ??= setTimeout(() => {
-      this.#timer = undefined;
-      this.#writing = this.#write(false)
-        .catch(this.#options.onError)
-        .finally(() => {
-          this.#writing = undefined;
-          this.#arm();
-        });
-    }, limits.delivery_attempts_flush_ms).unref();
+    this.#timer ??= this.#time
+      .after(limits.delivery_attempts_flush_ms, () => {
+        this.#timer = undefined;
+        this.#writing = this.#write(false)
+          .catch(this.#options.onError)
+          .finally(() => {
+            this.#writing = undefined;
+            this.#arm();
+          });
+      })
+      .unref();
   }
 }

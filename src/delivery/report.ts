@@ -28,8 +28,9 @@ export class Report {
     return this.#failed.size > 0;
   }
 
-  ack(delivery: Delivery, parked: boolean): void {
-    if (this.#acked.length === 0) this.#ackedSince = performance.now();
+  /** `now` is the monotonic time. */
+  ack(delivery: Delivery, parked: boolean, now: number): void {
+    if (this.#acked.length === 0) this.#ackedSince = now;
     this.#acked.push({ delivery, parked });
   }
 

@@ -4,7 +4,7 @@
  * are merged. A wake-up that arrives during a check is handled after the check.
  */
 import { type ConnectionOptions, Queue, Worker } from 'bullmq';
-import { within } from '../clock.js';
+import { systemTime, type Time, type Timer } from '../time.js';
 import { deliveryLimits as limits } from './limits.js';
 
 export interface WakeQueueListener {
@@ -18,6 +18,7 @@ export interface WakeQueueOptions {
   readonly tags: readonly string[];
   readonly shardOf: (bot: number) => number;
   readonly onError: (error: Error) => void;
+  readonly time?: Time;
 }
 
 const queueName = 'webhooks';
@@ -40,10 +41,11 @@ const jobOptions = (bot: number) => ({
 export class WakeQueue {
   readonly stats = { sent: 0, dropped: 0 };
   readonly #options: WakeQueueOptions;
+  readonly #time: Time;
   readonly #queues = new Map<number, Queue>();
   readonly #waiting = new Map<number, Set<number>>();
   #count = 0;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
   readonly #sending = new Set<Promise<unknown>>();
   #client: ReturnType<WakeQueueOptions['connect']> | undefined;
   #works = true;
@@ -51,6 +53,7 @@ export class WakeQueue {
 
   constructor(options: WakeQueueOptions) {
     this.#options = options;
+    this.#time = options.time ?? systemTime;
   }
 
   /** Whether Redis accepts wake-ups. False for instance while its memory is full. */
@@ -73,7 +76,7 @@ export class WakeQueue {
     this.#waiting.set(shard, bots);
     if (!bots.has(bot)) this.#count++;
     bots.add(bot);
-    this.#timer ??= setTimeout(() => this.#flush(), gatherMs);
+    this.#timer ??= this.#time.after(gatherMs, () => this.#flush());
   }
 
   /** Calls `check` for each wake-up. Each queue runs up to `concurrency` checks at a time. */
@@ -99,13 +102,13 @@ export class WakeQueue {
 
   async close(): Promise<void> {
     if (this.#timer !== undefined) {
-      clearTimeout(this.#timer);
+      this.#time.cancel(this.#timer);
       this.#flush();
     }
     this.#closed = true;
     // Waits briefly, because a task sends its wake-up last. The sweep finds the bots of wake-ups that are lost while
     // Redis is down.
-    await within(closeMsMax, Promise.all(this.#sending));
+    await this.#time.within(closeMsMax, Promise.all(this.#sending));
     await Promise.all([...this.#queues.values()].map((queue) => queue.close()));
     this.#client?.disconnect?.();
   }

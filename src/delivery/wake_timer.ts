@@ -1,21 +1,22 @@
 /** Creates a timer shared by several callers. It fires at the earliest requested time. */
+import type { Time, Timer } from '../time.js';
 
-export function createWakeTimer(fire: () => void) {
-  let timer: NodeJS.Timeout | undefined;
+export function createWakeTimer(time: Time, fire: () => void) {
+  let timer: Timer | undefined;
   let dueAt = 0;
   return {
     set(ms: number) {
-      const at = performance.now() + Math.max(0, ms);
+      const at = time.monotonic() + Math.max(0, ms);
       if (timer !== undefined && dueAt <= at) return;
-      clearTimeout(timer);
+      time.cancel(timer);
       dueAt = at;
-      timer = setTimeout(() => {
+      timer = time.after(ms, () => {
         timer = undefined;
         fire();
-      }, ms);
+      });
     },
     clear() {
-      clearTimeout(timer);
+      time.cancel(timer);
       timer = undefined;
     },
   };

@@ -1,7 +1,7 @@
 /** Delivers webhooks in one process: handles wake-ups, runs the drains, and sweeps for lost wake-ups. */
-import { setTimeout as sleep } from 'node:timers/promises';
-import { untilNext, within } from '../clock.js';
+import { systemRandom } from '../random.js';
 import { isBlocked } from '../store/core/control.js';
+import { systemTime, type Time } from '../time.js';
 import type { DrainContext } from './context.js';
 import { Drain } from './drain.js';
 import { deliveryLimits as limits } from './limits.js';
@@ -18,7 +18,9 @@ export interface DeliveryStats {
   readonly dead: number;
 }
 
-export interface DeliveryWorkerOptions extends Omit<DrainContext, 'slots' | 'mayStay'> {
+export interface DeliveryWorkerOptions
+  extends Omit<DrainContext, 'slots' | 'mayStay' | 'time' | 'random'>,
+    Partial<Pick<DrainContext, 'time' | 'random'>> {
   readonly wakeQueue: WakeQueue;
   readonly drainsMax?: number;
 }
@@ -41,6 +43,7 @@ const unservedMax = 64;
 export class DeliveryWorker {
   readonly #options: DeliveryWorkerOptions;
   readonly #context: DrainContext;
+  readonly #time: Time;
   readonly #slots = createSlots(limits.webhook_open_max);
   readonly #counts = { delivered: 0, failed: 0, dead: 0 };
   readonly #drains = new Map<number, Drain>();
@@ -55,11 +58,14 @@ export class DeliveryWorker {
   #sweeping: Promise<void> | undefined;
 
   constructor(options: DeliveryWorkerOptions) {
-    const { drainsMax = limits.webhook_drains_max } = options;
+    const { drainsMax = limits.webhook_drains_max, time = systemTime, random = systemRandom } = options;
     this.#options = options;
+    this.#time = time;
     this.#permits = createSemaphore(drainsMax);
     this.#context = {
       ...options,
+      time,
+      random,
       slots: this.#slots,
       // Lets drains stay while less than half of the permits are in use. The other permits are reserved for bots that
       // are woken.
@@ -95,7 +101,7 @@ export class DeliveryWorker {
   /** Takes the lease on a bot if it is free. The caller holds a permit, which the drain releases when it ends. */
   async #begin(bot: number): Promise<Drain | null> {
     const { store, wakeQueue } = this.#options;
-    const sentAt = performance.now();
+    const sentAt = this.#time.monotonic();
     const lease = await store.deliveries.lease(bot, limits.webhook_take_max);
     if (typeof lease === 'string') return null;
     const webhook = await store.webhooks.find(bot);
@@ -111,7 +117,7 @@ export class DeliveryWorker {
     drain.done.then((again) => {
       this.#drains.delete(bot);
       this.#permits.release();
-      this.#served.set(bot, performance.now());
+      this.#served.set(bot, this.#time.monotonic());
       if (this.#wokenAgain.delete(bot) || again) wakeQueue.wake(bot);
     });
     return drain;
@@ -139,7 +145,7 @@ export class DeliveryWorker {
     if (drain === null) return;
     if (signal.aborted) await drain.stop(limits.webhook_stop_ms_max);
     else {
-      const slice = sleep(limits.webhook_slice_ms, undefined, { ref: false });
+      const slice = this.#time.sleep(limits.webhook_slice_ms, { ref: false });
       await Promise.race([drain.done, drain.quiet, slice]);
     }
   }
@@ -168,7 +174,7 @@ export class DeliveryWorker {
   }
 
   #forgetServed(): void {
-    const before = performance.now() - limits.webhook_recent_ms;
+    const before = this.#time.monotonic() - limits.webhook_recent_ms;
     for (const [bot, at] of this.#served) {
       if (at > before) return;
       this.#served.delete(bot);
@@ -186,10 +192,10 @@ export class DeliveryWorker {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       // Bounds the wait, because a failed master of a cluster must not delay the next sweep of the other masters.
-      const waits = await within(sweepMs, this.#sweepAll().catch(this.#options.onError));
+      const waits = await this.#time.within(sweepMs, this.#sweepAll().catch(this.#options.onError));
       this.#forgetServed();
-      const ms = untilNext(waits === false ? idleSweepMs : sweepMs);
-      await sleep(ms, undefined, { signal }).catch(() => undefined);
+      const ms = this.#time.untilNext(waits === false ? idleSweepMs : sweepMs);
+      await this.#time.sleep(ms, { signal });
     }
   }
 }

@@ -1,8 +1,9 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import type { Outcome } from '../../src/delivery/outcome.js';
 import { Recorder } from '../../src/delivery/recorder.js';
 import { limits } from '../../src/limits.js';
 import type { Delivery } from '../../src/store/webhooks/deliveries.js';
+import { VirtualTime } from '../support/virtual_time.js';
 
 const delivery = (n: number) =>
   ({ id: '1', chat: 'c', made: 0, bytes: 10, entry: { shownId: n }, fields: [] }) as unknown as Delivery;
@@ -14,11 +15,9 @@ const answered = (status: number): Outcome => ({
 const facts = { tries: 1, nextAtMs: null, secrets: [] };
 const tick_ms = limits.delivery_attempts_flush_ms;
 
+let time: VirtualTime;
 beforeEach(() => {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance', 'Date'] });
-});
-afterEach(() => {
-  vi.useRealTimers();
+  time = new VirtualTime();
 });
 
 /** Records successes for each bot at a rate per second for `seconds`; returns the rows written for each bot, and when. */
@@ -29,19 +28,20 @@ async function run(perSecond: ReadonlyMap<number, number>, seconds: number) {
       for (const [bot, { delivered }] of counts) {
         const own = written.get(bot) ?? [];
         written.set(bot, own);
-        own.push({ at: performance.now(), delivered, rows: rows.filter((row) => row.bot === bot).length });
+        own.push({ at: time.monotonic(), delivered, rows: rows.filter((row) => row.bot === bot).length });
       }
       return [];
     },
     onRefused: () => expect.unreachable(),
     onError: (error) => expect.unreachable(String(error)),
+    time,
   });
   recorder.start();
   for (let tenth = 0, n = 0; tenth < seconds * 10; tenth++) {
     for (const [bot, rate] of perSecond)
       for (let i = Math.floor((tenth * rate) / 10); i < Math.floor(((tenth + 1) * rate) / 10); i++)
         recorder.note(bot, delivery(++n), answered(200), null, facts);
-    await vi.advanceTimersByTimeAsync(100);
+    await time.advance(100);
   }
   await recorder.stop();
   return written;
@@ -84,15 +84,16 @@ test('a failed delivery is recorded at the next timer tick, together with the un
     },
     onRefused: () => expect.unreachable(),
     onError: (error) => expect.unreachable(String(error)),
+    time,
   });
   recorder.start();
   recorder.note(1, delivery(1), answered(200), null, facts);
-  await vi.advanceTimersByTimeAsync(tick_ms);
+  await time.advance(tick_ms);
   recorder.note(1, delivery(2), answered(200), null, facts);
-  await vi.advanceTimersByTimeAsync(tick_ms);
+  await time.advance(tick_ms);
   expect(rows).toEqual([1]);
   recorder.note(1, delivery(3), answered(500), null, facts);
-  await vi.advanceTimersByTimeAsync(tick_ms);
+  await time.advance(tick_ms);
   expect(rows).toEqual([1, 2]);
   await recorder.stop();
 });

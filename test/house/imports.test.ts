@@ -53,7 +53,7 @@ const serverForHandlers = /^server\/(method|endpoint|pages|params|request|body_b
 const lists = /^(methods|endpoints)\/\1\.gen\.ts$/;
 /** The file with the limits of a folder's subject. */
 const ownLimits = /^\w+\/limits\.ts$/;
-const common = /^(clock|rules\/limits)\.ts$/;
+const common = /^(clock|time|random|rules\/limits)\.ts$/;
 /** Files that may import the limits of all subjects. Scripts name limits of any subject. */
 const joinsLimits = /^(docs\/|redis\/scripts\/contract\.ts$)/;
 
@@ -117,6 +117,8 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   errors: () => false,
   limits: (to) => ownLimits.test(to),
   clock: () => false,
+  time: () => false,
+  random: () => false,
   tls_identity: () => false,
 };
 

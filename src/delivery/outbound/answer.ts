@@ -2,7 +2,7 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
-import { nowMs } from '../../clock.js';
+import type { Time, Timer } from '../../time.js';
 import { deliveryLimits as limits } from '../limits.js';
 import type { Outcome } from '../outcome.js';
 import { httpDateMs, readRetryAfter } from '../schedule.js';
@@ -10,10 +10,10 @@ import { connectionFault, DeliveryFault, notHttp } from './faults.js';
 
 const first = (value: string | string[] | undefined) => (Array.isArray(value) ? value[0] : value);
 
-function retryAfterOf(headers: IncomingHttpHeaders): number | undefined {
+function retryAfterOf(headers: IncomingHttpHeaders, time: Time): number | undefined {
   const asked = first(headers['retry-after']);
   if (asked === undefined) return undefined;
-  return readRetryAfter(asked, httpDateMs(first(headers.date) ?? '') ?? nowMs());
+  return readRetryAfter(asked, httpDateMs(first(headers.date) ?? '') ?? time.now());
 }
 
 /**
@@ -25,8 +25,9 @@ export class Answer implements Dispatcher.DispatchHandler {
   readonly #addressOf: () => string;
   /** Called once, when no more data is expected. `complete` means that the connection can be reused. */
   onEnd: (complete: boolean) => void = () => {};
-  readonly #beganMs = performance.now();
-  readonly #deadline: NodeJS.Timeout;
+  readonly #time: Time;
+  readonly #beganMs: number;
+  readonly #deadline: Timer;
   readonly #chunks: Buffer[] = [];
   #started = false;
   #settled = false;
@@ -35,14 +36,16 @@ export class Answer implements Dispatcher.DispatchHandler {
   #status: number | undefined;
   #retryAfterMs: number | undefined;
 
-  constructor(deadlineMs: number, addressOf: () => string, settle: (outcome: Outcome) => void) {
+  constructor(time: Time, deadlineMs: number, addressOf: () => string, settle: (outcome: Outcome) => void) {
+    this.#time = time;
+    this.#beganMs = time.monotonic();
     this.#settle = settle;
     this.#addressOf = addressOf;
-    this.#deadline = setTimeout(() => this.#late(), deadlineMs);
+    this.#deadline = time.after(deadlineMs, () => this.#late());
   }
 
   get ageMs(): number {
-    return performance.now() - this.#beganMs;
+    return this.#time.monotonic() - this.#beganMs;
   }
 
   giveUp(): void {
@@ -60,7 +63,7 @@ export class Answer implements Dispatcher.DispatchHandler {
       return;
     }
     this.#status = status;
-    this.#retryAfterMs = retryAfterOf(headers);
+    this.#retryAfterMs = retryAfterOf(headers, this.#time);
   }
 
   onResponseData(_: unknown, chunk: Buffer): void {
@@ -110,7 +113,7 @@ export class Answer implements Dispatcher.DispatchHandler {
   #end(outcome: Outcome, complete: boolean): void {
     if (this.#settled) return;
     this.#settled = true;
-    clearTimeout(this.#deadline);
+    this.#time.cancel(this.#deadline);
     this.#chunks.length = 0;
     this.onEnd(complete);
     this.#settle(outcome);

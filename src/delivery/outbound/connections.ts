@@ -2,6 +2,7 @@
  * Pools the connections to one receiver. Limits and reuses the connections, and serves requests in order of arrival.
  */
 import { Client, type Dispatcher } from 'undici';
+import type { Time, Timer } from '../../time.js';
 import { deliveryLimits as limits } from '../limits.js';
 import type { Answer } from './answer.js';
 import type { Dialled } from './dial.js';
@@ -13,6 +14,7 @@ export interface ConnectionsOptions {
   readonly max: number;
   readonly open: () => Promise<Dialled['socket']>;
   readonly busy: () => boolean;
+  readonly time: Time;
 }
 
 /**
@@ -31,7 +33,7 @@ export class Connections {
   readonly #free: Client[] = [];
   readonly #waiting = new Map<Answer, Request>();
   #opening = 0;
-  #patience: NodeJS.Timeout | undefined;
+  #patience: Timer | undefined;
 
   constructor(options: ConnectionsOptions) {
     this.#options = options;
@@ -50,7 +52,7 @@ export class Connections {
   async destroy(): Promise<void> {
     const ended = [...this.#all].map((client) => client.destroy());
     this.#all.clear();
-    clearTimeout(this.#patience);
+    this.#options.time.cancel(this.#patience);
     for (const answer of [...this.#waiting.keys()]) answer.onResponseError(undefined, new Error('closed'));
     await Promise.all(ended);
   }
@@ -64,11 +66,13 @@ export class Connections {
 
   /** Checks the waiting requests again after a while, in case no connection becomes free until then. */
   #bePatient(): void {
-    this.#patience ??= setTimeout(() => {
-      this.#patience = undefined;
-      for (let more = this.#waiting.size > 0; more; ) more = this.#next(undefined);
-      if (this.#waiting.size > 0) this.#bePatient();
-    }, limits.webhook_patience_ms).unref();
+    this.#patience ??= this.#options.time
+      .after(limits.webhook_patience_ms, () => {
+        this.#patience = undefined;
+        for (let more = this.#waiting.size > 0; more; ) more = this.#next(undefined);
+        if (this.#waiting.size > 0) this.#bePatient();
+      })
+      .unref();
   }
 
   #make(): Client {

@@ -4,6 +4,7 @@
  */
 import { isIP } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
+import type { Time } from '../../time.js';
 import { deliveryLimits as limits } from '../limits.js';
 import { connectionFault, DeliveryFault, tlsFault } from './faults.js';
 import type { Guard } from './guard.js';
@@ -20,12 +21,14 @@ export interface Dial {
   readonly target: Target;
   readonly trust: Trust;
   readonly guard: Guard;
+  readonly time: Time;
   readonly connectMs?: number;
 }
 
 const timedOut = () => new DeliveryFault('connect', 'Connection timed out');
 
 function waitFor(
+  time: Time,
   socket: TLSSocket,
   event: 'connect' | 'secureConnect',
   waitMs: number,
@@ -33,7 +36,7 @@ function waitFor(
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     const done = () => {
-      clearTimeout(timer);
+      time.cancel(timer);
       socket.off('error', failed).off('close', closed).off(event, ready);
     };
     const failed = (error: unknown) => {
@@ -48,7 +51,7 @@ function waitFor(
       done();
       resolve();
     };
-    const timer = setTimeout(() => failed(timedOut()), Math.max(0, waitMs));
+    const timer = time.after(Math.max(0, waitMs), () => failed(timedOut()));
     socket.on('error', failed).on('close', closed).on(event, ready);
   });
 }
@@ -80,10 +83,11 @@ export async function dial({
   target,
   trust,
   guard,
+  time,
   connectMs = limits.webhook_connect_ms_max,
 }: Dial): Promise<Dialled> {
-  const endMs = performance.now() + connectMs;
-  const leftMs = () => endMs - performance.now();
+  const endMs = time.monotonic() + connectMs;
+  const leftMs = () => endMs - time.monotonic();
   const addresses = (await guard.addressesOf(target)).slice(0, limits.webhook_dials_max);
   let fault: unknown = timedOut();
   for (const [index, address] of addresses.entries()) {
@@ -92,12 +96,12 @@ export async function dial({
     if (waitMs <= 0) break;
     const socket = begin(address, target, trust);
     try {
-      await waitFor(socket, 'connect', waitMs, tcpFault);
+      await waitFor(time, socket, 'connect', waitMs, tcpFault);
     } catch (error) {
       fault = error;
       continue;
     }
-    await waitFor(socket, 'secureConnect', leftMs(), tlsFault);
+    await waitFor(time, socket, 'secureConnect', leftMs(), tlsFault);
     return { socket, address };
   }
   throw fault;

@@ -1,4 +1,5 @@
 /** Lets the rest of the program check the addresses of receivers. Sends nothing to receivers. */
+import { systemTime } from '../../time.js';
 import { makeGuard } from './guard.js';
 import { makeResolver } from './resolver.js';
 import { readCertificate } from './trust.js';
@@ -7,7 +8,7 @@ import { readCertificate } from './trust.js';
  * Creates the guard. `allow` lists special ranges that are allowed (WEBHOOK_ALLOW_CIDRS). `deny` lists ranges that are
  * forbidden (WEBHOOK_DENY_CIDRS).
  */
-export function createReceivers(allow: readonly string[], deny: readonly string[] = []) {
-  const guard = makeGuard({ allow, deny, resolver: makeResolver() });
+export function createReceivers(allow: readonly string[], deny: readonly string[] = [], time = systemTime) {
+  const guard = makeGuard({ allow, deny, resolver: makeResolver({ time }) });
   return { guard, vet: guard.vet, readCertificate };
 }

@@ -1,5 +1,6 @@
 /** Resolves the addresses of a host by DNS, in bounded time. */
 import { promises } from 'node:dns';
+import { systemTime, type Time } from '../../time.js';
 import { deliveryLimits as limits } from '../limits.js';
 import { DeliveryFault } from './faults.js';
 
@@ -9,6 +10,7 @@ export interface ResolverOptions {
   /** `address:port` of each name server; by default the name servers of the system */
   readonly servers?: readonly string[];
   readonly waitMs?: number;
+  readonly time?: Time;
 }
 
 /** Returns the error texts of the C library, which the Telegram Bot API server also shows. */
@@ -22,7 +24,11 @@ function reasonOf(codes: readonly string[]): string {
  * Creates a resolver that queries only name servers. It has no hosts file and no cache, because each connection must be
  * vetted with the current addresses. Simultaneous lookups of one name share a query.
  */
-export function makeResolver({ servers, waitMs = limits.webhook_resolve_ms_max }: ResolverOptions = {}) {
+export function makeResolver({
+  servers,
+  waitMs = limits.webhook_resolve_ms_max,
+  time = systemTime,
+}: ResolverOptions = {}) {
   const dns = new promises.Resolver({ timeout: Math.ceil(waitMs / 3), tries: 2 });
   if (servers !== undefined) dns.setServers(servers);
   const underWay = new Map<string, Promise<readonly string[]>>();
@@ -36,12 +42,7 @@ export function makeResolver({ servers, waitMs = limits.webhook_resolve_ms_max }
         (addresses) => void into.push(...addresses),
         (error: NodeJS.ErrnoException) => void codes.push(error.code ?? ''),
       );
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, waitMs);
-    });
-    await Promise.race([Promise.all([ask(dns.resolve4(name), v4), ask(dns.resolve6(name), v6)]), late]);
-    clearTimeout(timer);
+    await time.within(waitMs, Promise.all([ask(dns.resolve4(name), v4), ask(dns.resolve6(name), v6)]));
     const found = [...v4, ...v6];
     if (found.length > 0) return found;
     const detail = reasonOf(codes);

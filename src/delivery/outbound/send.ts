@@ -1,5 +1,6 @@
 /** Sends updates to receivers over a limited number of pooled connections. */
 import { createHash } from 'node:crypto';
+import { systemTime, type Time, type Timer } from '../../time.js';
 import { deliveryLimits as limits } from '../limits.js';
 import { watchLoop } from '../loop.js';
 import type { Outcome } from '../outcome.js';
@@ -35,6 +36,7 @@ export interface SenderOptions {
   readonly connectionsMax?: number;
   readonly receiverConnectionsMax?: number;
   readonly poolIdleMs?: number;
+  readonly time?: Time;
 }
 
 const defaults = {
@@ -43,6 +45,7 @@ const defaults = {
   connectionsMax: limits.webhook_connections_max,
   receiverConnectionsMax: limits.webhook_receiver_connections_max,
   poolIdleMs: limits.webhook_pool_idle_ms,
+  time: systemTime,
 };
 
 interface Kept {
@@ -58,19 +61,24 @@ export class Sender {
   readonly #kept = new Map<string, Kept>();
   /** The requests of each signal. They end when the signal is aborted. */
   readonly #underWay = new WeakMap<AbortSignal, Set<Answer>>();
-  readonly #busy = watchLoop();
-  readonly #sweep: NodeJS.Timeout;
+  readonly #busy: () => boolean;
+  readonly #sweep: Timer;
+  readonly #time: Time;
   #connections = 0;
   #inFlight = 0;
 
   constructor(options: SenderOptions) {
     this.#options = { ...defaults, ...options };
-    const { poolIdleMs } = this.#options;
-    this.#sweep = setInterval(() => {
-      const before = performance.now() - poolIdleMs;
-      for (const [key, kept] of this.#kept)
-        if (kept.inFlight === 0 && kept.usedMs < before) this.#drop(key, kept);
-    }, poolIdleMs / 2).unref();
+    const { poolIdleMs, time } = this.#options;
+    this.#time = time;
+    this.#busy = watchLoop(time);
+    this.#sweep = time
+      .every(poolIdleMs / 2, () => {
+        const before = time.monotonic() - poolIdleMs;
+        for (const [key, kept] of this.#kept)
+          if (kept.inFlight === 0 && kept.usedMs < before) this.#drop(key, kept);
+      })
+      .unref();
   }
 
   /**
@@ -88,12 +96,13 @@ export class Sender {
     const answers = signal && this.#answersOf(signal);
     return new Promise<Outcome>((resolve) => {
       const answer = new Answer(
+        this.#time,
         this.#options.deadlineMs,
         () => kept.address,
         (outcome) => {
           kept.inFlight -= 1;
           this.#inFlight -= 1;
-          kept.usedMs = performance.now();
+          kept.usedMs = this.#time.monotonic();
           answers?.delete(answer);
           resolve(outcome);
         },
@@ -110,7 +119,7 @@ export class Sender {
   }
 
   async close(): Promise<void> {
-    clearInterval(this.#sweep);
+    this.#time.cancel(this.#sweep);
     const pools = [...this.#kept.values()].map(({ pool }) => pool);
     this.#kept.clear();
     await Promise.all(pools.map((pool) => pool.destroy()));
@@ -132,7 +141,7 @@ export class Sender {
   }
 
   #keep({ target, certificate }: Receiver): Kept {
-    const { guard, connectMs, connectionsMax, receiverConnectionsMax } = this.#options;
+    const { guard, time, connectMs, connectionsMax, receiverConnectionsMax } = this.#options;
     let trust: Trust | undefined;
     const count = (change: 1 | -1) => {
       this.#connections += change;
@@ -144,7 +153,7 @@ export class Sender {
       count(1);
       try {
         trust ??= trustIn(certificate);
-        const { socket, address } = await dial({ target, trust, guard, connectMs });
+        const { socket, address } = await dial({ target, trust, guard, time, connectMs });
         kept.address = address;
         return socket.once('close', () => count(-1));
       } catch (error) {
@@ -153,7 +162,7 @@ export class Sender {
       }
     };
     const { origin } = target;
-    const pool = new Connections({ origin, max: receiverConnectionsMax, open, busy: this.#busy });
+    const pool = new Connections({ origin, max: receiverConnectionsMax, open, busy: this.#busy, time });
     const kept: Kept = { pool, inFlight: 0, connections: 0, usedMs: 0, address: '' };
     return kept;
   }

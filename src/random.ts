@@ -1,0 +1,25 @@
+/**
+ * Provides random numbers. Components get a `Random` as an option, and use `systemRandom` by default. Only this file
+ * calls random number generators (decision 0056).
+ */
+import { randomBytes, randomInt, randomUUID } from 'node:crypto';
+
+export interface Random {
+  /** Returns a number from 0 to below 1, for jitter and samples. An attacker can predict it. */
+  number(): number;
+
+  /** Returns `count` bytes that nobody can predict. */
+  bytes(count: number): Buffer;
+
+  /** Returns a whole number from `min` to below `end` that nobody can predict. */
+  int(min: number, end: number): number;
+
+  uuid(): string;
+}
+
+export const systemRandom: Random = {
+  number: Math.random,
+  bytes: randomBytes,
+  int: randomInt,
+  uuid: randomUUID,
+};
