@@ -47,6 +47,33 @@ test('people read messages with polls while Postgres is unavailable', async () =
   });
 });
 
+test('a page of polls that are only in Postgres takes one query for the polls and one for the votes', async () => {
+  const { user, bot, chat } = await makeDirect(node);
+  const { store, keys, hooks } = node;
+  const draft = { type: 'poll', bot: bot.id, question: 'Where?', options: ['Here', 'There'] } as const;
+  const sent = [];
+  for (let i = 0; i < 30; i++) {
+    const poll = await store.votes.create(chat, draft);
+    sent.push(await store.messages.send(chat, bot.sender, { ...text(''), content: { object: poll } }));
+    if (i % 3 > 0) await store.votes.cast(poll, { id: user.id, profile: null }, [i % 2]);
+  }
+  await cluster.flush();
+  const polls = sent.map(({ record }) => Number(pollIn(record.content)?.id));
+  await evict(node, ...polls.flatMap((id) => [keys.poll(id), `${keys.voted(id)}0`]));
+  const { query } = hooks;
+  let queries = 0;
+  hooks.query = (_, run) => {
+    queries++;
+    return run();
+  };
+  const seen = await withResults(store, { id: user.id, isBot: false }, sent);
+  hooks.query = query;
+  expect(seen.map(({ record }) => pollIn(record.content)?.state?.own)).toEqual(
+    polls.map((_, i) => (i % 3 > 0 ? [i % 2] : [])),
+  );
+  expect(queries).toBe(2);
+});
+
 test('a poll of a deleted bot that closes later opens no queue for the bot', async () => {
   const { user, bot } = await makeDirect(node);
   const { store, keys, connection } = node;

@@ -1,22 +1,41 @@
 /** Reads polls and votes that are no longer in Redis. */
 import type { Sql } from '../sql.js';
 
-interface PollRow {
+export interface PollRow {
+  readonly partition: number;
+  readonly number: number;
   readonly version: number;
   readonly record: Buffer;
   /** Null before the first vote. */
   readonly results: Buffer | null;
 }
 
-/** Reads a poll with its results, or null for an unknown or deleted poll. */
-export const loadPoll = (sql: Sql, partition: number, number: number) => sql.first<PollRow>`
-  select greatest(p.version, r.version) as version, p.record, r.record as results
-  from polls p left join poll_results r using (partition, number)
-  where p.partition = ${partition} and p.number = ${number} and p.record is not null`;
+export type PollKey = Pick<PollRow, 'partition' | 'number'>;
 
-export const loadVote = (sql: Sql, partition: number, number: number, user: number) => sql.firstValue<Buffer>`
-  select record from poll_votes
-  where partition = ${partition} and number = ${number} and user_id = ${user} and record is not null`;
+export interface VoteKey extends PollKey {
+  readonly user: number;
+}
+
+export interface VoteRow extends VoteKey {
+  readonly record: Buffer;
+}
+
+/** Reads polls with their results. Omits unknown and deleted polls. */
+export const loadPolls = (sql: Sql, polls: readonly PollKey[]) => sql.rows<PollRow>`
+  select p.partition, p.number, greatest(p.version, r.version) as version, p.record, r.record as results
+  from unnest(${polls.map((poll) => poll.partition)}::bigint[], ${polls.map((poll) => poll.number)}::bigint[])
+    as asked (partition, number)
+    join polls p using (partition, number)
+    left join poll_results r using (partition, number)
+  where p.record is not null`;
+
+/** Reads the votes that these people cast in these polls. Omits missing votes. */
+export const loadVotesIn = (sql: Sql, votes: readonly VoteKey[]) => sql.rows<VoteRow>`
+  select partition, number, user_id as "user", record
+  from unnest(${votes.map((vote) => vote.partition)}::bigint[], ${votes.map((vote) => vote.number)}::bigint[],
+      ${votes.map(({ user }) => user)}::bigint[]) as asked (partition, number, user_id)
+    join poll_votes using (partition, number, user_id)
+  where record is not null`;
 
 export interface VoteFact {
   readonly partition: number;

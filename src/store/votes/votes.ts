@@ -3,9 +3,12 @@
  * Everything else is read from Postgres.
  */
 import { randomInt } from 'node:crypto';
+import DataLoader from 'dataloader';
 import { nowMs } from '../../clock.js';
 import { ApiError, fail } from '../../errors.js';
 import * as rows from '../../postgres/messages/polls.js';
+import { byShard } from '../../postgres/shards.js';
+import type { Sql } from '../../postgres/sql.js';
 import { pack, unpack } from '../core/codec.js';
 import { fillAttemptsMax, readBackTtlMs, type StoreContext, uniqueText } from '../core/context.js';
 import { type ChatRef, chatText, isDirect, partitionOfPost, postId, postNumber } from '../core/keys.js';
@@ -47,15 +50,39 @@ function newNumber(): number {
   return lastNumber;
 }
 
+const keyText = ({ partition, number, user = 0 }: rows.PollKey & Partial<rows.VoteKey>): string =>
+  `${partition}:${number}:${user}`;
+
+/** Returns a loader that combines the reads of one turn of the event loop into one query per shard. */
+const loaderOf = <K extends rows.PollKey, R extends K>(
+  shards: StoreContext['shards'],
+  load: (sql: Sql, asked: readonly K[]) => Promise<R[]>,
+) =>
+  new DataLoader<K, R | null>(
+    async (asked) => {
+      const own = [...byShard(shards, asked, ({ partition }) => partition).values()];
+      const found = await Promise.all(
+        own.map((keys) => load(shards.at(...keys.map(({ partition }) => partition)), keys)),
+      );
+      const byKey = new Map(found.flat().map((row) => [keyText(row), row]));
+      return asked.map((key) => byKey.get(keyText(key)) ?? null);
+    },
+    { cache: false, maxBatchSize: 100 },
+  );
+
 export class Votes {
   readonly #context: StoreContext;
   readonly #readBack: ReadBack;
   readonly #forwarder: Forwarder;
+  readonly #polls: DataLoader<rows.PollKey, rows.PollRow | null>;
+  readonly #votes: DataLoader<rows.VoteKey, rows.VoteRow | null>;
 
   constructor(context: StoreContext, readBack: ReadBack, forwarder: Forwarder) {
     this.#context = context;
     this.#readBack = readBack;
     this.#forwarder = forwarder;
+    this.#polls = loaderOf(context.shards, rows.loadPolls);
+    this.#votes = loaderOf(context.shards, rows.loadVotesIn);
   }
 
   /** Creates a poll for a message to this chat. The poll lies in the partition of the chat. */
@@ -238,15 +265,15 @@ export class Votes {
   /** Reads a person's vote from Postgres, as options separated by spaces. */
   async #loadVote(poll: number, user: number): Promise<string> {
     const partition = partitionOfPost(poll);
-    const record = await rows.loadVote(this.#context.shards.at(partition), partition, postNumber(poll), user);
-    return record ? unpack<VoteRecord>(record)[0] : '';
+    const row = await this.#votes.load({ partition, number: postNumber(poll), user });
+    return row ? unpack<VoteRecord>(row.record)[0] : '';
   }
 
   /** Loads a poll into Redis. Error: `poll_not_found`. */
   async #fill(poll: number, token: string): Promise<void> {
-    const { shards, scripts, keys } = this.#context;
+    const { scripts, keys } = this.#context;
     const partition = partitionOfPost(poll);
-    const row = await rows.loadPoll(shards.at(partition), partition, postNumber(poll));
+    const row = await this.#polls.load({ partition, number: postNumber(poll) });
     if (!row) return fail('poll_not_found');
     const record = unpack<PollRecord>(row.record);
     const results = row.results ? unpack<ResultsRecord>(row.results) : null;
