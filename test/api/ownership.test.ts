@@ -37,7 +37,14 @@ const refusal = (status: number, description: string) => ({
 
 /** Returns parameters that satisfy every owner endpoint, so that a call can be refused only because of the caller. */
 const suitable = () => ({
-  ...{ username: heir.username, confirm: true, policy: 'all', usernames: [], dead_letters: true },
+  ...{
+    username: heir.username,
+    confirm: true,
+    policy: 'all',
+    usernames: [],
+    dead_letters: true,
+    enabled: false,
+  },
 });
 
 describe('bots are transferred', () => {

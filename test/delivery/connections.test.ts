@@ -63,7 +63,11 @@ test('requests that wait for a connection fail at their deadline', async ({ onTe
   for (const failed of await Promise.all(waiting))
     expect(said(failed)).toMatch(/^(connect: Connection timed out|timeout: Read timeout expired)$/);
   expect(sender.stats().inFlight).toBe(0);
-  held.length = 0;
+});
+
+test('a request that waits gets the place of a connection that failed', async ({ onTestFinished }) => {
+  const { target, receiver, held, release } = await holding(onTestFinished);
+  const sender = senderFor(onTestFinished, { receiverConnectionsMax: 1 });
   const next = times(2, () => sender.send(target, headers, body));
   await expect.poll(() => held.length).toBe(1);
   held[0]?.socket?.destroy();

@@ -147,7 +147,8 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   const issued = new Set([adminToken]);
   const agent = new Agent({
     connections: 64,
-    keepAliveTimeout: 10_000,
+    // A front closes connections that are idle for 8 s.
+    keepAliveTimeout: 4_000,
     headersTimeout: 70_000,
     bodyTimeout: 70_000,
   });
