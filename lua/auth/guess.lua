@@ -1,6 +1,6 @@
 --[[
-@summary Counts a guess at a token against the client address, or returns how long the address must wait.
-@why     One address may guess on several nodes at once, and each guess must count.
+@summary Counts a client address's guess at a token, or returns how long the address must wait before the next guess.
+@why     Several nodes may receive guesses from one address at the same time, and each guess must count.
 @repeatable A retried call counts twice, which does no harm.
 @flag    allow-oom
 @key     guesses  {NN}:guesses:<address>  STRING  time (ms) at which all guesses are forgiven

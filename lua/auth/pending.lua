@@ -1,6 +1,7 @@
 --[[
-@summary Counts the nodes that have not acknowledged an epoch, and removes nodes that disappeared long ago.
-@why     The revoking node decides by its own monotonic clock whether a lease has expired, because Redis' clock may be set.
+@summary Returns how many nodes have not acknowledged an epoch. Removes nodes that disappeared long ago.
+@why     The revoking node uses its own monotonic clock to decide whether a lease has expired, because the clock of
+         Redis may be changed.
 @repeatable The script only counts.
 @flag    allow-oom
 @key     nodes  {NN}:auth_nodes  HASH

@@ -1,6 +1,8 @@
 --[[
-@summary Renews a node's lease on its cached tokens, acknowledges an epoch, and returns the subjects revoked later.
-@why     A revoker that reads the leases must see either the acknowledgement or a lease to wait for.
+@summary Renews a node's lease on its cached tokens, and records which epoch the node has acknowledged. Returns the
+         subjects that were revoked after that epoch.
+@why     When a node that revokes a token reads the leases, it must find either the acknowledgement or a lease to wait
+         for.
 @repeatable The node counts its lease from the first attempt.
 @flag    allow-oom
 @key     nodes    {NN}:auth_nodes    HASH    incarnation, epoch; node -> acknowledged epoch and lease end (ms)
@@ -19,7 +21,7 @@ begin_epochs(nodes_key, revoked_key, inc)
 local epoch = tonumber(redis.call('HGET', nodes_key, 'epoch') or 0)
 local subjects = {}
 local from = tonumber(acked)
--- Makes the node discard its whole cache if the log is long, because reading the log would cost more.
+-- If the log is long, the node discards its whole cache, because reading the log would cost more.
 if tonumber(known) ~= inc or from > epoch or epoch - from > LIMITS.script_entries_max then
   from = 0
   subjects[1] = '*'

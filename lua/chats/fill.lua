@@ -2,7 +2,8 @@
 @summary Stores a chat that was loaded from Postgres because Redis lacked it.
 @why     A fill requires its ticket and an absent key, so that the message sequence never goes back.
 @repeatable A ticket can be used only once.
-@why     If only the profile copies were missing, the sequence is kept: Redis may be ahead of Postgres.
+@why     If only the copied profile was missing, the script keeps the message sequence, because Redis may be ahead of
+         Postgres.
 @flag    allow-oom
 @key     chat    {NN}:chat:<chat>          HASH
 @key     ticket  {NN}:chat:<chat>:ticket   STRING
@@ -28,7 +29,7 @@ if redis.call('EXISTS', chat_key) == 0 then
   redis.call('HSET', chat_key, 's', seq, 'i', seq_inc, 'v', version, 'c', version, 'pin', pin)
   if keyboards ~= '' then redis.call('HSET', chat_key, 'kb', keyboards) end
   redis.call('PEXPIRE', chat_key, ttl_ms)
-  -- Keeps a change log for a new chat, because its members usually read it next.
+  -- Creates the change log of a new chat at once, because its members usually read it next.
   if tonumber(seq) == 0 then keep_log(changes_key, LIMITS.changes_log_new_ttl_ms) end
 end
 redis.call('HSET', chat_key, 'p', profile, 'pv', profile_version, 't', kind, 'b', bots, 'd', permissions, 'pi', inc)

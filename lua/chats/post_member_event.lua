@@ -1,6 +1,7 @@
 --[[
-@summary Reports a change of a chat by updates and a service message, or a request to join to the bots that may decide on it.
-@why     The event's mark is set together with the updates and the message, so that a repeated call adds nothing.
+@summary Tells the bots of a chat about a change of the chat or a request to join.
+@why     The script sets the event's mark, the updates and the message in one step, so that a repeated call adds
+         nothing.
 @key     request  {NN}:req:<id>             STRING
 @arg     chat    text
 @arg     event   text    id of the event

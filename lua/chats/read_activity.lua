@@ -1,5 +1,6 @@
 --[[
-@summary Returns the heads of the newest messages in Redis of many chats of one partition, for sorting lists of chats.
+@summary Returns the first bytes of the newest message of each chat, for sorting lists of chats. All chats are in one
+         partition.
 @flag    no-writes
 @derived chat     {NN}:chat:<chat>               HASH
 @derived message  {NN}:msg:<chat>:<message_id>   STRING

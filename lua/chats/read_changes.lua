@@ -1,6 +1,6 @@
 --[[
 @summary Reads the changes of some chats after a version, for an event stream. All chats are in one partition.
-@why     Versions are ordered within a partition, so the returned version is where the next read starts.
+@why     Versions are ordered within a partition, so the next read starts at the returned version.
 @repeatable The script only reads, and extends the life of change logs.
 @flag    allow-oom
 @key     meta     {NN}:meta                          HASH
@@ -18,7 +18,7 @@ local rows = {}
 local from = tonumber(after)
 local bytes = 0
 
--- Reports the rest as a gap if there are more changes than one script may return.
+-- If there are more changes than one script may return, the rest is reported as a gap.
 local function is_full()
   return #rows >= LIMITS.script_entries_max or bytes >= LIMITS.script_read_bytes_max
 end
@@ -33,7 +33,7 @@ for _, chat in ipairs(chats) do
     for _, entry in ipairs(log) do
       if is_full() then missed = true break end
       local version, f = entry[1]:match('^%d+'), entry[2]
-      -- Detects that the log lacks the previous change, because it did not exist yet at that time.
+      -- The log did not exist yet when the previous change was made, so the log lacks this change.
       if tonumber(f[2]) > seen then missed = true end
       seen = tonumber(version)
       local record = ''

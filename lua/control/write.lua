@@ -1,5 +1,5 @@
 --[[
-@summary Writes the copy of a control record: a fill with its ticket, or a refresh with a newer version.
+@summary Writes the copy of a control record, either as a fill with its ticket or as a refresh with a newer version.
 @why     A fill must not undo a refresh made after the fill read Postgres. A refresh must not undo a later refresh.
 @repeatable Each version is written only once, and a ticket can be used only once.
 @flag    allow-oom
@@ -23,7 +23,7 @@ if present then
 else
   writable = token == fill_token(inc, redis.call('GET', ticket_key) or '')
 end
--- A fill that read Postgres before this change loses its ticket. Later fills read the committed value.
+-- Removes the ticket of a fill that read Postgres before this change. Later fills read the committed value.
 if writable or refresh then redis.call('DEL', ticket_key) end
 if writable then
   redis.call('SET', record_key, string.char(144 + tonumber(count)) .. cmsgpack.pack(tonumber(version), inc) .. fields, 'PX',

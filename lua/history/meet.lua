@@ -1,6 +1,6 @@
 --[[
 @summary Records the current Postgres server and its incarnation, and returns the previous server.
-@why     A replaced server is rejected from then on, even if it still accepts writes.
+@why     From then on, Petrel rejects a replaced server, even if that server still accepts writes.
 @repeatable Recording the same server twice changes nothing.
 @flag    allow-oom
 @key     history      {NN}:postgres  HASH

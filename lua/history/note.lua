@@ -1,7 +1,7 @@
 --[[
-@summary Records how far Postgres has committed, and which tokens were revoked or accepted again.
-@why     Redis uses these marks to detect a Postgres that lost commits, and to repeat its revocations. Commits of a
-         replaced server are lost, so only its revocations are recorded.
+@summary Records how far Postgres has committed, and which subjects were revoked or accepted again.
+@why     Redis uses these records to detect that Postgres lost commits, and to repeat lost revocations. The commits of a
+         replaced server are lost, so the script records only its revocations.
 @repeatable Marks only grow, and a revocation is recorded once.
 @flag    allow-oom
 @key     history  {NN}:postgres  HASH
@@ -23,7 +23,7 @@ grow('id', id)
 grow('version', version)
 if #changes == 0 then return ok(replaced and 1 or 0) end
 
--- The current server lacks these revocations. Raising the incarnation makes the nodes repeat the revocations there.
+-- The current server lacks these revocations. A higher incarnation makes the nodes repeat the revocations there.
 if replaced then redis.call('HINCRBY', history_key, 'incarnation', 1) end
 local _, ms = now()
 for _, change in ipairs(changes) do

@@ -1,6 +1,6 @@
 --[[
 @summary Reads recent revocations, one page at a time, starting at a given time.
-@why     Old entries are trimmed between two pages, so an index would not be a reliable position.
+@why     Old entries may be removed between two pages, so an index would not be a reliable position.
 @flag    no-writes
 @key     revoked  {NN}:revoked  ZSET
 @arg     from     int    time in ms of the first revocation to read

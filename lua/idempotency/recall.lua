@@ -1,5 +1,5 @@
 --[[
-@summary Returns the stored answer of a request made under an idempotency key, and the record it created.
+@summary Returns the stored answer of a call with an idempotency key, and the record that the call created.
 @flag    no-writes
 @ok      answer  text
 @ok      record  bytes?

@@ -1,7 +1,8 @@
 --[[
-@summary Re-encrypts a stored answer with another key.
-@why     A call may store its answer or release the key meanwhile, so only the answer that was read is replaced.
-@repeatable After the first run, the stored answer no longer equals the one that was read.
+@summary Replaces a stored answer with the same answer, encrypted with another key.
+@why     Meanwhile a call may store another answer or release the key, so the script replaces only the answer that the
+         caller read.
+@repeatable After the first run, the stored answer no longer equals the answer that the caller read.
 @flag    allow-oom
 @key     claim  {NN}:idempotency:<caller>:<digest>  HASH
 @arg     was    bytes  the sealed answer that was read

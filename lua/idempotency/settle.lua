@@ -1,6 +1,7 @@
 --[[
-@summary Stores the answer of a call under its idempotency key, or releases the key for another run.
-@why     If two runs store an answer, the first is kept. A run that lost its claim must not release another run's claim.
+@summary Stores the answer of a call under its idempotency key, or releases the key for another call.
+@why     If two calls store an answer, the script keeps the first. A call that lost its claim must not release the claim
+         of another call.
 @repeatable A stored answer is kept, and a released key is no longer held.
 @flag    allow-oom
 @key     claim   {NN}:idempotency:<caller>:<digest>  HASH
@@ -13,7 +14,7 @@
 local known = redis.call('HMGET', claim_key, 's', 'h', 'a')
 if not known[1] or known[3] then return ok(0) end
 if answer ~= '' or (size ~= '0' and known[2] == holder) then
-  -- Lets the byte count expire a day after the first key was stored.
+  -- Sets the byte count to expire a day after the first key was stored.
   if redis.call('INCRBY', bytes_key, size) == tonumber(size) then redis.call('PEXPIRE', bytes_key, LIMITS.idempotency_ttl_ms) end
 end
 if answer ~= '' then

@@ -1,6 +1,6 @@
 --[[
-@summary Stores a bot's answer to an inline query and tells the front that waits for it.
-@why     A query is answered once. The answers of a bot are counted in the step that stores one.
+@summary Stores a bot's answer to an inline query, and wakes the front that waits for the answer.
+@why     A query can be answered once. The same step stores the answer and counts the bot's answers.
 @derived query    {NN}:inline_query:<id>           STRING
 @derived answer   {NN}:inline_answer:<id>          HASH    l list, q query, b bot, u user if only this person may choose,
                                                            and r:<result id> with the message of each result
@@ -43,7 +43,7 @@ end
 
 local key, cached = answer_key(id), tonumber(cache_s) * 1000
 local ttl = ('%.0f'):format(math.max(cached, LIMITS.inline_choice_ms))
--- Only the person who asked may choose from an answer that others do not get.
+-- An answer that is not shared with others can be used only by the person who sent the query.
 local chooser = (personal or cached == 0) and user or ''
 redis.call('DEL', query_key(id))
 redis.call('HSET', key, 'l', list, 'q', query, 'b', bot, 'u', chooser)
@@ -51,7 +51,7 @@ for i = 1, #results, 2 do redis.call('HSET', key, 'r:' .. results[i], results[i 
 redis.call('PEXPIRE', key, ttl)
 redis.call('ZADD', answers_key, ('%.0f'):format(ms + ttl), id .. ':' .. size)
 redis.call('INCRBY', bytes_key, size)
--- Both keys live as long as the last answer.
+-- Both keys expire when the last answer expires.
 local last = redis.call('ZRANGE', answers_key, -1, -1, 'WITHSCORES')[2]
 redis.call('PEXPIREAT', answers_key, last)
 redis.call('PEXPIREAT', bytes_key, last)

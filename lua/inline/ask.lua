@@ -1,6 +1,6 @@
 --[[
-@summary Stores an inline query of a person and queues it for the bot. The query is forgotten after a short time.
-@why     The bot must be able to answer as soon as it gets the update.
+@summary Stores a person's inline query for a short time, and queues it for the bot.
+@why     The bot may answer as soon as it receives the update, so the stored query must already exist.
 @derived query    {NN}:inline_query:<id>       STRING
 @key     channel  {NN}:on_bot:<bot>            CHANNEL
 @arg     ask      bytes   msgpack array of text: bot, user, query, digest for this person, digest for everybody,
@@ -21,7 +21,7 @@ if done then return ok(done, 0) end
 local q = read_queue(state_key)
 if not q then return refuse('queue_missing') end
 if q.access_inc ~= inc then return refuse('access_missing', inc) end
--- The caller must check this version of the policy for the person, because the policy depends on the person.
+-- The policy depends on the person, so the caller must check the person against this version of the policy.
 if q.policy ~= 'all' and q.access ~= checked then return refuse('unchecked', q.access) end
 if bit.band(q.mask, INLINE_QUERY_BIT) == 0 then return refuse('not_asked') end
 if why then return refuse('journal_full') end

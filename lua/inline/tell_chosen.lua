@@ -1,6 +1,6 @@
 --[[
-@summary Tells a bot which inline result a person has chosen.
-@repeatable A remembered request adds no second update.
+@summary Queues an update that tells a bot which inline result a person has chosen.
+@repeatable The request is remembered, so a second run adds no update.
 @key     channel  {NN}:on_bot:<bot>  CHANNEL
 @arg     bot      text
 @arg     from     bytes   the person's profile

@@ -1,6 +1,6 @@
 --[[
 @summary Records a flusher's heartbeat or removes it, and returns the live flushers.
-@why     Only Redis' clock decides which flushers are late.
+@why     Only Redis' clock decides which flushers are late, because the clocks of nodes may differ.
 @key     flushers   {NN}:flushers  HASH   flusher id -> time of its last heartbeat (ms)
 @arg     id         text
 @arg     stale_ms   int            age at which a flusher counts as dead

@@ -1,6 +1,6 @@
 --[[
 @summary Acquires or renews the lease under which a flusher reads a journal.
-@why     Only one of two concurrent flushers may get the lease. It only avoids duplicate work; it is not a fence.
+@why     Only one of two concurrent flushers may get the lease. The lease only avoids duplicate work and is not a fence.
 @key     lease   {NN}:flush_lease  STRING   id of the flusher
 @arg     owner   text
 @arg     ms      int

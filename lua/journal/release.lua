@@ -1,6 +1,6 @@
 --[[
-@summary Releases a lease that the flusher still holds.
-@why     Between a check and a separate deletion, the lease could pass to another flusher.
+@summary Releases the lease if the flusher still holds it.
+@why     Another flusher could get the lease between a check and a separate deletion.
 @key     lease   {NN}:flush_lease  STRING   id of the flusher
 @arg     owner   text
 @flag    allow-oom

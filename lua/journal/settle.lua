@@ -1,6 +1,6 @@
 --[[
 @summary Removes flushed entries from the journal and sets an expiry on the flushed entities.
-@why     An entity that changed since it was flushed must be kept, so its version is checked in the same step.
+@why     An entity that changed after it was flushed must be kept, so its version is checked in the same step.
 @key     meta      {NN}:meta      HASH     jw, jt, fl
 @key     journal   {NN}:journal   STREAM
 @keys    entities  {NN}:…         STRING   message records, then HASHes with a field v
@@ -14,8 +14,9 @@
 @ok      expiring  int            entities that now have an expiry
 @flag    allow-oom
 ]]
--- All Redis calls use pcall, so that one malformed key cannot block the journal. Entities that cannot be parsed are
--- kept. Numbers are passed as text, because Redis converts Lua numbers slowly and a batch has a thousand of them.
+-- All Redis calls use pcall, so one malformed key cannot block the journal. The script keeps entities that it cannot
+-- parse. Numbers are passed as text, because Redis converts Lua numbers slowly and a batch has about a thousand
+-- numbers.
 local count, soon = tonumber(records), tonumber(brief)
 local protected, unpack_one = redis.pcall, cmsgpack.unpack_one
 
@@ -39,8 +40,8 @@ for i, key in ipairs(entities_keys) do
   if same then expiring = expiring + redis.call('PEXPIRE', key, i <= soon and 'LIMITS.redis_full_ttl_ms' or hot_ms) end
 end
 redis.call('XTRIM', journal_key, 'MINID', '=', after)
--- The id of an entry contains the number of bytes journaled before the entry. Earlier releases wrote 0 instead of this
--- number.
+-- The id of an entry contains the number of bytes that were journaled before the entry. Earlier releases wrote 0
+-- instead.
 local left = redis.call('XRANGE', journal_key, '-', '+', 'COUNT', 1)[1]
 local before = left and left[1]:match('%d+$') or redis.call('HGET', meta_key, 'jw')
 if before and before ~= '0' then redis.call('HSET', meta_key, 'jt', before) end

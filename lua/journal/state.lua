@@ -1,6 +1,6 @@
 --[[
-@summary Returns the size of a partition's journal and the run id under which the partition issues versions.
-@why     Length and first entry must be from the same instant.
+@summary Returns the size of a partition's journal, and the run id of the Redis for which the partition issues versions.
+@why     The length and the first entry must be read at the same instant.
 @key     meta        {NN}:meta     HASH    run, ver, hw, hwb, jw, jt
 @key     journal     {NN}:journal  STREAM
 @ok      length      int

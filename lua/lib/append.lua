@@ -1,8 +1,8 @@
 --[[
 @summary Appends messages to a chat.
 ]]
--- Returns the number of the partition's next post. For each raise of the incarnation, skips the numbers of posts that
--- Redis may have lost.
+-- Returns the number of the next post of the partition. For each raise of the incarnation, the function skips some
+-- numbers, because Redis may have lost posts with these numbers.
 local function next_post_number(meta, version)
   local m = redis.call('HMGET', meta, 'post', 'post_inc')
   local inc = incarnation_of(version)
@@ -18,10 +18,10 @@ local function new_post(at, version, number, post, chat, message_id)
     at.post_prefix .. post)
 end
 
--- Appends a message: updates the sequence, record, journal and change log. `at` contains the keys meta, journal,
--- changes and channel, and the prefix of the chat's messages. If `at` also has a post_prefix and partition, the message
--- becomes a post. If `version` is nil, a new version is allocated. The caller must call touch_chat afterwards. Returns
--- the message id, the record, its version and the post id ('0' for none).
+-- Appends a message: writes the sequence, the record, the journal and the change log. `at` contains the keys meta,
+-- journal, changes and channel, and the key prefix of the chat's messages. If `at` also contains post_prefix and
+-- partition, the message becomes a post. If `version` is nil, the function allocates a version. The caller must then
+-- call touch_chat. Returns the message id, the record, its version and the post id ('0' if there is none).
 local function append_message(at, c, chat, seconds, tail, version)
   local post_version
   if at.post_prefix then
@@ -45,10 +45,10 @@ local function append_message(at, c, chat, seconds, tail, version)
   return id, record, version, post
 end
 
--- Appends a message that is no post, with one write less than append_message: the version and the bytes of the journal
--- are written together, in a combined run only once. `at` also contains both values as `closed` returned them, and
--- receives the new ones. Between `closed` and the last call, the script must not allocate versions or journal anything
--- in another way.
+-- Appends a message that is not a post. Unlike append_message, this function writes the last version and the byte count
+-- of the journal in a single command. A combined run writes them only once, after all its calls. `at` also contains
+-- both values as `closed` returned them, and receives the new values. Between `closed` and the last append_next, the
+-- script must not allocate versions or write to the journal in another way.
 local function append_next(at, c, chat, seconds, tail)
   local version, before = ('%.0f'):format(at.version + 1), at.journaled
   local id = next_message_id(c, version)

@@ -15,14 +15,14 @@ local function has_button(markup, data)
   return false
 end
 
--- Lets the bot edit the message once more before the interval between edits has passed, because a person waits for the
--- edit.
+-- Allows the bot one edit of the message without the usual interval between edits, because a person waits for it.
 local function grant_edit(key)
   local unused = tonumber(redis.call('GET', key) or 0)
   redis.call('SET', key, math.min(unused + 1, LIMITS.granted_edits_max), 'PX', LIMITS.granted_edit_ttl_ms)
 end
 
--- The last three digits of a query id are the partition of the query, so an answer can be routed by the id alone.
+-- The last three digits of a query id are the partition of the query. A front can therefore route an answer by the id
+-- alone.
 local function open_query(prefix, version, partition, chat, user, bot)
   local id = version .. partition
   redis.call('SET', prefix .. id, chat .. ' ' .. user .. ' ' .. bot, 'PX', LIMITS.callback_query_age_ms_max)

@@ -1,11 +1,12 @@
 --[[
-@summary Writes the change log of a chat, from which event streams read and resume. The log exists while somebody reads the chat.
+@summary Writes the change log of a chat. Event streams read this log. The log exists only while somebody reads the
+         chat.
 @key     changes  {NN}:changes:<chat>  STREAM
 @key     channel  {NN}:on_chat:<chat>  CHANNEL
 @derived changes  {NN}:changes:<chat>  STREAM
 @derived channel  {NN}:on_chat:<chat>  CHANNEL
 ]]
--- Creates the log of a chat, or extends its lifetime. The log expires some time after the last stream read it.
+-- Creates the log of a chat, or extends its lifetime. The log expires some time after a stream last read it.
 local function keep_log(changes, ttl_ms)
   local left = redis.call('PTTL', changes)
   if left >= ttl_ms then return end
@@ -16,13 +17,13 @@ local function keep_log(changes, ttl_ms)
   redis.call('PEXPIRE', changes, ttl_ms)
 end
 
--- Adds a change to the log of a chat. If nobody has read the chat recently, there is no log and nothing is added. A
--- later reader notices that the chat has changed. `before` is the version of the chat's previous change. A reader that
--- has seen version `before` has missed no change. Kinds: n (new), e (edited), d (deleted), a (answer to a callback
--- query; `extra` is only for the user `to`) and p (pinned; `id` is 0 after an unpin, `extra` is 1 if viewers should be
--- notified).
+-- Adds a change to the log of a chat. If nobody has read the chat recently, there is no log and the function adds
+-- nothing. A later reader notices that the chat has changed. `before` is the version of the chat's previous change, so
+-- a reader that has seen `before` has missed no change. Kinds: n (new), e (edited), d (deleted), a (answer to a
+-- callback query; only the user `to` receives `extra`) and p (pinned; `id` is 0 after an unpin, and `extra` is 1 to
+-- notify viewers).
 local function log_change(changes, channel, version, before, kind, id, to, extra)
-  -- Checks first, which is cheaper than formatting an entry that is not stored.
+  -- Checks this first, because the check is cheaper than formatting an entry that is not stored.
   if redis.call('EXISTS', changes) == 0 then return end
   local logged = redis.call('XADD', changes, 'NOMKSTREAM', 'MAXLEN', '~', 'LIMITS.changes_log_length_max',
     version .. '-0', 'p', before or '0', 'k', kind, 'm', id, 'u', to or '', 'x', extra or '')

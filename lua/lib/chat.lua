@@ -1,5 +1,5 @@
 --[[
-@summary Handles a chat's record in Redis: its message sequence and the copies that messages need.
+@summary Reads and writes a chat's record in Redis: the message sequence, and copies of data that messages need.
 @key     chat    {NN}:chat:<chat>         HASH
 @key     ticket  {NN}:chat:<chat>:ticket  STRING
 @derived chat    {NN}:chat:<chat>         HASH
@@ -27,15 +27,15 @@ local function read_chat(chat, inc)
     pin = c[8] or '0', differing = c[9] or ''}
 end
 
--- The kind of a direct chat is 'direct', or 'blocked' once its user has blocked the bot. The other kinds are 'group',
+-- The kind of a direct chat is 'direct', or 'blocked' if the user has blocked the bot. The other kinds are 'group',
 -- 'channel' (public) and 'private' (a channel that only members can see).
 local function is_channel(c)
   return c.kind == 'channel' or c.kind == 'private'
 end
 
--- Returns the id of the next message, as text. Skips the ids of messages that Redis may have lost, for each raise of the
--- incarnation since the last id: Redis may have lost ids of each incarnation in between. The chat may have a higher
--- incarnation than Redis: one that a node registered in Postgres but that another node made unnecessary.
+-- Returns the id of the next message, as text. If the incarnation was raised since the last id, the function skips some
+-- ids for each raise, because Redis may have lost messages with these ids. The chat may have a higher incarnation than
+-- Redis, if a node registered an incarnation in Postgres that Redis then did not need.
 local function next_message_id(c, version)
   local inc, step = incarnation_of(version), 1
   if c.inc < inc then
@@ -47,7 +47,7 @@ local function next_message_id(c, version)
 end
 
 -- Records this version as the chat's last change, and keeps the chat in Redis until the change is flushed to Postgres.
--- `pin`, if given, becomes the pinned message.
+-- If `pin` is given, it becomes the id of the pinned message.
 local function touch_chat(chat, c, version, pin)
   if pin then
     redis.call('HSET', chat, 's', c.seq, 'v', version, 'c', version, 'pin', pin)
@@ -58,15 +58,15 @@ local function touch_chat(chat, c, version, pin)
   redis.call('PERSIST', chat)
 end
 
--- Returns the image of a chat's pin and reply keyboards for the journal, empty if it has neither.
+-- Returns the journal image of a chat's pinned message and reply keyboards, or an empty string if the chat has neither.
 local function marks_image(pin, keyboards)
   if keyboards ~= '' then return cmsgpack.pack({tonumber(pin), keyboards}) end
   return pin == '0' and '' or cmsgpack.pack({tonumber(pin)})
 end
 
 -- Records that a message has a reply keyboard. A keyboard for all members replaces all earlier keyboards. A keyboard
--- for some members keeps them, because the other members still see an earlier keyboard. The caller must call touch_chat
--- before.
+-- for some members keeps the earlier ones, because the other members still see them. The caller must call touch_chat
+-- first.
 local function note_keyboard(at, c, chat_key, chat, id, for_some)
   local ids = {id}
   local before = for_some and redis.call('HGET', chat_key, 'kb') or ''

@@ -1,7 +1,7 @@
 --[[
 @summary Reads Redis' time, the only clock that scripts use.
 ]]
--- The time of a combined run, once it was read.
+-- The time at which a combined run first read the clock.
 local run_time = nil
 
 local function now()

@@ -17,19 +17,19 @@ local function read_control(key, inc)
   return bytes, version
 end
 
--- Returns the token with which a reader may fill a missing copy. A fill fails once the incarnation is raised, because
--- Redis may have lost a change that removed the ticket.
+-- Returns the token that a reader needs to fill a missing copy. Raising the incarnation makes the token invalid,
+-- because Redis may have lost a change that removed the ticket.
 local function fill_token(inc, ticket)
   return inc .. ' ' .. ticket
 end
 
--- Returns how long a copy lives. A copy that says that no record exists (version 0) expires sooner, because clients can
--- ask for any name.
+-- Returns the time to live of a copy. A copy with version 0 says that no record exists. It expires sooner, because
+-- clients can ask for any name.
 local function copy_ttl(version, ttl_ms)
   return tonumber(version) == 0 and math.min(tonumber(ttl_ms), LIMITS.absent_ttl_ms) or ttl_ms
 end
 
--- Returns a member's status and rights, or nil if they must be read from Postgres.
+-- Returns the status and the rights of a member, or nil if they must be read from Postgres.
 local function read_member(key, inc)
   local bytes = read_control(key, inc)
   if not bytes then return nil end

@@ -1,5 +1,6 @@
 --[[
-@summary Handles the pending work of a webhook worker: parked chats that wait for a retry, and queue entries after its cursor.
+@summary Manages the pending work of a webhook worker: parked chats that wait for a retry, and queue entries after the
+         worker's cursor.
 @key     state     {NN}:queue_state:<bot>  HASH
 @key     queue     {NN}:queue:<bot>        STREAM
 @key     due       {NN}:webhooks_due       ZSET
@@ -8,7 +9,7 @@
 @key     attempts  {NN}:attempts:<bot>  HASH
 ]]
 -- `at` contains the keys queue, parked, retries and attempts. A parked update stays in the queue. The set `parked`
--- lists the ids of each chat in order. The set `retries` has the due time of each parked chat.
+-- lists the update ids of each chat in order. The set `retries` stores the retry time of each parked chat.
 local function parked_member(chat, id)
   return chat .. ':' .. ('%016.0f'):format(tonumber(id))
 end
@@ -27,8 +28,8 @@ local function unpark(at, chat, id)
   return redis.call('ZREM', at.parked, parked_member(chat, id)) == 1
 end
 
--- Call this after the first parked update of a chat was removed. Retries the chat's next update now. If no update is
--- left, unparks the chat.
+-- Call this after the first parked update of a chat was removed. The chat's next update then becomes due at once. If no
+-- update is left, the chat is unparked.
 local function settle_chat(at, chat, ms)
   redis.call('HDEL', at.attempts, chat)
   if #parked_ids(at, chat, 1) > 0 then
@@ -38,8 +39,8 @@ local function settle_chat(at, chat, ms)
   end
 end
 
--- Parks updates of a chat until `due`. Skips updates that are no longer in the queue. `tries` is the number of failures
--- of the first update; '0' keeps the stored number.
+-- Parks updates of a chat until `due`. Skips updates that are no longer in the queue. `tries` is the number of failed
+-- attempts for the first update; '0' keeps the stored number.
 local function park(at, chat, due, tries, ids)
   local first
   for _, id in ipairs(ids) do
@@ -58,8 +59,9 @@ local function tries_of(at, chat, id)
   return known == id and tries or '0'
 end
 
--- Returns due chats, each with its first updates and the failure count of the first update. The chats become due again
--- after a lease, so chats of a dead worker are retried. The chats that one script cannot take stay due.
+-- Returns the due chats. Each chat comes with its first updates and the number of failed attempts for the first one.
+-- The chats become due again after the lease time, so that another worker retries the chats of a dead worker. Chats
+-- that exceed the limits of one script stay due.
 local function take_due(at, ms, limit)
   local due, taken, bytes = {}, 0, 0
   if limit == 0 then return due end
@@ -86,8 +88,8 @@ local function take_due(at, ms, limit)
   return due
 end
 
--- Reads the queue after `after`. Parks updates of parked chats. Returns the other updates, the last id read, and
--- whether there may be more.
+-- Reads the queue entries after `after`. Parks the updates of chats that are already parked. Returns the other updates,
+-- the last id read, and whether there may be more.
 local function take_new(at, after, limit)
   local new = {}
   if limit == 0 then return new, after, false end
@@ -104,7 +106,7 @@ local function take_new(at, after, limit)
   return new, after, more
 end
 
--- Makes chats due now if their retry is later than `from`. Each call handles a limited number of chats, and returns
+-- Makes chats due now if their retry time is later than `from`. Each call handles a limited number of chats. Returns
 -- true if there may be more.
 local function retry_chats_now(retries, ms, from)
   local chats = redis.call('ZRANGEBYSCORE', retries, ('(%.0f'):format(from), '+inf', 'LIMIT', 0, LIMITS.script_entries_max)
@@ -112,7 +114,7 @@ local function retry_chats_now(retries, ms, from)
   return #chats == LIMITS.script_entries_max
 end
 
--- Returns when the next parked chat is due, in ms, or nil.
+-- Returns the time in ms at which the next parked chat is due, or nil if no chat is parked.
 local function next_retry(at)
   return tonumber(redis.call('ZRANGE', at.retries, 0, 0, 'WITHSCORES')[2])
 end

@@ -1,5 +1,5 @@
 --[[
-@summary Validates an edit and builds the new record. The checks run in the order that clients rely on.
+@summary Validates an edit and builds the new record. Clients rely on the order of these checks.
 @key     granted  {NN}:granted_edits:<chat>:<message_id>  STRING
 @err     not_found
 @err     cant_be_edited
@@ -9,19 +9,19 @@
 @err     not_modified
 @err     too_often
 ]]
--- The message kind that each edit requires, and the error for other kinds.
+-- Maps each kind of edit to the message kind that it requires, and to the error for other message kinds.
 local EDITED_KINDS = {
   text = {KIND_TEXT, 'no_text'}, caption = {KIND_MEDIA, 'no_caption'}, media = {KIND_MEDIA, 'no_media'},
 }
 
--- An edit of a caption contains no media, so the media bytes after the old caption are kept.
+-- An edit of a caption contains no media, so the function appends the media bytes that follow the old caption.
 local function with_media_of(content, caption)
   local media_at = cmsgpack.unpack_one(content)
   return caption .. content:sub(media_at + 1)
 end
 
--- Each press of a button grants an edit. Uses one granted edit, if any is left, and returns whether it did. The expiry
--- of the other granted edits does not change.
+-- Each press of a button allows the bot one extra edit. Uses one of these edits, and returns false if none is left. The
+-- expiry of the other edits stays the same.
 local function use_granted_edit(key)
   local unused = tonumber(redis.call('GET', key) or 0)
   if unused > 0 then redis.call('DECR', key) end
@@ -29,9 +29,9 @@ local function use_granted_edit(key)
 end
 
 -- Returns the new record and its version, or nil and the error. `may_edit_others` says whether the editor may edit
--- messages of others. `by_way` says whether the editor is a bot that names an inline message. Nobody else may edit an
--- inline message, not even its sender. `what` is text, caption, media (with their caption) or markup. An edit of the markup keeps the
--- content.
+-- messages of others. `by_way` says whether the editor is the bot of an inline message. Nobody else may edit an inline
+-- message, not even its sender. `what` is text, caption, media (with their caption) or markup. An edit of the markup
+-- keeps the content.
 local function edited_record(record, meta, now_ms, editor, may_edit_others, by_way, what, new_content, new_markup,
   granted_key)
   local header, at = read_header(record)
@@ -57,8 +57,8 @@ local function edited_record(record, meta, now_ms, editor, may_edit_others, by_w
   return write_record(header, new_content, new_markup, origin), version
 end
 
--- Returns the record of the message that this message replies to or reports as pinned; '' if it is not in Redis. The
--- API shows that message inside this one.
+-- Returns the record of the message that this message replies to or reports as pinned, or '' if that record is not in
+-- Redis. The API shows that message inside this one.
 local function replied_record(record, message_prefix)
   local header, at = read_header(record)
   local _, _, origin = read_segments(record, header, at)

@@ -1,8 +1,8 @@
 --[[
-@summary Begins revocation epochs, which restart with each incarnation of their partition.
+@summary Starts revocation epochs, which begin again with each incarnation of their partition.
 ]]
--- A Redis that restarted, was emptied or failed over may have lost epochs and nodes. Nodes that acknowledged an epoch
--- of an earlier incarnation must discard all cached tokens.
+-- A Redis that restarted, was emptied or failed over may have lost epochs and nodes. A node that acknowledged an epoch
+-- of an earlier incarnation must therefore discard all cached tokens.
 local function begin_epochs(nodes, revoked, inc)
   if tonumber(redis.call('HGET', nodes, 'incarnation')) == inc then return end
   redis.call('HSET', nodes, 'incarnation', inc)

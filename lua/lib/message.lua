@@ -7,13 +7,13 @@
 @arg     token           text  fill ticket for records missing in Redis
 @err     message_missing  ticket text
 ]]
--- The content is a map. In a media message the media follow the map. The origin is a map of constant fields. In a
--- channel the post id follows this map. Header: 1 format, 2 version, 3 date (s), 4 edited at (ms), 5 sender, 6 kind, 7
--- flags, 8 bytes of content, 9 bytes of keyboard
+-- The content is a map. In a media message, the media follow this map. The origin is a map of fields that never change.
+-- In a channel, the post id follows the origin. The header has these fields: 1 format, 2 version, 3 date (s), 4 edited
+-- at (ms), 5 sender, 6 kind, 7 flags, 8 bytes of content, 9 bytes of keyboard.
 local KIND_DELETED, KIND_TEXT, KIND_SERVICE, KIND_MEDIA, KIND_OBJECT = 0, 1, 2, 3, 4
 local FLAG_FORWARDED, FLAG_INLINE = 4, 8
 
--- Builds a new record. `tail` is the part after version and date, packed by the caller.
+-- Builds a new record. `tail` is the part that follows version and date. The caller has packed it.
 local function new_message(version, date, tail)
   return '\153' .. cmsgpack.pack(1, tonumber(version), date) .. tail
 end
@@ -24,7 +24,7 @@ local function read_header(record)
   return header, at
 end
 
--- Reads only the header of a message in Redis. Returns nil if the message is missing. A header has up to 50 bytes.
+-- Reads only the header of a message in Redis, which has up to 50 bytes. Returns nil if the message is missing.
 local function header_of(key)
   local head = redis.call('GETRANGE', key, 0, 63)
   if head == '' then return nil end
@@ -38,12 +38,12 @@ local function read_segments(record, header, at)
   return record:sub(at + 1, markup_at), record:sub(markup_at + 1, origin_at), record:sub(origin_at + 1)
 end
 
--- Returns whether a person sent the message by way of a bot, as the result of an inline query.
+-- Returns whether a person sent the message as a result of an inline query.
 local function is_inline(header)
   return bit.band(header[7], FLAG_INLINE) ~= 0
 end
 
--- Returns the id of the bot by way of which a person sent the message, or nil. `origin` is the last segment.
+-- Returns the id of the bot whose inline result a person sent, or nil for other messages. `origin` is the last segment.
 local function via_bot(header, origin)
   if not is_inline(header) then return nil end
   local _, fields = cmsgpack.unpack_one(origin)
@@ -59,7 +59,7 @@ local function tombstone(header, version)
   return cmsgpack.pack({1, tonumber(version), header[3], 0, header[5], KIND_DELETED, 0, 0, 0})
 end
 
--- Creates a ticket for filling the missing key from Postgres. Simultaneous misses share one ticket.
+-- Creates a ticket to fill the missing key from Postgres. Calls that miss the key at the same time share one ticket.
 local function leave_ticket(key, ticket)
   return redis.call('SET', key, ticket, 'NX', 'GET', 'PX', LIMITS.fill_ticket_ttl_ms) or ticket
 end

@@ -1,5 +1,5 @@
 --[[
-@summary Handles the preconditions of a change in a partition: fencing, backpressure, versions and the journal.
+@summary Checks the preconditions of a change in a partition, allocates versions, and writes the journal.
 @key     meta     {NN}:meta     HASH
 @key     journal  {NN}:journal  STREAM
 @arg     run      text          run id of the connected Redis; added by the runner
@@ -7,44 +7,47 @@
 @err     journal_full
 @after   save_counters
 ]]
--- The last version and the number of bytes ever journaled, as the calls of a combined run see and change them.
+-- In a combined run, the last version and the number of bytes ever journaled. All its calls read and change these
+-- counters.
 local counters = nil
 
--- Draws a version in a combined run.
+-- Allocates a version in a combined run.
 local function draw_version()
   counters.version, counters.changed = ('%.0f'):format(counters.version + 1), true
   return counters.version
 end
 
--- Draws several versions in a combined run.
+-- Allocates several versions in a combined run.
 local function draw_versions(count)
   local versions = {}
   for i = 1, count do versions[i] = draw_version() end
   return versions
 end
 
--- Counts bytes of the journal in a combined run. Returns the number before.
+-- Adds to the byte count of the journal in a combined run. Returns the count before the addition.
 local function count_bytes(size)
   local before = counters.journaled
   counters.journaled, counters.changed = ('%.0f'):format(before + size), true
   return before
 end
 
--- Writes the counters after the calls of a combined run.
+-- Writes the counters to Redis, after all calls of a combined run.
 local function save_counters()
   if not counters or not counters.changed then return end
   redis.call('HSET', counters.meta, 'ver', counters.version, 'jw', counters.journaled)
 end
 
--- The incarnation is raised whenever Redis may have lost its latest changes.
+-- Returns the incarnation that a version contains. The incarnation is raised whenever Redis may have lost its latest
+-- changes.
 local function incarnation_of(version)
   return math.floor(version / LIMITS.versions_per_incarnation)
 end
 
--- Returns the error that forbids a change now, or nil, then the current incarnation. Without an error, also returns the
--- last version and the number of bytes ever journaled, both as text. If the run id differs, Redis restarted or was
--- replaced, so scripts issue no versions until the incarnation is raised. Scripts that delete or deliver pass `reserve`,
--- by which the journal limit is multiplied. In a combined run, only calls up to the first one that passes are checked.
+-- Returns the error that forbids a change now, or nil. The second result is the current incarnation. If there is no
+-- error, the next results are the last version and the number of bytes ever journaled, both as text. If the run id
+-- differs, Redis restarted or was replaced. Scripts then issue no versions until the incarnation is raised. Scripts
+-- that delete or deliver pass `reserve`, which multiplies the journal limit. A combined run checks its calls only until
+-- one of them passes.
 local function closed(meta, journal, run, reserve)
   if combined and counters then return nil, incarnation_of(counters.version), counters.version, counters.journaled end
   local m = redis.call('HMGET', meta, 'run', 'hw', 'ver', 'hwb', 'jw', 'jt')
@@ -57,8 +60,8 @@ local function closed(meta, journal, run, reserve)
   return nil, incarnation_of(m[3]), m[3], m[5] or '0'
 end
 
--- Returns the version of a change: a number that only grows, in each partition. The version is a text, because Redis
--- and Lua would convert a number at each use, which takes a third of a microsecond.
+-- Allocates the version of a change. Versions only grow within a partition. The version is text, because Redis and Lua
+-- would convert a number at each use, which takes a third of a microsecond.
 local function next_version(meta)
   if combined then return draw_version() end
   return ('%.0f'):format(redis.call('HINCRBY', meta, 'ver', '1'))
@@ -72,16 +75,17 @@ local function next_versions(meta, count)
   return versions
 end
 
--- Returns the incarnation whose copies can be trusted, or nil if the partition must be recovered first.
+-- Returns the incarnation whose copies are valid, or nil if the partition must be recovered first.
 local function trusted_incarnation(meta, run)
   local m = redis.call('HMGET', meta, 'run', 'ver')
   if m[1] ~= run then return nil end
   return incarnation_of(m[2])
 end
 
--- Journals the complete new image of an entity for Postgres. An empty image is a tombstone. `state`, if given, names a
--- HASH whose field v holds the version. This HASH may leave Redis once the version is flushed. The second part of an
--- entry's id is the number of bytes journaled before the entry, so a trim can compute the remaining size exactly.
+-- Writes the complete new image of an entity to the journal, for Postgres. An empty image is a tombstone. If `state` is
+-- given, it names a HASH whose field v holds the version. This HASH may leave Redis once the version is flushed. The
+-- second part of an entry's id is the number of bytes journaled before the entry, so a trim can compute the remaining
+-- size exactly.
 local function journal_image(at, version, entity, image, state)
   local size, before = #entity + #image + #(state or ''), nil
   if combined then before = count_bytes(size) end

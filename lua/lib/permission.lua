@@ -2,23 +2,23 @@
 @summary Checks permissions of members who are not administrators.
 @err     not_permitted  what text
 ]]
--- Returns whether a member has a permission. Administrators need no permission. `differing` lists the permissions of
--- the chat whose value is not the default, separated by commas.
+-- Returns whether a member has a permission. Administrators need no permission. `differing` lists the permissions that
+-- have another value than the default in this chat, separated by commas.
 local function is_permitted(m, differing, name, default)
   if m.status == 'creator' or m.status == 'administrator' then return true end
   local differs = (',' .. differing .. ','):find(',' .. name .. ',', 1, true) ~= nil
   if differs == default then return false end
   if m.status ~= 'restricted' or m.rights[name] == true then return true end
-  -- Ignores a restriction that has ended.
+  -- A restriction that has ended counts as no restriction.
   return m.ends and m.ends > 0 and m.ends <= tonumber(redis.call('TIME')[1])
 end
 
--- Returns whether the member has all default permissions to send. If so, the message need not be parsed.
+-- Returns whether the member may send every kind of message. If so, the script need not parse the message.
 local function has_all_kinds(m, c)
   return c.differing == '' and m.status ~= 'restricted' or is_channel(c)
 end
 
--- Returns nil if the member may send this kind, otherwise the kind.
+-- Returns nil if the member may send this kind of message, otherwise the kind.
 local function unless_permitted(m, c, kind)
   local permissions = {
     photo = 'can_send_photos', video = 'can_send_videos', audio = 'can_send_audios', document = 'can_send_documents',
@@ -35,8 +35,8 @@ local function kind_in(content)
 end
 
 -- Returns nil if the member may send this message to the chat, otherwise the kind of the message. `tail` is the record
--- without version and date. The record is built and parsed only for restricted members and in chats with restrictions,
--- so that other sends do no extra work.
+-- without version and date. The function parses the record only for restricted members and in chats with restrictions,
+-- so other sends do no extra work.
 local function forbidden_kind(m, c, tail)
   if has_all_kinds(m, c) then return nil end
   local record = new_message('0', 0, tail)
@@ -47,8 +47,8 @@ local function forbidden_kind(m, c, tail)
   return unless_permitted(m, c, has_kind and kind_in(read_segments(record, header, at)) or 'text')
 end
 
--- Returns nil if the member may put these media into a message by an edit, otherwise the kind of the media. Members
--- need no permission to edit texts and captions (interface §5.12).
+-- Returns nil if an edit by this member may add these media to the message, otherwise the kind of the media. Edits of
+-- texts and captions need no permission (interface §5.12).
 local function forbidden_media(m, c, what, content)
   if what ~= 'media' or has_all_kinds(m, c) then return nil end
   return unless_permitted(m, c, kind_in(content))

@@ -1,5 +1,5 @@
 --[[
-@summary Handles the pinned message of a chat. Each chat has at most one.
+@summary Reads and sets the pinned message of a chat. Each chat has at most one.
 @err     not_found
 @err     service
 ]]
@@ -11,16 +11,17 @@ local function unpinnable(record)
   return nil
 end
 
--- Checks the right to pin. Channels have no separate right for pins. In groups, members may be permitted to pin.
+-- Returns whether the member may pin. Channels have no separate right for pins. In groups, ordinary members may have
+-- the permission to pin.
 local function may_pin(member, c)
   if is_channel(c) then return has_right(member, 'can_edit_messages') end
   if has_right(member, 'can_pin_messages') then return true end
   return member.status ~= 'administrator' and is_permitted(member, c.differing, 'can_pin_messages', false)
 end
 
--- Sets the pinned message; '0' removes it. Updates the chat's field, the journal and the change log. `at` contains the
--- keys meta, journal, chat, changes and channel. The change log passes `notify` to viewers. The caller must validate
--- the change first.
+-- Sets the pinned message, or removes it if the id is '0'. Updates the chat's field, the journal and the change log.
+-- `at` contains the keys meta, journal, chat, changes and channel. The change log passes `notify` to viewers. The
+-- caller must validate the change first.
 local function set_pin(at, c, version, chat, message_id, notify)
   journal_image(at, version, 'pin:' .. chat, marks_image(message_id, redis.call('HGET', at.chat, 'kb') or ''), at.chat)
   log_change(at.changes, at.channel, version, c.changed, 'p', message_id, '', notify)

@@ -1,5 +1,5 @@
 --[[
-@summary Handles a poll: its definition, the votes for its options and its end.
+@summary Reads and writes a poll: its definition, the votes for each option, and when it closes.
 @key     poll         {NN}:poll:<poll>                HASH
 @key     poll_ticket  {NN}:poll:<poll>:ticket         STRING
 @derived poll         {NN}:poll:<poll>                HASH
@@ -31,7 +31,7 @@ local function poll_results(p)
   return cmsgpack.pack(results)
 end
 
--- Adds an update about a poll. Its record contains only the date.
+-- Adds an update about a poll. The record in this update contains only the date.
 local function post_poll_update(meta, outbox, p, version, ms, kind, poll, from, extra)
   local record = tombstone({[3] = math.floor(ms / 1000), [5] = 0}, version)
   return post_update(meta, outbox, version, ms, get_field(p, 'b'), '', kind, p.chat, poll, record, from, '', '', extra)

@@ -1,5 +1,5 @@
 --[[
-@summary Handles a post's record in Redis: exact reaction counts, latest reactors, and recent actors.
+@summary Reads and writes a post's record in Redis: exact reaction counts, latest reactors, and recent actors.
 @key     post         {NN}:post:<post>                HASH
 @key     post_ticket  {NN}:post:<post>:ticket         STRING
 @derived post         {NN}:post:<post>                HASH
@@ -34,7 +34,7 @@ local function get_field(p, name)
   return p.fields[p.at[name]]
 end
 
--- Sets a field in the record that the script returns, and among the changes that write_post writes.
+-- Sets a field in the record that the script returns, and lists it among the changes that write_post writes.
 local function set_field(p, name, value)
   local n = #p.changes
   p.changes[n + 1], p.changes[n + 2] = name, value
@@ -51,8 +51,8 @@ local function write_post(post, p)
   redis.call('PERSIST', post)
 end
 
--- Returns nil and the channel if a user or bot may see the post. In all other cases returns the error, a fill ticket
--- and the channel's id.
+-- Returns nil and the channel if a user or bot may see the post. Otherwise returns the error, a fill ticket and the
+-- channel's id.
 local function hidden(p, chat_prefix, member_prefix, who, inc, token)
   if p.deleted then return 'not_found' end
   local chat = chat_prefix .. p.chat
@@ -67,8 +67,8 @@ local function hidden(p, chat_prefix, member_prefix, who, inc, token)
 end
 
 -- Returns a user's reactions as emoji separated by spaces, and the generation that contains them. Returns nil if only
--- Postgres knows the reactions. Reactions that are not yet in Postgres are always in one of the two generations. If
--- both generations together contain all reactors, a user who is in neither generation has no reactions.
+-- Postgres has the user's reactions. Reactions that are not yet in Postgres are always in one of the two generations.
+-- If the two generations together contain all reactors, a user who is in neither has no reactions.
 local function find_actor(p, acted_prefix, user)
   local here = 0
   p.actors = {}
@@ -83,8 +83,8 @@ local function find_actor(p, acted_prefix, user)
   return nil
 end
 
--- Starts a new generation when the current one is old. The previous generation is dropped only once it has been flushed
--- to Postgres: the flush sets its expiry.
+-- Starts a new generation when the current one is old. The previous generation is dropped only after it has been
+-- flushed to Postgres: the flush gives it an expiry.
 local function advance_generation(p, post, acted_prefix, meta, ms)
   if p.since == 0 then
     redis.call('HSET', post, 'gt', ('%.0f'):format(ms))
@@ -103,7 +103,7 @@ local function keep_actor(p, acted_prefix, user, old, generation, new, version)
     if generation == p.now then more = more - 1 else redis.call('HINCRBY', acted_prefix .. generation, 'n', -1) end
   end
   if generation and generation ~= p.now then redis.call('HDEL', acted_prefix .. generation, user) end
-  -- Sets n instead of incrementing it, because a generation that was just created has no count yet.
+  -- Sets n instead of incrementing it, because a newly created generation has no count yet.
   redis.call('HSET', key, user, new, 'v', version, 'n', (p.actors[p.now] or 0) + more)
   redis.call('PERSIST', key)
 end
@@ -118,8 +118,8 @@ local function place_of(list, external)
   return at
 end
 
--- Adds a reactor at the front of an emoji's list. The latest few reactors are in a field of their own, so most changes
--- write only this short field.
+-- Puts a reactor at the front of an emoji's list. The newest reactors have a field of their own, so most changes write
+-- only this short field.
 local function add_reactor(p, emoji, external)
   local latest, older = 'l:' .. emoji, 'o:' .. emoji
   local list = external .. (get_field(p, latest) or '')
@@ -130,8 +130,8 @@ local function add_reactor(p, emoji, external)
   set_field(p, latest, list)
 end
 
--- Removes a reactor who took back the emoji. The lists of the latest and of older reactors may lack a
--- person who reacted long ago.
+-- Removes a reactor who took back the emoji from the list of the latest or of the older reactors. A person who reacted
+-- long ago may be in neither list.
 local function drop_reactor(p, emoji, external)
   for _, name in ipairs({'l:' .. emoji, 'o:' .. emoji}) do
     local list = get_field(p, name) or ''
@@ -159,8 +159,8 @@ local function post_of(key, header, segments_at)
   return post
 end
 
--- Deletes a post together with its message and its recent actors. The record stays until the deletion is flushed, so
--- that a fill cannot restore the post.
+-- Deletes a post together with its message and its recent actors. The record stays in Redis until the deletion is
+-- flushed. Otherwise a fill could restore the post.
 local function end_post(post, at, chat, message_id)
   if not post then return end
   local id = ('%.0f'):format(post)
@@ -169,7 +169,7 @@ local function end_post(post, at, chat, message_id)
   for _, generation in ipairs(redis.call('HMGET', key, 'g', 'gp')) do
     if generation then redis.call('UNLINK', at.acted_prefix .. id .. ':' .. generation) end
   end
-  -- Deletes the first generation explicitly, because the record does not name generation 0.
+  -- Deletes the first generation explicitly, because the record does not mention generation 0.
   redis.call('UNLINK', at.acted_prefix .. id .. ':0')
   redis.call('DEL', key, key .. ':ticket')
   redis.call('HSET', key, 'c', chat, 'm', message_id, 'x', 1, 'u', 0, 'v', version)

@@ -1,11 +1,12 @@
 --[[
-@summary Handles a bot's update queue: its sequence, limits, dead letters, and worker wake-ups.
+@summary Reads and writes a bot's update queue: its sequence, limits, dead letters, and calls that wake a worker.
 @key     state  {NN}:queue_state:<bot>  HASH
 @key     queue  {NN}:queue:<bot>        STREAM
 @key     due    {NN}:webhooks_due       ZSET
 @err     queue_missing
 ]]
--- A bot that never listed kinds of updates has the mask 63, and gets the kinds of mask 7999 (`rules/update_kinds.ts`).
+-- A bot that never set `allowed_updates` has the mask 63, and receives the update kinds of mask 7999
+-- (`rules/update_kinds.ts`).
 local DEFAULT_MASK, DEFAULT_KINDS = 63, 7999
 
 -- Returns the queue's state, or nil if the queue must be opened first.
@@ -20,7 +21,7 @@ local function read_queue(state)
   return q
 end
 
--- Stores the mask of update kinds that a bot receives. Journals the mask if it changed. `present` is the queue's
+-- Stores the mask of update kinds that a bot receives. If the mask changed, also journals it. `present` is the queue's
 -- current mask.
 local function set_mask(at, present, mask)
   if mask == '' or mask == present then return end
@@ -36,14 +37,14 @@ local function pack_bytes(list)
   return table.concat(packed)
 end
 
--- Removes an entry and journals it as a dead letter, with the fields of the entry, w (reason) and d (time in ms). An
--- inline query is only removed, because nobody waits for its answer any more.
+-- Removes an entry and journals it as a dead letter. The dead letter has the fields of the entry, w (reason) and d
+-- (time in ms). An inline query is only removed, because nobody waits for its answer any more.
 local function dead_letter(q, at, entry, reason, now_ms)
   redis.call('XDEL', at.queue, entry[1])
   local fields = entry[2]
   q.bytes = q.bytes - entry_bytes(fields)
   if fields[2] == 'inline_query' then return end
-  -- Keeps the original id of a replayed update, because receivers know it.
+  -- A replayed update keeps its original id, because the receiver has already seen this id.
   local update_id = fields[20] or entry[1]:match('^%d+')
   for _, value in ipairs({'w', reason, 'd', ('%.0f'):format(now_ms)}) do fields[#fields + 1] = value end
   journal_image(at, next_version(at.meta), 'dead:' .. at.bot .. ':' .. update_id, pack_bytes(fields))
@@ -60,8 +61,8 @@ local function dead_letter_excess(q, at, now_ms)
   end
 end
 
--- Call this if updates are pending but no worker serves the bot. Makes the bot due for the sweep. Also sets `at.wake`
--- if no worker was woken recently.
+-- Call this if updates are pending but no worker serves the bot. The bot becomes due, so the next sweep finds it. Also
+-- sets `at.wake` if no worker was woken recently.
 local function fall_due(q, at, now_ms)
   redis.call('ZADD', at.due, 'LT', math.max(now_ms, q.hold), at.bot)
   if q.hold > now_ms or now_ms - q.rung < LIMITS.webhook_ring_interval_ms then return end
@@ -70,8 +71,9 @@ local function fall_due(q, at, now_ms)
   at.wake = true
 end
 
--- Builds the hint of a new update: 'u', followed by the update if a worker serves the bot, few updates are pending and
--- this update is small. Twelve lengths precede the twelve values. `store/webhooks/hints.ts` parses the hint.
+-- Builds the hint of a new update, which starts with 'u'. If a worker serves the bot, few updates are pending and this
+-- update is small, the hint also contains the update. Twelve lengths precede the twelve values.
+-- `store/webhooks/hints.ts` parses the hint.
 local function update_hint(q, pending, size, now_ms, entry, made, kind, chat, id, record, from, peer, reply, extra, former)
   if not q.hook or q.leased <= now_ms then return 'u' end
   if pending >= LIMITS.hint_updates_max or size > LIMITS.hint_update_bytes_max then return 'u' end
@@ -80,10 +82,10 @@ local function update_hint(q, pending, size, now_ms, entry, made, kind, chat, id
     former
 end
 
--- Appends an update of one kind. `at` contains the bot and the keys of its queue, and receives `wake`. `version` is the
--- version of the change. An entry has these fields, in this order: k (kind), t (time in ms), c (chat), m (message or
--- query id), r (record), f (sender), p (chat profile), y (replied record) and x (extra). A replayed update also has u
--- (its original id).
+-- Appends an update of one kind. `at` contains the bot and the keys of its queue, and the function may set `at.wake`.
+-- `version` is the version of the change. An entry has these fields, in this order: k (kind), t (time in ms), c (chat),
+-- m (message or query id), r (record), f (sender), p (chat profile), y (replied record) and x (extra). A replayed
+-- update also has u (its original id).
 local function push_update(q, at, version, now_ms, kind_bit, kind, chat, id, record, from, peer, reply, extra, former)
   if bit.band(q.mask, kind_bit) == 0 then return end
   local inc = incarnation_of(version)

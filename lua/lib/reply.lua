@@ -15,8 +15,8 @@ local function read_reply(c, message_prefix, reply_to, token)
   return reply
 end
 
--- Returns the record of the message `reply_to` for a request that was already applied. It is no error if that message
--- has changed since then.
+-- Returns the record of the message `reply_to`, for a request that was applied earlier. That message may have changed
+-- or disappeared since then, which is no error.
 local function present_reply(message_prefix, reply_to)
   return reply_to ~= '' and redis.call('GET', message_prefix .. reply_to)
 end

@@ -2,13 +2,13 @@
 @summary Remembers answered requests, so that a repeated request gets the same answer and changes nothing.
 @key     request  {NN}:req:<id>  STRING
 ]]
--- Scripts look up the request before they validate it, because an applied change may make the repeated request invalid.
--- Every success is remembered, even without changes. Errors are not remembered, so the request can be retried.
---
--- A request under an idempotency key is remembered as long as the key: the node may have died before storing the
--- answer, and the client may retry hours later. The created record is stored too, because it may be gone by then. If a
--- worker dies before acknowledging an update, another worker repeats the calls in the webhook's answer. Their requests
--- are therefore remembered until another worker has surely taken over. Other requests are repeated within seconds.
+-- Scripts look up the request before they validate it, because the change that the request made may have made it
+-- invalid. Every success is remembered, even if nothing changed. Errors are not remembered, so a client can retry the
+-- request. A request under an idempotency key is remembered as long as the key: the node may have died before it stored
+-- the answer, and the client may retry hours later. The created record is stored too, because it may be deleted by
+-- then. If a worker dies before it acknowledges an update, another worker repeats the calls in the webhook's answer.
+-- These requests are therefore remembered until another worker has certainly taken over. Other requests are repeated
+-- within seconds.
 local function is_keyed(request)
   return request:find(':req:once.', 1, true) ~= nil
 end

@@ -1,5 +1,5 @@
 --[[
-@summary Reads streams within size limits, because Redis serves no other client while a script copies megabytes.
+@summary Reads streams within size limits, because Redis cannot serve other clients while a script copies megabytes.
 ]]
 local function entry_bytes(fields)
   local n = 0
@@ -7,7 +7,7 @@ local function entry_bytes(fields)
   return n
 end
 
--- Returns the entries between two ids, at most `count`; their bytes; and whether there may be more. Stops after
+-- Returns the entries between two ids (at most `count`), their bytes, and whether there may be more. Stops after
 -- LIMITS.script_read_bytes_max bytes, but returns at least one entry.
 local function read_within(stream, from, to, count)
   local entries, bytes, piece = {}, 0, 8

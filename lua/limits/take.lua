@@ -1,6 +1,6 @@
 --[[
-@summary Takes calls from a token bucket. Returns how long to wait if the bucket is empty.
-@why     Calls of one caller may arrive on all nodes at once, and all of them count.
+@summary Takes calls from a token bucket. If the bucket is empty, returns how long to wait.
+@why     Several nodes may receive calls of one caller at the same time, and all calls count.
 @repeatable A retried call counts twice, so the caller waits slightly longer.
 @flag    allow-oom
 @key     bucket       {NN}:rate:<kind>:<id>  STRING  time (µs) at which the bucket is full again

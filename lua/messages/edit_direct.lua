@@ -1,6 +1,6 @@
 --[[
 @summary Replaces the text, caption, media or keyboard of a message in a direct chat.
-@why     Age, kind, changes and the limit of one edit a second are checked against the record that is replaced.
+@why     The age, the kind and the time of the last edit must be those of the record that is replaced.
 @arg     edit     bytes   msgpack array: chat, message id, editor, what (text, caption, media or markup),
                          whether the editor is the bot of an inline message
 @arg     content  bytes
@@ -27,7 +27,7 @@ if done then
 end
 if from ~= '' and c.kind == 'blocked' then return refuse('blocked') end
 local bot, q, wake = chat:match('^%d+'), nil, nil
--- The bot of the chat gets an update of each edit by the person or another bot.
+-- When the person or another bot edits a message, the bot of the chat gets an update.
 if from ~= '' or (by_way and editor ~= bot) then
   q = read_queue(queue_state_key)
   if not q then return refuse('queue_missing') end

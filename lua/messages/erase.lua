@@ -1,6 +1,7 @@
 --[[
-@summary Deletes messages of a chat, because of their age or a deleted account. Unpins the pinned message if it is deleted.
-@why     Redis and Postgres must delete a message together, or a fill would restore it; and a pin must not outlive its
+@summary Deletes messages of a chat because they are too old or because an account was deleted. Unpins the pinned
+         message if it is deleted.
+@why     Redis and Postgres must delete a message together, or a fill would restore it. Also, a pin must not outlive its
          message.
 @repeatable Deleted messages are skipped.
 @flag    allow-oom
@@ -34,7 +35,7 @@ for _, each in ipairs(found) do
   version = write_tombstone(at, chat, each.id, each.header, each.post)
   unpin = unpin or c.pin == each.id
 end
--- Sends no event for each deletion. Viewers find a gap in the log and reload the chat.
+-- Sends no event for each deletion. Viewers find a gap in the change log and reload the chat.
 c.changed = version
 close_removal(at, c, chat, version, unpin)
 if not unpin then redis.call('SPUBLISH', channel_key, '') end

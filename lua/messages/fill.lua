@@ -1,6 +1,6 @@
 --[[
 @summary Stores a message that was loaded from Postgres because Redis lacked it.
-@why     A fill requires its ticket and an absent key, so that it never restores an old state (architecture, Journal).
+@why     A fill needs its ticket and an absent key, so it never restores an old state (architecture, Journal).
 @repeatable A ticket can be used only once.
 @flag    allow-oom
 @key     message  {NN}:msg:<chat>:<message_id>           STRING

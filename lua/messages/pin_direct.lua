@@ -39,8 +39,8 @@ local at = {meta = meta_key, journal = journal_key, chat = chat_key, changes = c
 local version, pinned = unpack(next_versions(meta_key, 2))
 local id, service = append_message(at, c, chat, seconds, tail, version)
 set_pin(at, c, pinned, chat, message_id, notify)
--- A bot receives updates of its own pins too. In such an update the bot is the sender, so the chat's user is passed as
--- `peer`.
+-- A bot also receives updates about its own pins. In such an update the bot is the sender, so `peer` is the chat's
+-- user.
 local own = {meta = meta_key, journal = journal_key, state = queue_state_key, queue = queue_key, channel = bot_channel_key,
   due = due_key, bot = bot}
 push_update(q, own, version, ms, 1, 'message', chat, id, service, from, who == bot and c.profile or '', record, '')

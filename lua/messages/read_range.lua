@@ -1,5 +1,6 @@
 --[[
-@summary Returns the messages of a chat that are in Redis and have ids below an id, newest first.
+@summary Returns the newest messages of a chat below an id, newest first. Returns null for messages that only Postgres
+         has.
 @flag    no-writes
 @key     chat     {NN}:chat:<chat>               HASH
 @derived message  {NN}:msg:<chat>:<message_id>   STRING
@@ -27,7 +28,7 @@ for id = first, math.max(1, first - tonumber(limit) + 1), -1 do
   rows[#rows + 1] = record
   read = read + (record and #record or 0)
 end
--- Until the first flush under this incarnation, the last version that was flushed from the previous Redis is unknown.
+-- Until the first flush under this incarnation, nobody knows up to which version the previous Redis was flushed.
 local m = redis.call('HMGET', meta_key, 'fl', 'ver')
 local flushed = m[1] and m[2] and incarnation_of(tonumber(m[1])) == incarnation_of(tonumber(m[2])) and m[1] or false
 return ok(newest, c[2], first, rows, flushed)

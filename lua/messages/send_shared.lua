@@ -1,6 +1,7 @@
 --[[
 @summary Sends messages to a group or channel, all or none, with consecutive ids. In a channel they become posts.
-@why     The membership check, sequence, messages, journal and the updates for the group's bots are one step.
+@why     The membership check, the message ids, the messages, the journal and the updates for bots must change in one
+         step.
 @combine 16
 @derived post           {NN}:post:<post>                HASH
 @arg     chat      text

@@ -1,6 +1,7 @@
 --[[
 @summary Sends messages of a user to a bot, all or none, with consecutive ids.
-@why     Sequence, messages, journal, change log and the bot's queue change together, because two nodes may send at once.
+@why     The message ids, messages, journal, change log and queue of the bot must change together, because two nodes may
+         send at once.
 @combine 16
 @arg     chat      text    <bot>.<user>
 @arg     reply_to  text    id of the message that all of them reply to, or empty

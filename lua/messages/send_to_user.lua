@@ -1,7 +1,8 @@
 --[[
 @summary Sends messages of a bot to a user, all or none, with consecutive ids.
-@why     Sequence, messages, journal and change log change together, because two nodes may send at once. The bot gets no
-         update of its own messages, so this script, which bots call most often, contains nothing about queues.
+@why     The message ids, messages, journal and change log must change together, because two nodes may send at once. The
+         bot gets no update about its own messages, so this script contains no code for queues. Bots call this script
+         most often.
 @combine 16
 @arg     chat      text    <bot>.<user>
 @arg     reply_to  text    id of the message that all of them reply to, or empty

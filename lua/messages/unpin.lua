@@ -1,6 +1,6 @@
 --[[
 @summary Unpins the pinned message of any chat.
-@why     The right to pin and the pinned message are checked in the same step.
+@why     The script must check the right to pin and the pinned message in the same step.
 @flag    allow-oom
 @arg     chat        text
 @arg     message_id  text    the expected pinned message; empty for any

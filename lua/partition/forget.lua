@@ -1,6 +1,7 @@
 --[[
-@summary Removes entities of a closed partition from Redis. Postgres has all of them, some in a later version.
-@why     Only entities of a closed partition may be removed. Once it is open, they may be newer than those in Postgres.
+@summary Removes entities of a closed partition from Redis. Postgres has all of them, and some of them in a later
+         version.
+@why     Only entities of a closed partition may be removed. In an open partition, they may be newer than in Postgres.
 @repeatable Removing an entity twice changes nothing.
 @key     meta      {NN}:meta         HASH     run, ver, hw
 @key     lease     {NN}:forgetting   STRING   the node that removes entities, since a hundred nodes may notice one failover

@@ -1,6 +1,6 @@
 --[[
-@summary Raises a partition's incarnation, so that earlier copies from Postgres are no longer trusted.
-@why     Postgres lost commits, so its records no longer match their copies.
+@summary Raises a partition's incarnation, so that nodes no longer use the copies that they read from Postgres.
+@why     Postgres lost commits, so its records no longer match their copies in Redis.
 @arg     incarnation  int        incarnation registered in Postgres
 @err     behind       highest int
 @repeatable Each incarnation is raised only once.

@@ -1,7 +1,8 @@
 --[[
-@summary Opens a partition for the connected Redis under a raised incarnation. Returns the highest version if the incarnation is too low.
-@why     The new incarnation must exceed the last version issued here. Run id and version change together: a script that
-         finds its own run id may issue versions at once.
+@summary Opens a partition for the connected Redis under a raised incarnation, or returns the highest version if the
+         incarnation is too low.
+@why     The new incarnation must exceed the last version issued here. Run id and version must change together, because
+         a script that finds its own run id may issue versions at once.
 @arg     expected     text          run id for which the incarnation was registered
 @arg     incarnation  int           incarnation registered in Postgres; 0 only queries the partition
 @arg     post         int           number of the last post in Postgres
@@ -27,7 +28,7 @@ if known[1] == run then
   return ok(0)
 end
 
--- Even an empty journal stores its last id, which proves the highest version if the counter was lost.
+-- Even an empty journal stores its last id. This id shows the highest version if the counter was lost.
 local highest = tonumber(known[2] or '0')
 if redis.call('EXISTS', journal_key) == 1 then
   local info = redis.call('XINFO', 'STREAM', journal_key)

@@ -1,6 +1,7 @@
 --[[
-@summary Closes a partition before its Redis is shut down: changes are refused until it is opened again.
-@why     In the append-only file all changes precede the seal, so a Redis that still has the seal has lost none of them.
+@summary Closes a partition before its Redis shuts down. Scripts refuse changes until the partition is opened again.
+@why     In the append-only file, all changes precede the seal. A Redis that still has the seal has therefore lost no
+         change.
 @repeatable A sealed partition is already closed.
 @arg     seal   text        random text that is also stored in Postgres
 @flag    allow-oom

@@ -1,6 +1,6 @@
 --[[
 @summary Stores a post that was loaded from Postgres because Redis lacked it.
-@why     A fill requires its ticket and an absent key, so that it never restores an old state (architecture, Journal).
+@why     A fill needs its ticket and an absent key, so it never restores an old state (architecture, Journal).
 @repeatable A ticket can be used only once.
 @flag    allow-oom
 @key     post    {NN}:post:<post>           HASH
@@ -13,7 +13,7 @@
 if not trusted_incarnation(meta_key, run) then return refuse('stale_run') end
 if redis.call('GET', ticket_key) ~= token or redis.call('EXISTS', post_key) == 1 then return ok(0) end
 for i = 1, #fields, 2 do redis.call('HSET', post_key, fields[i], fields[i + 1]) end
--- Starts with an unused generation, because the contents of older generations are already in Postgres.
+-- Starts a new generation, because Postgres already has the contents of older generations.
 redis.call('HSET', post_key, 'g', next_version(meta_key))
 redis.call('PEXPIRE', post_key, ttl_ms)
 redis.call('DEL', ticket_key)

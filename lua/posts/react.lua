@@ -1,6 +1,7 @@
 --[[
-@summary Sets or removes one emoji of a user on a post, or removes all of the user's reactions.
-@why     The counts, the membership check and the journal entry are one step, because two nodes may serve one user at once.
+@summary Sets or removes one emoji of a user on a post, or removes all reactions of the user.
+@why     The script changes the counts, the membership check and the journal in one step, because two nodes may serve
+         one user at once.
 @flag    allow-oom
 @key     user_ticket   {NN}:acted:<post>:<user>:ticket    STRING
 @key     channel       {NN}:on_post:<post>                CHANNEL
@@ -37,7 +38,7 @@ if not own then
   own = known
 end
 
--- Another call of this user may have changed the reactions since the first run.
+-- Another call of this user may have changed the reactions since the first call with this request id.
 if remembered(request_key) then return ok(0, own, p.fields) end
 local answer = p.chat .. ' ' .. p.message
 local set, had, rest, touched = what == 'set', 0, {}, {}
@@ -76,7 +77,7 @@ for i, each in ipairs(touched) do
   version = versions[#touched + i]
   local n, f = 'n:' .. each, 'f:' .. each
   local count, first = tonumber(get_field(p, n) or 0) + (set and 1 or -1), get_field(p, f) or version
-  -- Zero counts are stored too, because the newest count row of a post also contains its number of users.
+  -- Also stores counts of zero, because the newest count row of a post contains the post's number of users.
   journal_image(at, version, ('tally:%s:%s'):format(place, emoji_column(each)),
     cmsgpack.pack({each, count, tonumber(first), users}), post_key)
   if count > 0 then
@@ -91,7 +92,7 @@ set_field(p, 'v', version)
 write_post(post_key, p)
 redis.call('SPUBLISH', channel_key, '')
 remember(request_key, answer)
--- Schedules an update with the new counts. Skips this for a loaded channel without bots.
+-- Schedules an update with the new counts, unless the channel is in Redis and has no bots.
 if not c or c.bots ~= '' then
   redis.call('ZADD', due_key, 'NX', ('%.0f'):format(ms + LIMITS.counts_interval_ms_min), post)
 end

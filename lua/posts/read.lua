@@ -1,5 +1,5 @@
 --[[
-@summary Reads a post and a user's reactions to it, if the user or bot may see it.
+@summary Reads a post and a user's reactions to it. Refuses if the user or bot may not see the post.
 @repeatable A second read finds the same record or the same ticket.
 @flag    allow-oom
 @arg     who       text    id of the user or bot

@@ -1,7 +1,8 @@
 --[[
-@summary Sends changed reaction counts of posts to the bots of their channels. Each post is sent at most once a second.
-@why     Due time and update change together: if a node dies, the post stays due, and only one of several nodes sends
-         it.
+@summary Queues updates with changed reaction counts for the bots of channels. Each post is reported at most once a
+         second.
+@why     The due time and the update must change together. If a node dies, the post then stays due, and only one of
+         several nodes reports it.
 @repeatable A post whose counts were sent is no longer due.
 @key     due      {NN}:counts_due           ZSET     post -> ms
 @arg     limit    int
@@ -18,7 +19,7 @@ for _, post in ipairs(gone) do redis.call('ZREM', due_key, post) end
 local seconds, ms = now()
 local sent, missing = 0, {}
 
--- A post with missing records becomes due again later, because Postgres may be unreachable for long.
+-- Makes a post with missing records due again later, because Postgres may be unreachable for a long time.
 local function postpone(post, status, key, chat)
   redis.call('ZADD', due_key, 'XX', ('%.0f'):format(ms + LIMITS.counts_interval_ms_min), post)
   for _, value in ipairs({status, post, leave_ticket(key .. ':ticket', token), chat}) do missing[#missing + 1] = value end
@@ -33,7 +34,7 @@ local function tell(p, c)
     end
   end
   local version = next_version(meta_key)
-  -- The update shows only the date of the post's message.
+  -- The only field of the post's message that the update shows is the date.
   local record = tombstone({[3] = seconds, [5] = 0}, version)
   if post_update(meta_key, outbox_key, version, ms, c.bots, '', 'message_reaction_count', p.chat, p.message, record, c.profile, '', '',
     cmsgpack.pack(counts)) then

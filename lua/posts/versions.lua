@@ -1,5 +1,5 @@
 --[[
-@summary Returns the versions of posts; 0 for posts that are deleted or not in Redis.
+@summary Returns the versions of posts. The version is 0 if the post is deleted or not in Redis.
 @flag    no-writes
 @derived post      {NN}:post:<post>   HASH
 @args    posts     text

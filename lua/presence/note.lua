@@ -1,6 +1,6 @@
 --[[
-@summary Records that users have windows open on a node, or have closed them all.
-@why     One user may have windows on several nodes. Once all are closed, a reader must see none.
+@summary Records that users have browser windows open on a node, or have closed them all.
+@why     One user may have windows on several nodes. Once the user has closed all windows, a reader must see none.
 @repeatable A second run records the same.
 @flag    allow-oom
 @derived windows {NN}:windows:<user>  ZSET  node -> until (ms)

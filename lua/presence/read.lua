@@ -1,6 +1,6 @@
 --[[
-@summary Returns which users have a window open on any node.
-@why     The record of a dead node expires by Redis' clock.
+@summary Returns which users have a browser window open on any node.
+@why     The clock of Redis decides when the record of a dead node expires.
 @flag    no-writes
 @derived windows {NN}:windows:<user>  ZSET  node -> until (ms)
 @args    users   text

@@ -1,7 +1,8 @@
 --[[
-@summary Adds updates from another partition to a bot's queue, in order and each only once.
-@why     The mark of the source partition changes together with the queue, so that repeated forwarding adds nothing.
-         A Redis that restarted after the updates were read may have lost earlier updates, so it refuses.
+@summary Adds updates from another partition to a bot's queue, in order and without duplicates.
+@why     The script changes the queue and the mark of the source partition together, so that repeated forwarding adds
+         nothing. If Redis restarted after the updates were read, it may have lost earlier updates, so the script
+         refuses.
 @repeatable The mark prevents duplicates.
 @flag    allow-oom
 @key     marks    {NN}:queue_marks:<bot>   HASH

@@ -1,6 +1,7 @@
 --[[
-@summary Answers a callback query for a bot. The user who pressed the button gets the answer on the event stream.
-@why     A query is answered once.
+@summary Stores a bot's answer to a callback query. The user who pressed the button receives it through the event
+         stream.
+@why     A query can be answered only once.
 @flag    allow-oom
 @key     query    {NN}:callback_query:<id>   STRING
 @derived chat     {NN}:chat:<chat>           HASH

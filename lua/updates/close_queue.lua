@@ -1,6 +1,6 @@
 --[[
-@summary Closes the queue of a deleted bot: it accepts no updates and no messages, and expires by itself.
-@why     The queue is not removed at once, because an update in flight would open it again.
+@summary Closes the queue of a deleted bot. The queue then accepts no updates and no messages, and expires later.
+@why     If the script removed the queue at once, an update in flight would open it again.
 @repeatable Closing a queue twice changes nothing.
 @flag    allow-oom
 @key     state    {NN}:queue_state:<bot>   HASH

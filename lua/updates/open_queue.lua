@@ -12,7 +12,7 @@
 if redis.call('HEXISTS', state_key, 'seq') == 1 then return ok(0) end
 local inc = incarnation_of(redis.call('HGET', meta_key, 'ver') or 0)
 redis.call('HSET', state_key, 'seq', start, 'inc', inc, 'bytes', 0, 'mask', mask)
--- A Redis that lost its data has no delivery position, so the worker starts at the first update.
+-- If Redis lost its data, it has no delivery position, so the worker starts at the first update.
 if hook ~= '' then
   redis.call('HSET', state_key, 'hook', hook, 'hook_version', hook, 'hook_set', set, 'since', hook, 'cur', 0)
 end

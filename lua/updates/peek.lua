@@ -1,5 +1,5 @@
 --[[
-@summary Returns which of a partition's waiting polls have a reason to check their queue.
+@summary Returns which waiting polls of a partition must check their queue.
 @flag    no-writes
 @derived state  {NN}:queue_state:<bot>  HASH
 @derived queue  {NN}:queue:<bot>        STREAM

@@ -1,6 +1,7 @@
 --[[
 @summary Performs one step of a long poll: replaces an earlier poll, confirms updates, and reads pending updates.
-@why     The newer of two polls wins on any node, and confirming and reading must not interleave with a new update.
+@why     The newer of two polls must win, whatever nodes serve them. No new update may arrive between confirming and
+         reading.
 @repeatable Confirmed updates stay confirmed, and the poll keeps its name.
 @flag    allow-oom
 @key     channel  {NN}:on_bot:<bot>       CHANNEL
@@ -30,8 +31,8 @@ elseif s[2] ~= poll then
   return refuse('terminated')
 end
 
--- Removes the oldest entries: those below an id, or a given number of them. A call removes a limited number, and
--- returns true if more must be removed.
+-- Removes the oldest entries: those below an id, or a given number. Each call removes a limited number. Returns true if
+-- more must be removed.
 local function confirm(below, count)
   local entries, bytes, more = read_within(queue_key, '-', below, math.min(count, LIMITS.script_entries_max))
   if #entries == 0 then return false end
@@ -49,7 +50,7 @@ elseif n and n < 0 then
   if over > 0 then more = confirm('+', over) end
 end
 if more then return ok({}, 1) end
--- A webhook was just deleted, and its requests in flight may still be acknowledged.
+-- A webhook was just deleted. The receiver may still acknowledge requests that are in flight.
 if s[4] then
   local _, ms = now()
   if tonumber(s[4]) > ms then return ok({}, 0) end

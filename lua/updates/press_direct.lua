@@ -1,6 +1,6 @@
 --[[
-@summary Handles a press of an inline button in a direct chat: the bot gets a callback query.
-@why     The button must still exist when the query is queued.
+@summary Handles a press of an inline button in a direct chat: queues a callback query for the bot.
+@why     The button must still exist at the moment when the query is queued.
 @arg     press      bytes   msgpack array: chat, message id, user, data, partition as three digits,
                            whether the press grants an edit
 @arg     from       bytes   the user's profile
@@ -27,7 +27,7 @@ if not record then return refuse('message_missing', leave_ticket(message_ticket_
 local header, start = read_header(record)
 if header[6] == KIND_DELETED then return refuse('not_found') end
 local _, markup, origin = read_segments(record, header, start)
--- The caller must call updates/press_inline for such a message.
+-- For a message that a person sent as an inline result, the caller must call updates/press_inline.
 if is_inline(header) then return refuse('inline', via_bot(header, origin)) end
 local bot = chat:match('^%d+')
 if ('%.0f'):format(header[5]) ~= bot or not has_button(markup, data) then return refuse('no_button') end

@@ -1,6 +1,7 @@
 --[[
-@summary Handles a press of a button of a message that a person sent by way of a bot: this bot gets a callback query.
-@why     The button must still exist when the query enters the outbox.
+@summary Handles a press of a button below an inline result that a person sent. The bot of that result gets a callback
+         query.
+@why     The button must still exist at the moment when the query enters the outbox.
 @arg     press      bytes   msgpack array: chat, message id, user, data, partition as three digits,
                            whether the press grants an edit
 @arg     from       bytes   the user's profile

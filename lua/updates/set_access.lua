@@ -1,6 +1,7 @@
 --[[
-@summary Copies a bot's write policy to its queue state. For one chat, also stores whether its user may write.
-@why     Messages sent after this run are checked against this version or a later one.
+@summary Copies a bot's write policy from Postgres to its queue state. For one chat, also stores whether its user may
+         write.
+@why     Messages that are sent after this call are checked against this version or a later one.
 @repeatable Each version is written only once.
 @flag    allow-oom
 @key     state   {NN}:queue_state:<bot>  HASH
@@ -14,13 +15,14 @@
 ]]
 local inc = trusted_incarnation(meta_key, run)
 if not inc then return refuse('stale_run') end
--- A Redis that lost writes may have lost a later version, so a value that was read before the loss may be outdated.
+-- A Redis that lost writes may have lost a later version of the policy, so a value that was read before the loss may be
+-- outdated.
 if inc ~= tonumber(known) then return refuse('moved', inc) end
 local s = redis.call('HMGET', state_key, 'wi', 'wv')
 local present = tonumber(s[1]) == inc and tonumber(s[2]) or 0
 if present > tonumber(version) then return ok() end
 if present < tonumber(version) then redis.call('HSET', state_key, 'wi', inc, 'wv', version, 'wp', policy) end
--- A missing chat is skipped. A write would create it with only this field.
+-- Skips a missing chat, because a write would create a chat with only this field.
 if chat ~= '' and redis.call('HEXISTS', chat_key(chat), 'pi') == 1 then
   redis.call('HSET', chat_key(chat), 'w', version .. (may and '+' or '-'))
 end

@@ -1,8 +1,8 @@
 --[[
-@summary Deletes the prefix of an outbox after its updates were delivered to the queues of all their bots.
-@repeatable The prefix is gone after the first run.
-@why     A Redis that lost writes may have lost queued updates of this prefix. The prefix is then forwarded again
-         instead.
+@summary Deletes the first entries of an outbox, after all their updates were added to the queues of the bots.
+@repeatable The first call already removed these entries.
+@why     A Redis that lost writes may have lost queued updates of these entries. The entries are then kept and forwarded
+         again.
 @flag    allow-oom
 @key     outbox  {NN}:outbox  STREAM
 @arg     incarnation int  the incarnation under which the prefix was read
@@ -16,7 +16,6 @@ if inc ~= tonumber(incarnation) then return refuse('moved') end
 local ms, seq = last:match('(%d+)-(%d+)')
 redis.call('XTRIM', outbox_key, 'MINID', ms .. '-' .. (tonumber(seq) + 1))
 local left = redis.call('XLEN', outbox_key)
--- An empty outbox is deleted, because sweeps check every partition that has an outbox. New ids do not depend on old
--- ids.
+-- Deletes an empty outbox, because sweeps check every partition that has an outbox. New ids do not depend on old ids.
 if left == 0 then redis.call('DEL', outbox_key) end
 return ok(left)

@@ -1,7 +1,7 @@
 --[[
 @summary Stores, changes or retracts the vote of a person in a poll.
-@why     The end of the poll, the person's former vote, the counts and the journal entries are one step, because two nodes
-         may serve one person at once.
+@why     The script changes the person's vote, the counts and the journal in one step, because two nodes may serve one
+         person at once.
 @key     user_ticket  {NN}:voted:<poll>:<user>:ticket  STRING
 @key     due          {NN}:polls_due                   ZSET     poll -> ms
 @arg     token     text
@@ -20,7 +20,7 @@ if why == 'stale_run' then return refuse('stale_run') end
 local p = read_post(poll_key)
 if not p then return refuse('poll_missing', leave_ticket(poll_ticket_key, token)) end
 if p.deleted then return refuse('poll_gone') end
--- Another call of this person may have changed the vote since the first run.
+-- Another call of this person may have changed the vote since the first call with this request id.
 if remembered(request_key) then return ok(poll_results(p), 0) end
 local seconds, ms = now()
 local erase = what == 'erase'

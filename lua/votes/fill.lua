@@ -1,6 +1,6 @@
 --[[
-@summary Stores a poll read from Postgres that was missing in Redis.
-@why     A fill requires its ticket and an absent key, so that it never restores an old state (architecture, Journal).
+@summary Stores a poll that was read from Postgres because Redis lacked it.
+@why     A fill needs its ticket and an absent key, so it never restores an old state (architecture, Journal).
 @repeatable A ticket can be used only once.
 @flag    allow-oom
 @key     poll     {NN}:poll:<poll>  HASH
@@ -15,7 +15,7 @@
 ]]
 if not trusted_incarnation(meta_key, run) then return refuse('stale_run') end
 if redis.call('GET', poll_ticket_key) ~= token or redis.call('EXISTS', poll_key) == 1 then return ok(0) end
--- Starts with an unused generation, because the contents of older generations are already in Postgres.
+-- Starts a new generation, because Postgres already has the contents of older generations.
 redis.call('HSET', poll_key, 'g', next_version(meta_key), unpack(fields))
 redis.call('PEXPIRE', poll_key, ttl_ms)
 redis.call('DEL', poll_ticket_key)

@@ -1,6 +1,7 @@
 --[[
 @summary Closes a poll and replaces the keyboard of its message.
-@why     Of two calls at once only one may close the poll, and viewers see its end and the new keyboard together.
+@why     Only one of two simultaneous calls may close the poll. Viewers must see the closed poll and the new keyboard
+         together.
 @key     due       {NN}:polls_due  ZSET     poll -> ms
 @arg     stop      bytes   msgpack array of text: chat, message id, bot, poll, place
 @arg     direct    flag    the chat is a direct chat

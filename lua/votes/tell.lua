@@ -1,6 +1,7 @@
 --[[
-@summary Sends the state of changed and expired polls to their bots. Each poll is sent at most once a second.
-@why     Due time and update change together: if a node dies, the poll stays due, and only one of several nodes sends it.
+@summary Queues updates about changed and expired polls for their bots. Each poll is reported at most once a second.
+@why     The due time and the update must change together. If a node dies, the poll then stays due, and only one of
+         several nodes reports it.
 @repeatable A poll that was sent is no longer due.
 @key     due      {NN}:polls_due  ZSET     poll -> ms
 @arg     token    text
@@ -19,7 +20,7 @@ for _, poll in ipairs(polls) do
   local key = poll_key(poll)
   local p = read_post(key)
   if not p then
-    -- The poll becomes due again later, because Postgres may be unreachable for long.
+    -- Makes the poll due again later, because Postgres may be unreachable for a long time.
     redis.call('ZADD', due_key, 'XX', ('%.0f'):format(ms + LIMITS.counts_interval_ms_min), poll)
     for _, value in ipairs({poll, leave_ticket(key .. ':ticket', token)}) do missing[#missing + 1] = value end
   else

@@ -1,8 +1,9 @@
 --[[
-@summary Performs one step of a delivery: acknowledges updates, parks failed chats, renews the lease, and reads the next updates.
-@why     Another worker must not take updates that this one settles, and a worker with an old fence must change nothing.
-         A fence of another incarnation is old too, because Redis may have lost the worker's last reports. The worker's
-         cursor is then too far ahead.
+@summary Performs one step of a delivery. It acknowledges updates, parks failed chats, renews the lease, and reads the
+         next updates.
+@why     No other worker may take the updates that this worker acknowledges or parks. A worker with an old fence must
+         change nothing. A fence of another incarnation is also old: Redis may have lost the worker's last reports, so
+         the worker's cursor may be too far ahead.
 @repeatable Acknowledging and parking twice changes nothing; updates that were read are returned again after a lease.
 @flag    allow-oom
 @arg     bot     text
@@ -45,7 +46,7 @@ for i = 1, #r.acked, 3 do
 end
 if #r.acked > 0 then redis.call('HSET', state_key, 'bytes', bytes) end
 if not s[2] or s[3] ~= since then
-  -- Polls, and the worker of a new webhook, wait for this worker to finish.
+  -- Polls and the worker of a new webhook wait until this worker has finished.
   local wait = math.max(0, tonumber(s[6] or 0) - ms)
   if leave == 'stay' then return ok(0, ms, {}, {}, after, 0, wait, false, 0, 0, dropped) end
   leave_bot(at, s[2] and ms or nil)
@@ -57,7 +58,7 @@ for _, failed in ipairs(r.failed) do
   for i = 4, #failed do ids[#ids + 1] = failed[i] end
   park(at, failed[1], ms + failed[2], failed[3], ids)
 end
--- A failure of the former receiver says nothing about the current receiver.
+-- Ignores a failure of the previous receiver, because it says nothing about the current receiver.
 local present = tonumber(r.hook) >= tonumber(s[7] or 0)
 if r.error ~= '' and present then redis.call('HSET', state_key, 'err_at', seconds, 'err', r.error) end
 local gone = s[5]
@@ -74,14 +75,14 @@ if leave ~= 'now' then
   again = take_due(at, ms, r.chats)
   fresh, after, more = take_new(at, after, r.updates)
 end
--- A worker that asks to leave has no requests in flight, so all updates that it read are settled.
+-- A worker that asks to leave has no requests in flight, so all updates that it read are acknowledged or parked.
 if leave == 'idle' and #fresh == 0 then safe = after end
 redis.call('HSET', state_key, 'cur', safe)
 local retry = next_retry(at)
 local idle = #again == 0 and #fresh == 0 and not more and not (retry and retry - ms <= LIMITS.webhook_linger_ms)
 if leave == 'now' or (leave == 'idle' and idle) then
   local due = retry
-  -- If updates remain unread, the bot becomes due now, because no other worker would notice them.
+  -- If updates remain unread, makes the bot due now, because no other worker would notice them.
   local unread = leave == 'now' or r.updates == 0
   if unread and #redis.call('XRANGE', queue_key, '(' .. safe .. '-0', '+', 'COUNT', 1) > 0 then due = ms end
   local hold = present and r.hold or 0

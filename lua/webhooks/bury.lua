@@ -1,6 +1,6 @@
 --[[
 @summary Removes undeliverable updates from a bot's queue and journals them as dead letters.
-@why     An update leaves the queue in the step that journals it, and only the lease holder may remove it.
+@why     An update must leave the queue in the same step that journals it. Only the holder of the lease may remove it.
 @repeatable A dead letter is no longer in the queue.
 @flag    allow-oom
 @arg     bot     text

@@ -1,5 +1,5 @@
 --[[
-@summary Makes more of a bot's parked chats due now, after its webhook changed.
+@summary Makes more parked chats of a bot due now, after the bot's webhook changed.
 @why     `webhooks/switch` makes only the first chats due, because there may be as many chats as queued updates.
 @repeatable A due chat stays due.
 @flag    allow-oom
@@ -8,6 +8,6 @@
 ]]
 if redis.call('HGET', state_key, 'hook_set') ~= version then return ok(0) end
 local _, ms = now()
--- A chat that a worker has read since the change is due after the worker's lease. It keeps this time; otherwise another
--- worker would read it too.
+-- A worker may have read a chat since the change. This chat is due after the worker's lease and keeps this time.
+-- Otherwise another worker would read it too.
 return ok(retry_chats_now(retries_key, ms, ms + LIMITS.webhook_lease_ms) and 1 or 0)

@@ -1,6 +1,6 @@
 --[[
 @summary Acquires the lease on a bot with a webhook, and reads the first updates to deliver.
-@why     Only one of two concurrent workers may get the lease. Its fence distinguishes later holders from earlier holders.
+@why     Only one of two concurrent workers may get the lease. The fence tells later holders from earlier ones.
 @flag    allow-oom
 @arg     bot     text
 @arg     limit   int    maximum of updates and of chats to read
@@ -35,13 +35,14 @@ local at = {state = state_key, queue = queue_key, parked = parked_key, retries =
 local until_ms = ('%.0f'):format(ms + LIMITS.webhook_lease_ms)
 redis.call('HSET', state_key, 'fence', fence, 'leased', until_ms)
 redis.call('HDEL', state_key, 'rung', 'hold')
--- Detects a worker that died. A worker that stops cleanly removes its lease.
+-- A worker that stops normally removes its lease. A lease that is still here therefore belonged to a worker that died.
 if s[3] then redis.call('HSET', state_key, 'strayed', seconds) end
 redis.call('ZADD', due_key, until_ms, bot)
 local probes, safe = tonumber(s[6] or 0), s[5] or '0'
--- This Redis may have lost the list of parked updates before the cursor, so read the queue from its first entry.
+-- This Redis may have lost the list of parked updates that precede the cursor, so the worker reads the queue from its
+-- first entry.
 if incarnation_of(s[9] or 0) ~= inc then safe = '0' end
--- If the receiver was down, it gets a single update as a probe.
+-- If the receiver was down, only one update is sent to it, as a probe.
 local most = probes > 0 and 1 or tonumber(limit)
 local again = take_due(at, ms, most)
 local fresh, after, more = take_new(at, safe, probes > 0 and 1 - #again or most)

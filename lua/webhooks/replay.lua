@@ -1,6 +1,6 @@
 --[[
-@summary Adds dead letters to the end of a bot's queue again, each with the id that receivers know.
-@why     A repeated run must add them only once, because their source rows are already deleted.
+@summary Adds dead letters to the end of a bot's queue again. Each keeps the id that receivers know.
+@why     A repeated call must not add them twice, because their source rows are already deleted.
 @key     channel  {NN}:on_bot:<bot>        CHANNEL
 @arg     bot      text
 @args    updates  bytes   groups of nine: original id, kind, chat, id, record, from, peer, reply, extra
@@ -17,7 +17,7 @@ if not q then return refuse('queue_missing') end
 local _, ms = now()
 local at = {meta = meta_key, journal = journal_key, state = state_key, queue = queue_key, channel = channel_key, bot = bot,
   due = due_key}
--- `allowed_updates` is not applied here, because it was applied when the update was created.
+-- Does not apply `allowed_updates`, because that was done when the update was created.
 q.mask = 1
 local version = tonumber(redis.call('HGET', meta_key, 'ver'))
 for i = 1, #updates, 9 do

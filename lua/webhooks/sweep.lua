@@ -1,5 +1,6 @@
 --[[
-@summary Finds the bots of a partition for which a worker must be woken. These bots are due, not leased, and not woken recently.
+@summary Finds the bots of a partition for which a worker must be woken: those that are due, not leased and not woken
+         recently.
 @why     If several nodes sweep at once, only one of them may wake a bot.
 @flag    allow-oom
 @key     due    {NN}:webhooks_due       ZSET
@@ -22,8 +23,8 @@ for _, bot in ipairs(found) do
   else
     redis.call('HSET', state_key(bot), 'rung', ('%.0f'):format(ms))
     redis.call('ZADD', due_key, ms + LIMITS.webhook_ring_interval_ms, bot)
-    -- A worker that takes the lease removes this mark. If the mark is still set, no worker responded to the last
-    -- wake-up.
+    -- A worker that takes the lease removes this mark. If the mark is still set, no worker reacted when the bot was
+    -- last woken.
     local list = s[4] and unserved or wake
     list[#list + 1] = bot
   end

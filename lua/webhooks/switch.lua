@@ -1,7 +1,7 @@
 --[[
-@summary Switches a bot between polling and webhook according to its settings, and drops its queue if requested.
-@why     All pending updates must switch between polling and webhook at once. Versions order concurrent calls and make
-         repeats harmless.
+@summary Switches a bot between polling and webhook, as its settings say. Drops its queue if requested.
+@why     All pending updates must switch at the same moment. Versions order concurrent calls and make repeated calls
+         harmless.
 @repeatable Each version switches once and drops once.
 @flag    allow-oom
 @key     channel   {NN}:on_bot:<bot>       CHANNEL
@@ -29,7 +29,7 @@ if tonumber(version) <= tonumber(s[3] or 0) then return ok(0, 0) end
 redis.call('HSET', state_key, 'hook_version', version)
 local hooked = s[2] and true or false
 if tonumber(set) <= tonumber(s[6] or s[3] or 0) and active == hooked then
-  -- The webhook has not changed, so its worker only reloads the settings. Failed chats keep their retry times.
+  -- The webhook is the same, so its worker only reloads the settings. Failed chats keep their retry times.
   if hooked then
     redis.call('HSET', state_key, 'hook', version)
     redis.call('SPUBLISH', channel_key, 'w')
@@ -42,7 +42,7 @@ if not active then
   redis.call('HDEL', state_key, 'hook', 'since', 'cur', 'rung')
   redis.call('UNLINK', parked_key, retries_key, attempts_key)
   redis.call('ZREM', due_key, bot)
-  -- For a short time, requests in flight may still be acknowledged. Polls wait until it has passed.
+  -- For a short time, the receiver may still acknowledge requests in flight. Polls wait until this time has passed.
   local grace = ms + LIMITS.webhook_grace_ms
   if s[2] and tonumber(s[5] or 0) > grace then redis.call('HSET', state_key, 'leased', ('%.0f'):format(grace)) end
   redis.call('SPUBLISH', channel_key, 'w')
@@ -51,7 +51,7 @@ end
 redis.call('HSET', state_key, 'hook', version)
 local more = false
 if s[2] then
-  -- A new receiver may accept updates that the former one rejected, so retry them now.
+  -- A new receiver may accept updates that the previous one rejected, so their retries become due now.
   more = retry_chats_now(retries_key, ms, ms)
   redis.call('UNLINK', attempts_key)
 else
@@ -61,7 +61,7 @@ redis.call('SPUBLISH', channel_key, 'w')
 local at = {state = state_key, due = due_key, bot = bot}
 local q = read_queue(state_key)
 if q.leased > ms then
-  -- The lease is held by this webhook's worker, or by the worker of a webhook that was just deleted.
+  -- Either the worker of this webhook holds the lease, or the worker of a webhook that was just deleted.
   redis.call('ZADD', due_key, q.leased, bot)
 elseif redis.call('XLEN', queue_key) > 0 then
   fall_due(q, at, ms)

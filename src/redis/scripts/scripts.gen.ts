@@ -1,7 +1,7 @@
 /** Generated from the headers below lua/ by `npm run generate`. Do not edit. */
 
 export interface Scripts {
-  /** Counts a guess at a token against the client address, or returns how long the address must wait. */
+  /** Counts a client address's guess at a token, or returns how long the address must wait before the next guess. */
   'auth/guess': {
     keys: { guesses: string };
     args: { burst: number | string; interval_ms: number | string };
@@ -15,7 +15,7 @@ export interface Scripts {
     result:
       | { status: 'ok' };
   };
-  /** Counts the nodes that have not acknowledged an epoch, and removes nodes that disappeared long ago. */
+  /** Returns how many nodes have not acknowledged an epoch. Removes nodes that disappeared long ago. */
   'auth/pending': {
     keys: { meta: string; nodes: string };
     args: { epoch: number | string; incarnation: number | string };
@@ -23,7 +23,7 @@ export interface Scripts {
       | { status: 'ok'; pending: number }
       | { status: 'stale_run' };
   };
-  /** Renews a node's lease on its cached tokens, acknowledges an epoch, and returns the subjects revoked later. */
+  /** Renews a node's lease on its cached tokens, and records which epoch the node has acknowledged. Returns the */
   'auth/renew': {
     keys: { meta: string; nodes: string; revoked: string };
     args: { node: string; known: number | string; acked: number | string; lease_ms: number | string };
@@ -56,7 +56,7 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'missing'; ticket: string };
   };
-  /** Reports a change of a chat by updates and a service message, or a request to join to the bots that may decide on it. */
+  /** Tells the bots of a chat about a change of the chat or a request to join. */
   'chats/post_member_event': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; outbox: string; changes: string; channel: string; request: string };
     args: { token: string; chat: string; event: string; bots: Buffer | string; record: Buffer | string; linked: Buffer | string; service: Buffer | string; from: Buffer | string };
@@ -86,7 +86,7 @@ export interface Scripts {
     result:
       | { status: 'ok' };
   };
-  /** Returns the heads of the newest messages in Redis of many chats of one partition, for sorting lists of chats. */
+  /** Returns the first bytes of the newest message of each chat, for sorting lists of chats. All chats are in one */
   'chats/read_activity': {
     keys: { meta: string; chat: string; message: string };
     args: { chats: readonly (string)[] };
@@ -124,7 +124,7 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'missing'; ticket: string };
   };
-  /** Writes the copy of a control record: a fill with its ticket, or a refresh with a newer version. */
+  /** Writes the copy of a control record, either as a fill with its ticket or as a refresh with a newer version. */
   'control/write': {
     keys: { meta: string; record: string; ticket: string; channel: string };
     args: { token: string; refresh: boolean; version: number | string; fields: Buffer | string; count: number | string; ttl_ms: number | string };
@@ -147,7 +147,7 @@ export interface Scripts {
       | { status: 'ok'; before: string | null }
       | { status: 'replaced' };
   };
-  /** Records how far Postgres has committed, and which tokens were revoked or accepted again. */
+  /** Records how far Postgres has committed, and which subjects were revoked or accepted again. */
   'history/note': {
     keys: { history: string; revoked: string };
     args: { running: string; shard: number | string; mark: number | string; id: number | string; version: number | string; changes: readonly (string)[] };
@@ -178,7 +178,7 @@ export interface Scripts {
       | { status: 'other_parameters' }
       | { status: 'too_many' };
   };
-  /** Returns the stored answer of a request made under an idempotency key, and the record it created. */
+  /** Returns the stored answer of a call with an idempotency key, and the record that the call created. */
   'idempotency/recall': {
     keys: { request: string };
     args: {  };
@@ -186,21 +186,21 @@ export interface Scripts {
       | { status: 'ok'; answer: string; record: Buffer | null }
       | { status: 'unknown' };
   };
-  /** Re-encrypts a stored answer with another key. */
+  /** Replaces a stored answer with the same answer, encrypted with another key. */
   'idempotency/reseal': {
     keys: { claim: string };
     args: { was: Buffer | string; box: Buffer | string };
     result:
       | { status: 'ok'; done: boolean };
   };
-  /** Stores the answer of a call under its idempotency key, or releases the key for another run. */
+  /** Stores the answer of a call under its idempotency key, or releases the key for another call. */
   'idempotency/settle': {
     keys: { claim: string; bytes: string };
     args: { holder: string; answer: Buffer | string; size: number | string };
     result:
       | { status: 'ok'; noted: boolean };
   };
-  /** Stores a bot's answer to an inline query and tells the front that waits for it. */
+  /** Stores a bot's answer to an inline query, and wakes the front that waits for the answer. */
   'inline/answer': {
     keys: { meta: string; request: string; query: string; answer: string; cache: string; answers: string; bytes: string; channel: string };
     args: { id: string; bot: string; cache_s: number | string; personal: boolean; list: Buffer | string; results: readonly (Buffer | string)[] };
@@ -209,7 +209,7 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'too_old' };
   };
-  /** Stores an inline query of a person and queues it for the bot. The query is forgotten after a short time. */
+  /** Stores a person's inline query for a short time, and queues it for the bot. */
   'inline/ask': {
     keys: { meta: string; journal: string; state: string; queue: string; due: string; request: string; query: string; channel: string };
     args: { ask: Buffer | string; from: Buffer | string; extra: Buffer | string };
@@ -237,7 +237,7 @@ export interface Scripts {
       | { status: 'ok'; value: Buffer; bot: string; query: string }
       | { status: 'no_answer' };
   };
-  /** Tells a bot which inline result a person has chosen. */
+  /** Queues an update that tells a bot which inline result a person has chosen. */
   'inline/tell_chosen': {
     keys: { meta: string; journal: string; state: string; queue: string; due: string; request: string; channel: string };
     args: { bot: string; from: Buffer | string; user: string; extra: Buffer | string };
@@ -262,7 +262,7 @@ export interface Scripts {
       | { status: 'ok' }
       | { status: 'taken' };
   };
-  /** Releases a lease that the flusher still holds. */
+  /** Releases the lease if the flusher still holds it. */
   'journal/release': {
     keys: { lease: string };
     args: { owner: string };
@@ -276,14 +276,14 @@ export interface Scripts {
     result:
       | { status: 'ok'; length: number; expiring: number };
   };
-  /** Returns the size of a partition's journal and the run id under which the partition issues versions. */
+  /** Returns the size of a partition's journal, and the run id of the Redis for which the partition issues versions. */
   'journal/state': {
     keys: { meta: string; journal: string };
     args: {  };
     result:
       | { status: 'ok'; length: number; first: number | null; version: number; run: string | null; high_water: number; bytes: number; bytes_max: number };
   };
-  /** Takes calls from a token bucket. Returns how long to wait if the bucket is empty. */
+  /** Takes calls from a token bucket. If the bucket is empty, returns how long to wait. */
   'limits/take': {
     keys: { bucket: string };
     args: { calls: number | string; interval_us: number | string; count: number | string };
@@ -305,7 +305,7 @@ export interface Scripts {
       | { status: 'not_found' }
       | { status: 'cant_be_deleted' };
   };
-  /** Deletes messages of any chat, all or none. Skips missing messages. Unpins the pinned message if it is deleted. */
+  /** Deletes several messages of a chat, all or none. Skips missing messages, and unpins the pinned message if it is */
   'messages/delete_batch': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; member: string; member_ticket: string; post: string; acted: string; changes: string; channel: string; request: string };
     args: { token: string; chat: string; who: string; direct: boolean; ids: readonly (string)[] };
@@ -363,7 +363,7 @@ export interface Scripts {
       | { status: 'outbox_full' }
       | { status: 'not_permitted'; what: string };
   };
-  /** Deletes messages of a chat, because of their age or a deleted account. Unpins the pinned message if it is deleted. */
+  /** Deletes messages of a chat because they are too old or because an account was deleted. Unpins the pinned */
   'messages/erase': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; post: string; acted: string; changes: string; channel: string };
     args: { token: string; chat: string; age_ms: number | string; items: readonly (string)[] };
@@ -414,7 +414,7 @@ export interface Scripts {
       | { status: 'service' }
       | { status: 'outbox_full' };
   };
-  /** Returns messages that are in Redis, by id, for a member of the chat. */
+  /** Returns those of the given messages that are in Redis, if the caller is a member of the chat. */
   'messages/read_many': {
     keys: { meta: string; chat: string; ticket: string; message: string; member: string; member_ticket: string };
     args: { token: string; direct: boolean; ids: readonly (string)[] };
@@ -425,7 +425,7 @@ export interface Scripts {
       | { status: 'member_missing'; ticket: string }
       | { status: 'not_member'; kind: string };
   };
-  /** Returns the messages of a chat that are in Redis and have ids below an id, newest first. */
+  /** Returns the newest messages of a chat below an id, newest first. Returns null for messages that only Postgres */
   'messages/read_range': {
     keys: { meta: string; chat: string; message: string };
     args: { before: number | string; limit: number | string; bytes: number | string };
@@ -434,7 +434,7 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'chat_missing' };
   };
-  /** Returns messages of a chat that are in Redis, or only their heads, by id. */
+  /** Returns those of the given messages of a chat that are in Redis, or only the first bytes of each. */
   'messages/read_some': {
     keys: { meta: string; message: string };
     args: { bytes: number | string; ids: readonly (string)[] };
@@ -502,7 +502,7 @@ export interface Scripts {
       | { status: 'not_allowed' }
       | { status: 'not_found' };
   };
-  /** Removes entities of a closed partition from Redis. Postgres has all of them, some in a later version. */
+  /** Removes entities of a closed partition from Redis. Postgres has all of them, and some of them in a later */
   'partition/forget': {
     keys: { meta: string; lease: string; entities: readonly string[] };
     args: { expected: string; owner: string };
@@ -512,7 +512,7 @@ export interface Scripts {
       | { status: 'open' }
       | { status: 'taken' };
   };
-  /** Raises a partition's incarnation, so that earlier copies from Postgres are no longer trusted. */
+  /** Raises a partition's incarnation, so that nodes no longer use the copies that they read from Postgres. */
   'partition/raise': {
     keys: { meta: string };
     args: { incarnation: number | string };
@@ -520,7 +520,7 @@ export interface Scripts {
       | { status: 'ok' }
       | { status: 'behind'; highest: number };
   };
-  /** Opens a partition for the connected Redis under a raised incarnation. Returns the highest version if the incarnation is too low. */
+  /** Opens a partition for the connected Redis under a raised incarnation, or returns the highest version if the */
   'partition/recover': {
     keys: { meta: string; journal: string };
     args: { expected: string; incarnation: number | string; post: number | string; high_water: number | string; bytes_max: number | string; installation: string };
@@ -529,7 +529,7 @@ export interface Scripts {
       | { status: 'behind'; highest: number }
       | { status: 'moved' };
   };
-  /** Closes a partition before its Redis is shut down: changes are refused until it is opened again. */
+  /** Closes a partition before its Redis shuts down. Scripts refuse changes until the partition is opened again. */
   'partition/seal': {
     keys: { meta: string };
     args: { seal: string };
@@ -554,7 +554,7 @@ export interface Scripts {
       | { status: 'ok'; filled: boolean }
       | { status: 'stale_run' };
   };
-  /** Sets or removes one emoji of a user on a post, or removes all of the user's reactions. */
+  /** Sets or removes one emoji of a user on a post, or removes all reactions of the user. */
   'posts/react': {
     keys: { meta: string; journal: string; post: string; post_ticket: string; acted: string; chat: string; member: string; request: string; user_ticket: string; channel: string; due: string };
     args: { token: string; reaction: Buffer | string; external: Buffer | string; known: string };
@@ -569,7 +569,7 @@ export interface Scripts {
       | { status: 'chat_missing'; ticket: string; chat: number }
       | { status: 'member_missing'; ticket: string; chat: number };
   };
-  /** Reads a post and a user's reactions to it, if the user or bot may see it. */
+  /** Reads a post and a user's reactions to it. Refuses if the user or bot may not see the post. */
   'posts/read': {
     keys: { meta: string; post: string; post_ticket: string; acted: string; chat: string; member: string };
     args: { token: string; who: string; ttl_ms: number | string };
@@ -581,14 +581,14 @@ export interface Scripts {
       | { status: 'chat_missing'; ticket: string; chat: number }
       | { status: 'member_missing'; ticket: string; chat: number };
   };
-  /** Adds people from Postgres to the list of the latest reactions with an emoji. Without people, creates a ticket to load them. */
+  /** Adds people from Postgres to the list of the latest reactors of an emoji. If no people are given, creates a */
   'posts/refill': {
     keys: { post: string; acted: string; ticket: string };
     args: { token: string; emoji: string; reactors: readonly (Buffer | string)[] };
     result:
       | { status: 'ok'; ticket: string; listed: number };
   };
-  /** Sends changed reaction counts of posts to the bots of their channels. Each post is sent at most once a second. */
+  /** Queues updates with changed reaction counts for the bots of channels. Each post is reported at most once a */
   'posts/tell_counts': {
     keys: { meta: string; outbox: string; post: string; chat: string; due: string };
     args: { token: string; limit: number | string; gone: readonly (string)[] };
@@ -597,35 +597,35 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'outbox_full' };
   };
-  /** Returns the versions of posts; 0 for posts that are deleted or not in Redis. */
+  /** Returns the versions of posts. The version is 0 if the post is deleted or not in Redis. */
   'posts/versions': {
     keys: { post: string };
     args: { posts: readonly (string)[] };
     result:
       | { status: 'ok'; versions: string[] };
   };
-  /** Stores a process's report, for the other processes to read. */
+  /** Stores a process's report, which the other processes read. */
   'presence/announce': {
     keys: { processes: string };
     args: { id: string; report: string };
     result:
       | { status: 'ok' };
   };
-  /** Records that users have windows open on a node, or have closed them all. */
+  /** Records that users have browser windows open on a node, or have closed them all. */
   'presence/note': {
     keys: { windows: string };
     args: { node: string; ttl_ms: number | string; users: readonly (string)[] };
     result:
       | { status: 'ok' };
   };
-  /** Returns which users have a window open on any node. */
+  /** Returns which users have a browser window open on any node. */
   'presence/read': {
     keys: { windows: string };
     args: { users: readonly (string)[] };
     result:
       | { status: 'ok'; present: unknown };
   };
-  /** Adds updates from another partition to a bot's queue, in order and each only once. */
+  /** Adds updates from another partition to a bot's queue, in order and without duplicates. */
   'updates/accept_forwarded': {
     keys: { meta: string; journal: string; state: string; queue: string; due: string; marks: string; channel: string };
     args: { bot: string; source: string; expected: string; updates: readonly (Buffer | string)[] };
@@ -636,7 +636,7 @@ export interface Scripts {
       | { status: 'queue_missing' }
       | { status: 'moved' };
   };
-  /** Answers a callback query for a bot. The user who pressed the button gets the answer on the event stream. */
+  /** Stores a bot's answer to a callback query. The user who pressed the button receives it through the event */
   'updates/answer_query': {
     keys: { meta: string; changes: string; channel: string; request: string; query: string; chat: string };
     args: { id: string; bot: string; answer: Buffer | string };
@@ -645,7 +645,7 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'too_old' };
   };
-  /** Closes the queue of a deleted bot: it accepts no updates and no messages, and expires by itself. */
+  /** Closes the queue of a deleted bot. The queue then accepts no updates and no messages, and expires later. */
   'updates/close_queue': {
     keys: { meta: string; state: string; queue: string; marks: string };
     args: { version: number | string };
@@ -667,7 +667,7 @@ export interface Scripts {
     result:
       | { status: 'ok'; opened: boolean };
   };
-  /** Returns which of a partition's waiting polls have a reason to check their queue. */
+  /** Returns which waiting polls of a partition must check their queue. */
   'updates/peek': {
     keys: { state: string; queue: string };
     args: { polls: readonly (string)[] };
@@ -687,7 +687,7 @@ export interface Scripts {
       | { status: 'terminated' }
       | { status: 'terminated_by_webhook' };
   };
-  /** Handles a press of an inline button in a direct chat: the bot gets a callback query. */
+  /** Handles a press of an inline button in a direct chat: queues a callback query for the bot. */
   'updates/press_direct': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; queue: string; due: string; queue_state: string; bot_channel: string; granted: string; query: string; request: string };
     args: { token: string; press: Buffer | string; from: Buffer | string; extra: Buffer | string };
@@ -705,7 +705,7 @@ export interface Scripts {
       | { status: 'no_button' }
       | { status: 'inline'; bot: string };
   };
-  /** Handles a press of a button of a message that a person sent by way of a bot: this bot gets a callback query. */
+  /** Handles a press of a button below an inline result that a person sent. The bot of that result gets a callback */
   'updates/press_inline': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; member: string; member_ticket: string; granted: string; query: string; outbox: string; request: string };
     args: { token: string; press: Buffer | string; from: Buffer | string; extra: Buffer | string };
@@ -747,7 +747,7 @@ export interface Scripts {
       | { status: 'ok'; rows: unknown; incarnation: number; more: boolean }
       | { status: 'stale_run' };
   };
-  /** Copies a bot's write policy to its queue state. For one chat, also stores whether its user may write. */
+  /** Copies a bot's write policy from Postgres to its queue state. For one chat, also stores whether its user may */
   'updates/set_access': {
     keys: { meta: string; state: string; chat: string };
     args: { known: number | string; version: number | string; policy: string; chat: string; may: boolean };
@@ -756,7 +756,7 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'moved'; incarnation: number };
   };
-  /** Deletes the prefix of an outbox after its updates were delivered to the queues of all their bots. */
+  /** Deletes the first entries of an outbox, after all their updates were added to the queues of the bots. */
   'updates/trim_outbox': {
     keys: { meta: string; outbox: string };
     args: { incarnation: number | string; last: string };
@@ -780,7 +780,7 @@ export interface Scripts {
       | { status: 'user_missing'; ticket: string }
       | { status: 'vote_final' };
   };
-  /** Creates a poll. Its message is sent afterwards, because the message contains the id of the poll. */
+  /** Creates a poll. The caller sends its message afterwards, because the message contains the id of the poll. */
   'votes/create': {
     keys: { meta: string; journal: string; poll: string; due: string };
     args: { token: string; poll: string; place: string; record: Buffer | string; closes_ms: number | string; fields: readonly (Buffer | string)[] };
@@ -799,7 +799,7 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'journal_full' };
   };
-  /** Stores a poll read from Postgres that was missing in Redis. */
+  /** Stores a poll that was read from Postgres because Redis lacked it. */
   'votes/fill': {
     keys: { meta: string; poll: string; poll_ticket: string; due: string };
     args: { token: string; ttl_ms: number | string; poll: string; closes_ms: number | string; fields: readonly (Buffer | string)[] };
@@ -835,7 +835,7 @@ export interface Scripts {
       | { status: 'not_member'; kind: string }
       | { status: 'outbox_full' };
   };
-  /** Sends the state of changed and expired polls to their bots. Each poll is sent at most once a second. */
+  /** Queues updates about changed and expired polls for their bots. Each poll is reported at most once a second. */
   'votes/tell': {
     keys: { meta: string; outbox: string; poll: string; due: string };
     args: { token: string; limit: number | string; gone: readonly (string)[] };
@@ -844,7 +844,7 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'outbox_full' };
   };
-  /** Performs one step of a delivery: acknowledges updates, parks failed chats, renews the lease, and reads the next updates. */
+  /** Performs one step of a delivery. It acknowledges updates, parks failed chats, renews the lease, and reads the */
   'webhooks/advance': {
     keys: { meta: string; state: string; queue: string; due: string; parked: string; retries: string; attempts: string };
     args: { bot: string; fence: string; since: string; after: string; safe: string; leave: string; report: Buffer | string };
@@ -863,7 +863,7 @@ export interface Scripts {
       | { status: 'journal_full' }
       | { status: 'fenced' };
   };
-  /** Makes more of a bot's parked chats due now, after its webhook changed. */
+  /** Makes more parked chats of a bot due now, after the bot's webhook changed. */
   'webhooks/hasten': {
     keys: { state: string; retries: string };
     args: { version: string };
@@ -881,7 +881,7 @@ export interface Scripts {
       | { status: 'leased' }
       | { status: 'held' };
   };
-  /** Adds dead letters to the end of a bot's queue again, each with the id that receivers know. */
+  /** Adds dead letters to the end of a bot's queue again. Each keeps the id that receivers know. */
   'webhooks/replay': {
     keys: { meta: string; journal: string; state: string; queue: string; due: string; request: string; channel: string };
     args: { bot: string; updates: readonly (Buffer | string)[] };
@@ -891,14 +891,14 @@ export interface Scripts {
       | { status: 'journal_full' }
       | { status: 'queue_missing' };
   };
-  /** Finds the bots of a partition for which a worker must be woken. These bots are due, not leased, and not woken recently. */
+  /** Finds the bots of a partition for which a worker must be woken: those that are due, not leased and not woken */
   'webhooks/sweep': {
     keys: { due: string; state: string };
     args: { limit: number | string };
     result:
       | { status: 'ok'; wake: string[]; unserved: string[]; more: boolean };
   };
-  /** Switches a bot between polling and webhook according to its settings, and drops its queue if requested. */
+  /** Switches a bot between polling and webhook, as its settings say. Drops its queue if requested. */
   'webhooks/switch': {
     keys: { meta: string; journal: string; state: string; queue: string; due: string; parked: string; retries: string; attempts: string; channel: string };
     args: { bot: string; version: string; set: string; active: boolean; drop: string; mask: string };
