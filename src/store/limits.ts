@@ -1,4 +1,4 @@
-/** Sets the limits of stored state: messages, chats, accounts, tokens, queues and streams. */
+/** Sets the limits of stored data: messages, chats, accounts, tokens, queues and streams. */
 export const storeLimits = {
   /** The size of one stored message: the content, the keyboard, and room for the fixed fields. */
   record_bytes_max: 48 * 1024,
@@ -32,8 +32,8 @@ export const storeLimits = {
   audit_events_per_bot_max: 10_000,
   memberships_ended_at_once: 100,
   /**
-   * How many host names may be looked up at once for webhooks and push subscriptions. This allowance refills within a
-   * minute.
+   * How many host names may be looked up at once for webhooks and push subscriptions. The full number is available
+   * again after a minute.
    */
   host_look_ups_per_bot_max: 20,
   host_look_ups_per_owner_max: 100,
@@ -62,18 +62,18 @@ export const storeLimits = {
   update_id_start_max: 1_000_000_000,
   callback_query_age_ms_max: 15 * 60_000,
   inline_query_age_ms_max: 30_000,
-  /** How long a call waits for the answer to an inline query. */
+  /** How long a person's call waits for the answer to an inline query. */
   inline_wait_ms_max: 7_000,
-  /** How long a person may choose from an answer. */
+  /** How long a person may choose a result of an answer. */
   inline_choice_ms: 5 * 60_000,
   inline_answer_bytes_max: 256 * 1024,
-  /** How many answers of one bot are kept, and their size. */
+  /** How many answers of one bot are stored, and their total size. */
   inline_answers_max: 1_000,
   inline_answers_bytes_max: 4 * 1024 * 1024,
-  /** How many inline queries a person may send at once. This allowance refills at the given interval. */
+  /** How many inline queries a person may send at once, and the time after which one more is allowed. */
   inline_queries_per_person_max: 30,
   inline_query_per_person_ms: 500,
-  /** How many inline queries a bot may get at once. This allowance refills at the given interval. */
+  /** How many inline queries a bot may get at once, and the time after which one more is allowed. */
   inline_queries_per_bot_max: 300,
   inline_query_per_bot_ms: 20,
   account_removal_ms_max: 8_000,
@@ -86,7 +86,7 @@ export const storeLimits = {
   auth_lease_ms: 1_000,
   auth_lease_renew_ms: 300,
   auth_lease_margin_ms: 250,
-  /** The time without any token check after which a node lets its lease expire. */
+  /** After this time without any token check, a node lets its lease expire. */
   auth_idle_ms: 10_000,
   auth_cache_age_ms_max: 60_000,
   auth_node_age_ms_max: 60_000,
@@ -96,14 +96,14 @@ export const storeLimits = {
   guess_memory_max: 10_000,
   guess_questions_max: 4,
   /**
-   * How many unknown tokens may be looked up for one throttled address. After a burst, one lookup per interval is
+   * How many unknown tokens may be looked up for one slowed address at once. After that, one lookup per interval is
    * allowed.
    */
   guess_look_ups_max: 10,
   guess_look_up_ms: 2_000,
   former_token_age_ms_max: 365 * 24 * 3_600_000,
   ring_age_ms_max: 15_000,
-  /** The number of chats on a page that counts as one additional call. */
+  /** Each group of this many chats in a chat list counts as one additional call. */
   heads_per_call: 500,
   /**
    * How long later pages of the chat list reuse the order of the first page, and how many chats these orders may
@@ -144,7 +144,7 @@ export const storeLimits = {
   retention_batch_max: 500,
   fill_ticket_ttl_ms: 5_000,
   incarnation_sequence_skip: 10_000,
-  /** How long Redis remembers revoked tokens, in case Postgres is restored to an earlier state. */
+  /** How long Redis keeps revoked tokens, in case Postgres is restored to an earlier state. */
   revocation_age_ms_max: 7 * 24 * 3_600_000,
   /** How many revocations Redis remembers. Each takes about 150 bytes. */
   revocations_kept_max: 200_000,

@@ -64,14 +64,14 @@ import { Webhooks } from './webhooks/webhooks.js';
 
 export interface Store extends Aggregates, Changing {
   /**
-   * Returns a store for a single call that may run again on retry. Its changes derive their request ids from `seed`, so
-   * that scripts recognise changes of an earlier run (law 4). `again` means that there may have been an earlier run. A
-   * change that needs a lookup then checks first whether it was already applied.
+   * Returns a store for a single call that may be attempted again. Its changes derive their request ids from `seed`, so
+   * that scripts recognise the changes of an earlier attempt (law 4). `again` means that there may have been an earlier
+   * attempt. A change that needs a lookup first checks whether it was already made.
    */
   under(seed: string, again: boolean, origin?: CallOrigin): Store;
   /**
-   * Runs the checks before a control change. Skips them if an earlier run of the call already made the change, because
-   * the checks may fail after it.
+   * Runs the checks before a control change. Skips them if an earlier attempt of the call already made the change,
+   * because the checks may fail after it.
    */
   unlessApplied(check: () => Promise<void>): Promise<void>;
 }
@@ -82,23 +82,23 @@ type Aggregates = ReturnType<typeof createShared> & {
 
 type Defaulted = 'replicas' | 'transferConsent' | 'editAfterPress' | 'baseUrl';
 
-/**
- * Holds the parts and settings of a store. By default, TRANSFER_CONSENT is off and EDIT_AFTER_PRESS is on.
- */
+/** The parts and settings of a store. By default, TRANSFER_CONSENT is off and EDIT_AFTER_PRESS is on. */
 export interface StoreOptions
   extends Omit<StoreContext, 'requestId' | 'again' | Defaulted>,
     Partial<Pick<StoreContext, Defaulted>> {
   readonly hints: Hints;
-  /** Wakes a delivery worker for a bot with a webhook. The wake-up may be lost, because a sweep finds the bot later. */
+  /**
+   * Wakes a delivery worker for a bot with a webhook. The call may have no effect, because a sweep finds the bot later.
+   */
   readonly wake?: (bot: number) => void;
-  /** The settings RATE_PER_…. An absent rate is unlimited. */
+  /** The settings RATE_PER_…. If a rate is absent, it is unlimited. */
   readonly rates?: Rates;
-  /** The settings UPLOAD_BYTES_PER_DAY and UPLOAD_BYTES_TOTAL. Unlimited if absent. */
+  /** The settings UPLOAD_BYTES_PER_DAY and UPLOAD_BYTES_TOTAL. If absent, uploads are unlimited. */
   readonly uploadBounds?: UploadBounds;
-  /** The settings GUESSES_BURST and GUESSES_PER_MINUTE. Unlimited if absent. */
+  /** The settings GUESSES_BURST and GUESSES_PER_MINUTE. If absent, guesses are unlimited. */
   readonly guessing?: Guessing;
   /**
-   * Whether this node records open windows. People with windows open get no notifications. Off by default.
+   * Whether this node records open browser windows. People with an open window get no notifications. Off by default.
    */
   readonly notingWindows?: boolean;
   readonly onError: (error: unknown) => void;
@@ -145,7 +145,7 @@ function createParts(shared: StoreContext, { hints, onError, wake = () => {} }: 
 
 type Parts = ReturnType<typeof createParts>;
 
-/** Lists the parts that make changes. They are stateless and use the request ids of their call. */
+/** Lists the parts that make changes. They have no state, and they use the request ids of their call. */
 const changing = {
   callbacks: (own: StoreContext, p: Parts) => createCallbacks(own, p.readBack, p.forwarder, p.inlineIds),
   messages: (own: StoreContext, p: Parts) =>
@@ -233,7 +233,7 @@ export function createStore(options: StoreOptions): Store {
       });
     },
   };
-  /** The prototype of all stores. A store creates a part that makes changes when it is first used. */
+  /** The prototype of all stores. A store creates a part that makes changes when the part is first used. */
   const prototype = Object.create(aggregates) as typeof aggregates;
   for (const [name, create] of Object.entries(changing))
     Object.defineProperty(prototype, name, {

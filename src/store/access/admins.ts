@@ -1,6 +1,6 @@
 /**
- * Manages administrators' tokens, identified by name, and the log of calls with them. Each call looks up its token in
- * Postgres, without a cache, so that no node accepts a token after `revoke` has returned.
+ * Manages administrators' tokens and the log of calls made with them. Each token has a name. Each call looks up its
+ * token in Postgres without a cache. After `revoke` has returned, no node therefore accepts the token.
  */
 import { randomBytes } from 'node:crypto';
 import * as rows from '../../postgres/accounts/admins.js';
@@ -14,17 +14,17 @@ export type Admins = ReturnType<typeof createAdmins>;
 
 export function createAdmins({ db, secrets }: StoreContext, onError: (error: unknown) => void) {
   let noting = 0;
-  // Returns a fingerprint without a pepper, because the token is as random as a key. It stays valid when peppers
-  // change.
+  // Returns a fingerprint of a token. The fingerprint uses no pepper, because the token is as random as a key. It stays
+  // valid when peppers change.
   const fingerprintOf = (token: string) => secrets.fingerprint(`admin ${token}`);
   return {
-    /** Finds an administrator, or null if the token is not valid. Error: `unavailable`. */
+    /** Returns the administrator with this token, or null if the token is not valid. Error: `unavailable`. */
     async find(token: string): Promise<{ readonly id: number; readonly name: string } | null> {
       // Skips the lookup of malformed tokens.
       return isAdminToken(token) ? rows.findAdminToken(db, fingerprintOf(token)) : null;
     },
     /**
-     * Issues a token, which is valid forever if `days` is null. Returns `taken` if the name is in use, and `full` if
+     * Issues a token. If `days` is null, the token never expires. Returns `taken` if the name is in use, or `full` if
      * there are too many tokens.
      */
     async add(name: string, days: number | null): Promise<{ readonly token: string } | 'taken' | 'full'> {
@@ -41,7 +41,8 @@ export function createAdmins({ db, secrets }: StoreContext, onError: (error: unk
     /** Revokes a token. Afterwards no node accepts it. Returns false if no token has this name. */
     revoke: (name: string) => rows.removeAdminToken(db, name),
     /**
-     * Logs a change before it is made. Returns a function that logs the result and never throws. Error: `unavailable`.
+     * Logs a call before it changes anything. Returns a function that logs the result and never throws. Error:
+     * `unavailable`.
      */
     async begin(call: rows.AdminCall): Promise<(status: number) => Promise<void>> {
       const id = await rows.beginAdminCall(db, call);

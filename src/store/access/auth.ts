@@ -1,11 +1,10 @@
 /**
- * Resolves tokens to their owners, and ids to bots. A node caches both while its lease is valid. A revocation returns
- * only when no node can still have the revoked token in its cache (architecture, Authentication). Renaming a bot also
- * requires a revocation, because bot names are cached under the same lease.
- *
- * A lease starts when the node sends its renewal. The node checks it by the monotonic clock at each request. A node
- * that was suspended or disconnected therefore finds its lease expired and asks Redis. The result of a lookup is not
- * cached if the epoch changes during the lookup. `test/models/token_lease.pml` models this protocol.
+ * Finds the owners of tokens, and bots by id. A node caches both while its lease is valid. A revocation returns only
+ * when no node can still have the revoked token in its cache (architecture, Authentication). Renaming a bot also needs
+ * a revocation, because nodes cache bot names under the same lease. A lease starts when the node sends its renewal. The
+ * node checks its lease with the monotonic clock at each request. A node that was suspended or disconnected therefore
+ * finds its lease expired and asks Redis. If the epoch changes during a lookup, the node does not cache the result.
+ * `test/models/token_lease.pml` models this protocol.
  */
 
 import { createHash } from 'node:crypto';
@@ -30,7 +29,7 @@ type External = () => Promise<{ readonly id: number; readonly expiresAt: number 
 
 interface Memory<T> {
   readonly value: T;
-  /** Expiry by the monotonic clock, in whole ms: V8 stores a small integer inside the object. */
+  /** When the entry expires, by the monotonic clock, in whole ms. V8 stores a small integer inside the object. */
   readonly until: number;
 }
 
@@ -48,12 +47,12 @@ const authKeys = (keys: Keys) => ({
   channel: keys.authChannel(),
 });
 
-/** How long a node may trust its cache when it cannot renew its lease. */
+/** How long a node may use its cache when it cannot renew its lease. */
 const leaseMs = limits.auth_lease_ms + limits.auth_lease_margin_ms;
 
 /**
- * Caches tokens under the lease of a node. There is no lease before `start`. After `start`, the node renews the lease.
- * Without requests and listeners, the node lets the lease expire, and the next request renews it. `stop` ends it.
+ * Caches tokens under the lease of a node. After `start`, the node renews the lease. A node without requests and
+ * listeners lets the lease expire, and the next request renews it. `stop` ends the lease.
  */
 export class Auth {
   readonly #context: StoreContext;
@@ -69,7 +68,7 @@ export class Auth {
   #leaseUntil = 0;
   #epoch = 0;
   /**
-   * The incarnation of the acknowledged epoch. Epochs restart with each incarnation, so this node acknowledges both
+   * The incarnation of the acknowledged epoch. Epochs restart with each incarnation, so the node acknowledges both
    * together.
    */
   #incarnation = 0;
@@ -77,7 +76,7 @@ export class Auth {
    * Holds the incarnation that Redis last reported, and the monotonic time at which this node first saw it.
    */
   #seen = { incarnation: 0, since: 0 };
-  /** Counts removals from the cache. The result of a lookup that started before a removal is not cached. */
+  /** Counts removals from the cache. If a removal happened during a lookup, the result of the lookup is not cached. */
   #forgotten = 0;
   #timer: NodeJS.Timeout | undefined;
   #renewing: Promise<void> | undefined;
@@ -89,7 +88,10 @@ export class Auth {
   #resting = false;
   #unlisten: (() => void) | undefined;
 
-  /** Runs between a lookup and the caching of its result. Tests use it to force an interleaving. */
+  /**
+   * Runs between a lookup and the caching of its result. Tests use this function to make calls overlap in a chosen
+   * order.
+   */
   beforeRemember: (() => Promise<void>) | undefined;
 
   constructor(context: StoreContext, control: ControlCopies, hints: Hints) {
@@ -139,7 +141,7 @@ export class Auth {
     this.#epoch = result.epoch;
     this.#incarnation = result.incarnation;
     this.#leaseUntil = sent + limits.auth_lease_ms;
-    // Acknowledges the new epoch at once, because the revocation waits for it.
+    // Acknowledges the new epoch at once, because the call that revokes a token waits for it.
     if (moved) await this.#renewOnce();
   }
 
@@ -202,8 +204,8 @@ export class Auth {
   }
 
   /**
-   * Rehashes a token with the first pepper, in the background. After a failure the token stays valid, and its next use
-   * tries again.
+   * Replaces the hash of a token by one with the first pepper, in the background. If this fails, the token stays valid,
+   * and its next use tries again.
    */
   #moveToFirstPepper(user: number, was: string, token: string): void {
     const { db, secrets } = this.#context;
@@ -227,7 +229,8 @@ export class Auth {
     // Rejects the tokens of suspended owners without removing them.
     if (pepper < 0 || value.state !== undefined) return null;
     if ('tokens' in value) this.#tokenUse.note(secrets.lookup(token));
-    // Rehashes only the tokens of people. Key rotation rehashes bots' tokens, because it can decrypt them.
+    // Replaces the hashes of people's tokens only. Key rotation replaces the hashes of bots' tokens, because it can
+    // decrypt these tokens.
     if (pepper > 0 && 'tokens' in value) this.#moveToFirstPepper(id, lookups[pepper] as string, token);
     if (began === this.#forgotten) this.#remember(token, kind, value);
     return value;
@@ -288,8 +291,8 @@ export class Auth {
   }
 
   /**
-   * Returns the person of a token from an external issuer. Calls `resolve` for tokens that are not cached, and trusts
-   * its result. Caches the result at most until the token expires.
+   * Returns the person of a token from an external issuer. Calls `resolve` for tokens that are not cached, and caches
+   * its result until the token expires at the latest.
    */
   external(token: string, resolve: External): Known<User> {
     // Hashes external tokens, which may be long, so that cache keys have a fixed size.
@@ -300,8 +303,8 @@ export class Auth {
   }
 
   /**
-   * Returns a bot by id, synchronously if cached, or null if the bot does not exist. Renaming a bot clears the cache of
-   * every node before the renaming call returns.
+   * Returns the bot with this id, or null if there is none. Returns a promise only if the bot is not cached. Renaming a
+   * bot clears the cache of every node before the renaming call returns.
    */
   botById(id: number): Known<Bot> {
     const memory = this.#bots.get(id);
@@ -311,16 +314,17 @@ export class Auth {
   }
 
   /**
-   * Revokes the tokens of subjects. Resolves once no node accepts them, because each node has acknowledged the epoch or
-   * its lease has expired. The caller must already have committed the change. Several subjects share one epoch and one
-   * wait.
+   * Revokes all tokens of these subjects. The caller must already have committed the change. Resolves once no node
+   * accepts the tokens, because each node has acknowledged the epoch or its lease has expired. Several subjects share
+   * one epoch and one wait.
    */
   async revoke(...subjects: readonly Subject[]): Promise<void> {
     if (subjects.length === 0) return;
     const raised = await this.#context.scripts.call('auth/revoke', 0, this.#at, {
       subjects: subjects.join(' '),
     });
-    // Takes the latest end of a lease. A node that still caches the token sent its last renewal before this moment.
+    // The latest time at which a lease can end. Any node that still caches the token sent its last renewal before this
+    // moment.
     const deadline = performance.now() + leaseMs;
     // Waits after a data loss. Redis then lists a node only after the node has renewed its lease, so an empty list
     // proves nothing yet.
@@ -338,8 +342,8 @@ export class Auth {
 
   /**
    * Runs a change that limits what a subject's tokens may do, then revokes the tokens. `change` commits in Postgres and
-   * refreshes copies. Commits nothing while Redis cannot accept revocations. If Redis fails after the commit, throws
-   * the error once every lease has expired. Error: `unavailable`.
+   * refreshes copies in Redis. While Redis cannot accept revocations, nothing is committed. If Redis fails after the
+   * commit, throws the error once every lease has expired. Error: `unavailable`.
    */
   async revoking<T>(subject: Subject, change: () => Promise<T>): Promise<T> {
     await this.#assertRevocable(subject);

@@ -1,8 +1,8 @@
 /**
- * Rate limits: token buckets per bot, per owner, per person, per chat and per client address, shared by all nodes
- * (behaviour §14). A bucket is one Redis string that expires when the bucket is full. While a caller must wait, its
- * node rejects calls without asking Redis, because nothing can shorten the wait. For fast rates, each node admits a
- * tenth of the rate without asking Redis. All n nodes together therefore admit at most 1 + n / 10 times the rate.
+ * Limits rates with token buckets per bot, owner, person, chat and client address (behaviour §14). All nodes share the
+ * buckets. A bucket is one Redis string that expires when the bucket is full. While a caller must wait, its node
+ * rejects calls without asking Redis, because nothing can shorten the wait. For fast rates, each node admits a tenth of
+ * the rate without asking Redis. All n nodes together therefore admit at most 1 + n / 10 times the rate.
  */
 import { fail } from '../../errors.js';
 import { clusterSlot } from '../../redis/slots.js';
@@ -11,13 +11,13 @@ import type { Bot } from '../core/control.js';
 import { type ChatRef, chatText, isDirect } from '../core/keys.js';
 import { storeLimits as limits } from '../limits.js';
 
-/** Describes a bucket that has room for `calls` and refills evenly within `seconds`. */
+/** The size of a bucket: it has room for `calls` and refills evenly within `seconds`. */
 export interface Rate {
   readonly calls: number;
   readonly seconds: number;
 }
 
-/** Holds rates by kind of bucket. A rate that is absent or has 0 calls is unlimited. */
+/** The rate of each kind of bucket. A rate that is absent or has 0 calls is unlimited. */
 export interface Rates {
   readonly bot?: Rate | undefined;
   readonly person?: Rate | undefined;
@@ -34,23 +34,20 @@ interface Bucket {
   readonly partition: number;
 }
 
-/** Holds the calls that this node took from a bucket in advance. */
+/** The calls that this node took from a bucket in advance. */
 interface Grant {
   left: number;
   readonly until: number;
   answer: Promise<number> | undefined;
 }
 
-/**
- * The fraction of a fast rate that a node admits without asking Redis, as 1 / ownShare. Moderate callers then need no
- * round trip.
- */
+/** Each node admits 1 / ownShare of a fast rate without asking Redis. Moderate callers then need no round trip. */
 const ownShare = 10;
 /** The calls per second below which only Redis counts a rate, so that its limit is exact. */
 const ownRateMin = 10;
 /** The minimum rate of polls. A bot with a slow rate can then still fetch its updates. */
 const pollsMin: Rate = { calls: 100, seconds: 10 };
-/** The part of a bucket that a front takes from Redis at a time, as 1 / chunkShare. */
+/** A front takes 1 / chunkShare of a bucket from Redis at a time. */
 const chunkShare = 100;
 /** How long a node keeps unused calls that it took from Redis, in ms. */
 const spareMs = 1_000;
@@ -66,8 +63,8 @@ export function createFairUse(context: StoreContext, given: Rates, isMember: IsM
 }
 
 /**
- * Counts calls. A bucket is in one of four states on a node. The node refuses its calls until a known time, admits them
- * from its own share, admits them from a grant that it took in advance, or asks Redis.
+ * Counts calls. On each node, a bucket is in one of four states. The node refuses its calls until a known time, admits
+ * them from its own share, admits calls that it took from Redis in advance, or asks Redis.
  */
 export class FairUse {
   readonly #context: StoreContext;
@@ -77,7 +74,7 @@ export class FairUse {
   readonly #own = new Map<string, number>();
   readonly #grants = new Map<string, Grant>();
   readonly #refused: Record<RateKind, number> = { bot: 0, poll: 0, person: 0, owner: 0, chat: 0, address: 0 };
-  /** Counts a client's request. Undefined if addresses are unlimited. Error: `too_many_requests`. */
+  /** Counts a client's request, or is undefined if addresses are unlimited. Error: `too_many_requests`. */
   readonly request: ((address: string) => Promise<void> | undefined) | undefined;
 
   constructor(context: StoreContext, rates: { [K in keyof Rates]?: Rate }, isMember: IsMember) {
@@ -104,8 +101,8 @@ export class FairUse {
       const owned = ofOwner && this.#count(this.#bucket('owner', bot.owner, bot.owner), weight);
       return owned === undefined ? countInChat() : owned.then(countInChat);
     };
-    // Checks the bot's own bucket first. Rejected calls of a busy bot then take nothing from the buckets of its owner
-    // and its chats.
+    // Checks the bot's own bucket first. Calls that this check rejects then take nothing from the buckets of the bot's
+    // owner and chats.
     const first = ofBot && this.#count(this.#bucket('bot', bot.id, bot.id), weight);
     return first === undefined ? countOthers() : first.then(countOthers);
   }
@@ -131,7 +128,7 @@ export class FairUse {
     return first === undefined ? countInChat() : first.then(countInChat);
   }
 
-  /** Counts further calls, for a call that counts as several. Error: `too_many_requests`. */
+  /** Counts additional calls, if one call counts as several. Error: `too_many_requests`. */
   more({ id, isBot }: { readonly id: number; readonly isBot: boolean }, calls: number) {
     const kind = isBot ? 'bot' : 'person';
     return this.#rates[kind] && this.#count(this.#bucket(kind, id, id), calls);
@@ -178,8 +175,9 @@ export class FairUse {
   }
 
   /**
-   * Returns how long a call must wait, in ms; undefined if this node admits the call without asking Redis. Simultaneous
-   * calls share one request to Redis, because each request takes a whole chunk and would empty the bucket.
+   * Returns how long a call must wait in ms, or undefined if this node admits the call without asking Redis.
+   * Simultaneous calls share one request to Redis. Otherwise each request would take a whole chunk and empty the
+   * bucket.
    */
   #take(bucket: Bucket, weight: number, now: number): Promise<number> | undefined {
     if (this.#takeOwn(bucket, weight, now)) return undefined;

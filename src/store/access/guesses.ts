@@ -1,7 +1,7 @@
 /**
- * Slows client addresses that guess tokens (behaviour §13). Only tokens that never existed count as guesses. The count
- * is in Redis, where all nodes share it. While an address must wait, its node answers without asking Redis or Postgres.
- * Cached tokens skip this check, and each slowed address has a few lookups per minute for other tokens.
+ * Slows down client addresses that guess tokens (behaviour §13). Only tokens that never existed count as guesses. Redis
+ * stores the counts, which all nodes share. While an address must wait, its node answers without asking Redis or
+ * Postgres. Cached tokens skip this check. For other tokens, each slowed address has a few lookups per minute.
  */
 
 import { hasExisted } from '../../postgres/accounts/leaks.js';
@@ -17,7 +17,7 @@ interface Slowed {
 }
 
 export interface Guessing {
-  /** 0 for unlimited. */
+  /** The number of guesses allowed at once, or 0 for no limit. */
   readonly burst: number;
   readonly perMinute: number;
 }
@@ -25,7 +25,7 @@ export interface Guessing {
 export class Guesses {
   readonly #context: StoreContext;
   readonly #guessing: Guessing;
-  /** The tokens that were once valid. They are in plain text, and only in this process's memory. */
+  /** Tokens that were once valid, in plain text. They are only in the memory of this process. */
   readonly #former = new Set<string>();
   readonly #waiting = new Map<string, Slowed>();
   #asking = 0;
@@ -62,8 +62,8 @@ export class Guesses {
   }
 
   /**
-   * Returns whether the token was ever valid. Limits the lookups of slowed addresses, so that they do not slow down
-   * Postgres for other clients.
+   * Returns whether the token was ever valid. Slowed addresses have a limited number of such lookups, so that they do
+   * not slow down Postgres for other clients.
    */
   async #existed(token: string, patient: boolean): Promise<boolean> {
     if (parseToken(token) === null) return false;
@@ -71,8 +71,8 @@ export class Guesses {
     if (!patient && this.#asking >= limits.guess_questions_max) return false;
     this.#asking++;
     try {
-      // Assumes that the token existed while Postgres is unreachable, because slowing a legitimate client would be
-      // worse.
+      // While Postgres is unreachable, assumes that the token existed, because slowing down a legitimate client would
+      // be worse.
       const { db, secrets } = this.#context;
       const found = await hasExisted(db, secrets.lookups(token)).catch(() => true);
       if (found) {

@@ -29,7 +29,7 @@ const partSize = 1_000;
 const partsAtOnce = 2;
 
 /**
- * Runs several parts in parallel. This process and Postgres then work at the same time, and each transaction stays
+ * Runs several parts in parallel, so that this process and Postgres work at the same time. Each transaction stays
  * short.
  */
 async function inParts(work: ReadonlyArray<() => Promise<rows.Ended>>): Promise<readonly rows.Ended[]> {
@@ -49,8 +49,8 @@ export function createLeaks(
 ) {
   return {
     /**
-     * Revokes the tokens that are valid. A bot's token is blocked until the bot gets a new token. Tokens of people are
-     * removed. Afterwards no node accepts any of them. Returns for each token whether it is or was a token of this
+     * Revokes the tokens that are valid. A bot's token is blocked until the bot gets a new token. People's tokens are
+     * removed. Afterwards no node accepts any of them. For each token, returns whether it is or was a token of this
      * installation. Accepts at most ruleLimits.leak_reports_max tokens.
      */
     async report(found: readonly FoundToken[], by: 'report' | 'scan'): Promise<readonly boolean[]> {
@@ -76,8 +76,8 @@ export function createLeaks(
       const former = rest.length === 0 ? new Set() : await rows.loadFormer(db, rest);
       for (const { at, hmac } of rest) if (former.has(hmac.toString('base64'))) known.add(at);
 
-      // Includes tokens that an earlier call blocked or removed, because that call may have died before it reached all
-      // nodes.
+      // Also revokes tokens that an earlier call blocked or removed, because that call may have died before it reached
+      // all nodes.
       const hits = [...known].map((at) => owners[at] as TokenOwner);
       const idsOf = (kind: TokenKind) => [
         ...new Set(hits.filter((each) => each.kind === kind).map(({ id }) => id)),

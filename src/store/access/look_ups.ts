@@ -12,7 +12,7 @@ export function createLookUps(context: StoreContext) {
      * Counts a DNS lookup. `bot` is null for a lookup of a person without a bot. Error: `too_many_requests`.
      */
     async take(owner: number, bot: number | null) {
-      // Checks the bot's own limit first. Its rejected lookups then do not count against the owner's other bots.
+      // Checks the bot's own limit first, so that rejected lookups do not count against the owner's other bots.
       if (bot !== null) await takeOf(bot, limits.host_look_ups_per_bot_max);
       await takeOf(owner, limits.host_look_ups_per_owner_max);
     },

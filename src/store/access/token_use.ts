@@ -1,5 +1,5 @@
 /**
- * Records the day on which a person's token was last used. Each node records a token once per day, without delaying
+ * Records the last day on which a person's token was used. Each node records a token once per day and does not delay
  * calls. Some days may be missing.
  */
 import { nowMs } from '../../clock.js';
@@ -35,7 +35,7 @@ export function createTokenUse(db: Sql) {
   }
 
   return {
-    /** Records a use. Called by code that looks up a token anyway. `lookup` is the token's digest. */
+    /** Records a use. Code that looks up a token anyway calls this function. `lookup` is the token's digest. */
     note(lookup: Buffer) {
       const day = Math.floor(nowMs() / day_ms);
       if (day !== today || noted.size >= limits.tokens_used_noted_max) noted.clear();

@@ -23,19 +23,19 @@ export function createUploads(context: StoreContext, { bytesPerDay, bytesTotal }
   const { db } = context;
   const calls = Math.ceil(bytesPerDay / unit);
   return {
-    /** Error: `too_many_requests`. */
+    /** Counts bytes against the daily limit. Error: `too_many_requests`. */
     async take(owner: number, bytes: number) {
       if (calls === 0 || bytes === 0) return;
       const count = Math.ceil(bytes / unit);
       await takeCalls(context, 'upload', owner, { calls, intervalUs: day_us / calls, count });
     },
     /**
-     * Counts a file before it is stored. Counts a file below limits.stored_file_bytes_min as that size. While Postgres
-     * is unreachable nothing is counted, and only the daily limit applies. Error: `too_much_stored`.
+     * Counts a file before it is stored. A smaller file counts as limits.stored_file_bytes_min. While Postgres is
+     * unreachable, nothing is counted and only the daily limit applies. Error: `too_much_stored`.
      */
     async noteStored(owner: number, key: string, bytes: number) {
       const counted = Math.max(bytes, limits.stored_file_bytes_min);
-      // Counts files even without a limit, because a later limit applies to stored files too.
+      // Counts files even if there is no limit, because a later limit applies to stored files too.
       const max = bytesTotal || Number.MAX_SAFE_INTEGER;
       const fits = await rows.noteStored(db, owner, key, counted, max).catch((error: unknown) => {
         if (error instanceof ApiError && error.kind === 'unavailable') return true;

@@ -1,8 +1,8 @@
 /**
  * Manages the rules on who may write to a bot in a direct chat (interface §5.8). Postgres is authoritative. The bot's
- * queue state has a copy of the policy with its version. Every script that lets a person write to the bot uses this
- * copy, so that one write changes the policy for all nodes and chats. If the policy depends on the person, the chat
- * caches the decision for that version. Missing decisions are loaded from Postgres.
+ * queue state in Redis has a copy of the policy with its version. Every script that lets a person write to the bot uses
+ * this copy. One write therefore changes the policy for all nodes and chats. If the policy depends on the person, the
+ * chat stores the decision for that version. Missing decisions are loaded from Postgres.
  */
 import { fail } from '../../errors.js';
 import * as rows from '../../postgres/bots/write_access.js';
@@ -13,7 +13,7 @@ export type { WritePolicy } from '../../postgres/bots/write_access.js';
 
 export interface WriteAccess {
   readonly policy: rows.WritePolicy;
-  /** Current usernames of the selected people; empty for other policies. */
+  /** The current usernames of the selected people. Empty for other policies. */
   readonly usernames: readonly string[];
 }
 
@@ -46,7 +46,7 @@ export function createWriteAccessCopies({ db, scripts, keys }: StoreContext) {
       await copy(bot, nobody, 0);
     },
     /**
-     * Copies the policy, and the decision for the person in the chat, after a script found them missing under this
+     * Copies the policy and the decision for the chat's person to Redis, after a script found them missing under this
      * incarnation. Returns false if the bot does not exist.
      */
     fill: (chat: ChatRef, incarnation: number): Promise<boolean> => copy(chat.id, chat.user, incarnation),

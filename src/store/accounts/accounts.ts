@@ -43,7 +43,7 @@ interface Place {
   readonly at: At;
 }
 
-/** Holds a position after a post (partition and number) or a chat. The next step continues after it. */
+/** The position after a post (partition and number) or a chat. The next step continues there. */
 type At = readonly [number, number];
 
 export interface AccountParts {
@@ -130,7 +130,7 @@ class RemovalStep {
     }
   }
 
-  /** Returns each partition's last issued version, and its first version that is not yet in Postgres. */
+  /** Returns the last version that each partition issued, and its first version that is not yet in Postgres. */
   #journals() {
     const { scripts, keys } = this.#context;
     return Promise.all(
@@ -237,8 +237,8 @@ class RemovalStep {
   }
 
   /**
-   * Erases messages of a chat with ids below `before` and a sender that matches `which`, newest first. Returns the
-   * value of `before` for the next step, or 0 when done.
+   * Erases messages of a chat with ids below `before` whose sender matches `which`, newest first. Returns the value of
+   * `before` for the next step, or 0 if there are no more.
    */
   async #eraseFrom(chat: ChatRef, before: number, which: (sender: number) => boolean): Promise<number> {
     const { history, erase } = this.#parts;
@@ -267,7 +267,10 @@ export class Accounts {
   readonly #parts: AccountParts;
   readonly #onError: (error: unknown) => void;
 
-  /** Takes `rawDb`, which bypasses the once-per-request wrapper, for steps that must rerun on retry. */
+  /**
+   * Takes `rawDb`, a database without the wrapper that runs a transaction only once per request. Steps that must run
+   * again on a retry need it.
+   */
   constructor(
     context: StoreContext,
     rawDb: Database,
@@ -281,8 +284,8 @@ export class Accounts {
   }
 
   /**
-   * Deletes an account for good. Afterwards no node accepts a token of the person, the person's event streams are
-   * closed and bots deleted, and nobody can write to the bots. The remaining data is removed within
+   * Deletes an account permanently. Afterwards no node accepts a token of the person. The person's event streams are
+   * closed and the bots deleted, and nobody can write to the bots. The remaining data is removed within
    * limits.account_removal_ms_max, or later by `continueRemoval`. Error: `user_not_found`.
    */
   async end(user: number): Promise<void> {
@@ -333,7 +336,7 @@ export class Accounts {
     try {
       const done = await rows.takeRemoval<Place>(this.#rawDb, only, (sql, user, place) => {
         taken = user;
-        // Starts a new step in each run, because Postgres may run this transaction again after a rollback.
+        // Creates a new step each time, because Postgres may run this transaction again after a rollback.
         step = new RemovalStep(this.#context, this.#parts, sql, user);
         return step.run(place);
       });

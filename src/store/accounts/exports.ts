@@ -50,7 +50,8 @@ export function createExports(context: StoreContext) {
     );
   return {
     /**
-     * Error: `too_many_requests` for more than limits.exports_in_interval_max exports in limits.export_interval_ms.
+     * Starts an export. Error: `too_many_requests` for more than limits.exports_in_interval_max exports in
+     * limits.export_interval_ms.
      */
     begin: (user: number) =>
       takeCalls(context, 'export', user, {

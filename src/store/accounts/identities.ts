@@ -14,7 +14,7 @@ export type Identities = ReturnType<typeof createIdentities>;
 export function createIdentities(context: StoreContext, control: ControlCopies, auth: Auth) {
   const { db, keys, issuer } = context;
   /**
-   * Computes the digest of a subject. Subjects come from outside and may be long, so keys contain digests of a fixed
+   * Returns the digest of a subject. Subjects come from outside and may be long, so keys contain digests of a fixed
    * length.
    */
   const digestOf = (of: string, subject: string) =>
@@ -30,7 +30,10 @@ export function createIdentities(context: StoreContext, control: ControlCopies, 
   const present = () => issuer ?? fail('no_identity_provider');
 
   return {
-    /** Finds a person, or null if the subject is unknown. Must be fast, because calls wait for the result. */
+    /**
+     * Returns the person with this subject, or null if the subject is unknown. Must be fast, because calls wait for the
+     * result.
+     */
     async find(subject: string): Promise<number | null> {
       const of = present();
       return (await copiesOf(of, subject).read(digestOf(of, subject))) || null;
@@ -42,8 +45,9 @@ export function createIdentities(context: StoreContext, control: ControlCopies, 
       return id;
     },
     /**
-     * Links a person to a subject, in place of the former subject. A null subject only unlinks. Afterwards no node
-     * accepts a token of the former subject. Errors: `no_identity_provider`, `user_not_found`, `subject_taken`.
+     * Links a person to a subject instead of the former subject. If `subject` is null, only unlinks the former one.
+     * Afterwards no node accepts a token of the former subject. Errors: `no_identity_provider`, `user_not_found`,
+     * `subject_taken`.
      */
     async link(user: number, subject: string | null) {
       const of = present();
@@ -53,8 +57,8 @@ export function createIdentities(context: StoreContext, control: ControlCopies, 
       if (former.length > 0) await auth.revoke(`user:${user}`);
     },
     /**
-     * Returns the two steps that link a subject to a new person: one for the transaction that creates the person, and
-     * one for afterwards. Errors: `no_identity_provider`, `subject_taken`.
+     * Returns two functions that link a subject to a new person. The transaction that creates the person calls the
+     * first, and its caller then calls the second. Errors: `no_identity_provider`, `subject_taken`.
      */
     taking(subject: string): {
       readonly within: (sql: Sql, user: number) => Promise<void>;

@@ -43,7 +43,7 @@ export interface Removed {
   readonly more: boolean;
 }
 
-/** Holds a position: after `message` of the chat, or after the whole chat if `message` is 0. */
+/** A position: after `message` of the chat, or after the whole chat if `message` is 0. */
 interface Place {
   readonly table: string;
   readonly chat: number;
@@ -59,7 +59,7 @@ const beginOf = (table: string, pins = false): Place => ({
   pins,
 });
 
-/** Names a partition. `span` is set if all its messages are too old, so that it can be dropped. */
+/** A partition. If all its messages are too old, `span` is set, and the partition can be dropped. */
 interface Aged {
   readonly table: string;
   readonly span?: Span;
@@ -71,8 +71,8 @@ class MessageStep {
   readonly #ageMs: number;
   readonly #erase: Erase;
   /**
-   * Returns whether a chat belongs to this shard, which may still have rows of a partition that was moved to another
-   * shard.
+   * Returns whether a chat belongs to this shard. The shard may still have rows of a partition that was moved to
+   * another shard.
    */
   readonly #isOwn: (chat: number) => boolean;
   readonly #until = performance.now() + limits.retention_piece_ms;
@@ -100,16 +100,16 @@ class MessageStep {
   }
 
   /**
-   * Returns the partitions to clean up, sorted by name. In some partitions all messages are too old. The others contain
-   * more days than they should.
+   * Returns the partitions to clean up, sorted by name. Either all messages of such a partition are too old, or it
+   * contains more days than it should.
    */
   async #agedPartitions(): Promise<Aged[]> {
     const ageMs = this.#ageMs;
     const { spans, now } = await readSpans(this.#shard.pool, { table: 'messages' });
     const { days } = messagesByDay(Math.max(1, ageMs / day_ms));
     const found = spans.flatMap((span): Aged[] => {
-      // Requires both clocks to show that the partition is too old, because a drop cannot be reverted and one clock may
-      // be wrong.
+      // Drops a partition only if both clocks show that it is too old. A drop cannot be undone, and one clock may be
+      // wrong.
       if (isPast(span, Math.min(now, nowMs()), ageMs)) return [{ table: span.name, span }];
       return span.to - span.from > days && span.from * day_ms <= nowMs() - ageMs
         ? [{ table: span.name }]
@@ -158,7 +158,8 @@ class MessageStep {
   }
 
   /**
-   * Erases old messages in a partition that also has younger ones. Returns where to continue, or null at the end.
+   * Erases old messages in a partition that also has younger ones. Returns the position at which to continue, or null
+   * at the end.
    */
   async #eraseIn(place: Place): Promise<Place | null> {
     let at = place.message > 0 ? await this.#eraseChat(place) : place;
@@ -244,10 +245,10 @@ export class Retention {
   }
 
   /**
-   * Removes messages older than `ageMs`, for up to limits.retention_piece_ms per shard, together with their pins and
-   * reactions. Drops a partition once all its messages are too old, and counts its messages by Postgres's estimate.
-   * Returns null if another process is already removing messages, or if the last pass ended within
-   * limits.retention_interval_ms.
+   * Removes messages older than `ageMs`, together with their pins and reactions. Works for up to
+   * limits.retention_piece_ms per shard. Drops a partition once all its messages are too old, and counts its messages
+   * by Postgres's estimate. Returns null if another process is already removing messages, or if the last pass ended
+   * within limits.retention_interval_ms.
    */
   async messages(ageMs: number): Promise<Removed | null> {
     const steps = await Promise.all(holding(this.#context.shards).map((shard) => this.#stepIn(shard, ageMs)));
@@ -268,20 +269,24 @@ export class Retention {
       shard.id === 0 ? 'messages' : `messages ${shard.id}`,
       limits.retention_interval_ms,
       beginOf(''),
-      // Completes a position that an earlier release stored without a table.
+      // Adds the missing table to a position that an earlier release stored.
       (_, place) => step.run({ ...beginOf(''), ...place }),
     );
     return done && { removed: step.removed, more: !done.over };
   }
 
-  /** Removes uploaded files older than `ageMs`, in steps like `messages`. Keeps pictures of bots and present photos of chats. */
+  /**
+   * Removes uploaded files older than `ageMs`, in steps like `messages`. Keeps pictures of bots and current photos of
+   * chats.
+   */
   async files(ageMs: number, { list, remove }: AgedFiles): Promise<Removed | null> {
     const { db } = this.#context;
     let removed = 0;
     const step = await rows.takePiece(db, 'files', limits.retention_interval_ms, '', async (sql, after) => {
       const found = await list(after, limits.retention_batch_max);
       const aged = new Set(found.filter(({ at }) => at <= nowMs() - ageMs).map(({ key }) => key));
-      // No other old file can become a picture or a photo later, because these are always uploaded separately.
+      // No other old file can become a picture or a photo later, because pictures and photos are always uploaded
+      // separately.
       for (const picture of await rows.picturesAmong(sql, [...aged])) aged.delete(picture);
       const until = performance.now() + limits.retention_piece_ms;
       let place = after;
@@ -291,7 +296,7 @@ export class Retention {
         place = key;
       }
       const over = found.length < limits.retention_batch_max;
-      // Removes the counts of files that were never written, because they are not in the list of stored keys.
+      // Removes the counts of files that were never written. Such files are not in the list of stored keys.
       for (const key of over ? await loadStoredBefore(db, ageMs, limits.retention_batch_max) : [])
         if (performance.now() <= until) await remove(key);
       return { place, over };

@@ -13,7 +13,10 @@ export type { NewUser } from '../../postgres/accounts/users.js';
 
 export type Users = ReturnType<typeof createUsers>;
 
-/** Takes `rawDb`, which bypasses the once-per-request wrapper, for steps that must rerun on retry. */
+/**
+ * Takes `rawDb`, a database without the wrapper that runs a transaction only once per request. Steps that must run
+ * again on a retry need it.
+ */
 export function createUsers(
   context: StoreContext,
   rawDb: Database,
@@ -24,8 +27,8 @@ export function createUsers(
   const { db, secrets } = context;
   const newToken = (id: number) => makeToken('user', id, randomBytes(32));
   /**
-   * Issues a token and returns it in plain text. If an earlier run of the call already added the token, replaces the
-   * secret, because only its digest was stored.
+   * Issues a token and returns it in plain text. If an earlier attempt of the call already added the token, replaces
+   * its secret, because Postgres has only the digest.
    */
   async function issue(user: number, name: string, on: Database): Promise<{ id: number; token: string }> {
     const token = newToken(user);
@@ -43,7 +46,7 @@ export function createUsers(
       return id === null ? null : control.read('user', id);
     },
     /**
-     * Creates a person; `subject` links the person to the identity provider. Errors: `username_taken`,
+     * Creates a person. If `subject` is given, links the person to the identity provider. Errors: `username_taken`,
      * `subject_taken`, `no_identity_provider`.
      */
     async create(user: rows.NewUser, subject?: string) {
@@ -55,8 +58,8 @@ export function createUsers(
       };
       const id = await rows.createUser(db, user, lookupFor, linked?.within);
       await linked?.after();
-      // Replaces the token if an earlier run of this call created the person. That token is unknown, because only its
-      // digest is stored.
+      // Replaces the token if an earlier attempt of this call created the person. That token is unknown, because
+      // Postgres has only its digest.
       if (token === '') ({ token } = await issue(id, '', rawDb));
       const created = await control.read('user', id);
       return { user: created as User, token };
@@ -65,7 +68,7 @@ export function createUsers(
     async change(id: number, change: rows.UserChange): Promise<User> {
       if (!(await rows.changeUser(db, id, change))) fail('user_not_found');
       await control.refresh('user', id);
-      // Refreshes the caches of all nodes, because they contain the person with the language.
+      // Clears the person from the caches of all nodes, because the cached record contains the language.
       await auth.revoke(`user:${id}`);
       return (await control.read('user', id)) ?? fail('user_not_found');
     },

@@ -1,6 +1,6 @@
 /**
- * Manages bots, the operations of their owners, and their commands. Every change is committed to Postgres first (law
- * 2).
+ * Manages bots and their commands, and what owners may do with their bots. Every change is committed to Postgres first
+ * (law 2).
  */
 import { randomBytes } from 'node:crypto';
 import { fail } from '../../errors.js';
@@ -51,13 +51,16 @@ const unlessDeleted = (bot: Bot | null): Bot | null => (bot?.state === 'deleted'
 export class Bots extends Transfers {
   readonly #rawDb: Database;
 
-  /** Takes `rawDb`, which bypasses the once-per-request wrapper, for steps that must rerun on retry. */
+  /**
+   * Takes `rawDb`, a database without the wrapper that runs a transaction only once per request. Steps that must run
+   * again on a retry need it.
+   */
   constructor(context: StoreContext, rawDb: Database, parts: BotParts) {
     super(context, parts);
     this.#rawDb = rawDb;
   }
 
-  /** Errors: `bot_not_found`, `not_bot_owner`. */
+  /** Returns the bot if the person owns it. Errors: `bot_not_found`, `not_bot_owner`. */
   async owned(owner: number, id: number): Promise<Bot> {
     const row = await rows.loadBot(this.context.db, id);
     if (!row || row.owner_id === null) return fail('bot_not_found');
@@ -70,15 +73,15 @@ export class Bots extends Transfers {
   }
 
   /**
-   * Returns a bot's profile localised to `language`, cached under the node's lease. Null if the bot does not exist. A
-   * deleted bot still has a profile, because readers of its messages need it.
+   * Returns a bot's profile in this language, or null if the bot never existed. The profile is cached under the node's
+   * lease. A deleted bot still has a profile, because readers of its messages need it.
    */
   async profile(id: number, language: string | null): Promise<Profile | null> {
     const bot = await this.parts.auth.botById(id);
     return bot && botProfile(bot, language);
   }
 
-  /** Returns the bot as it is now, for a call that had to wait. */
+  /** Returns the current record of the bot, for a call that had to wait. */
   present(bot: Bot): Bot | Promise<Bot> {
     const known = this.parts.auth.botById(bot.id);
     return known instanceof Promise ? known.then((found) => found ?? bot) : (known ?? bot);
@@ -97,7 +100,7 @@ export class Bots extends Transfers {
     return rows.countBotsOf(this.context.db, owner);
   }
 
-  /** Errors: `username_taken`, `too_many_bots`. */
+  /** Creates a bot. Errors: `username_taken`, `too_many_bots`. */
   async create(owner: number, username: string, name: string) {
     let token = '';
     const id = await rows.createBot(
@@ -113,7 +116,7 @@ export class Bots extends Transfers {
       this.parts.control.refresh('bot', id),
       this.parts.access.refresh(id),
     ]);
-    // Loads the bot that an earlier run of this call created.
+    // Loads the token of the bot that an earlier attempt of this call created.
     if (token === '') token = this.#opened(id, await rows.loadTokenBox(this.context.db, id, owner));
     const lookup = this.context.secrets.lookup(token).toString('base64');
     return { bot: { id, owner, username, name, token: lookup, names: {} }, token };
@@ -136,7 +139,7 @@ export class Bots extends Transfers {
     return this.#opened(id, await rows.loadTokenBox(this.context.db, id, bot.owner));
   }
 
-  /** Returns only live tokens of bots that the person owns now, to replace token placeholders in messages. */
+  /** Returns the valid tokens of those bots that the person owns now. They replace token placeholders in messages. */
   async tokensOf(owner: number, ids: readonly number[]): Promise<ReadonlyMap<number, string>> {
     const boxes = await rows.loadTokenBoxes(this.context.db, owner, ids);
     const shown = boxes.filter(({ blocked }) => !blocked);
@@ -151,14 +154,14 @@ export class Bots extends Transfers {
     const token = newToken(id);
     const made = this.#stored(id, token);
     const row = await this.parts.auth.revoking(`bot:${id}`, async () => {
-      // Checks again that the caller owns the bot. The bot may have a new owner since the first check.
+      // Checks again that the caller owns the bot, because the bot may have a new owner since the first check.
       const replaced =
         (await rows.replaceBotToken(this.context.db, id, owner, made)) ?? fail('not_bot_owner');
       await this.parts.control.forget('bot', id);
       return replaced;
     });
     if (row.token === made.lookup.toString('base64')) return { bot: botOf(row), token };
-    // Returns the token that is valid now to a repeated call, if the caller still owns the bot.
+    // A repeated call gets the token that is valid now, if the caller still owns the bot.
     const bot = await this.owned(owner, id);
     return { bot, token: this.#opened(id, await rows.loadTokenBox(this.context.db, id, owner)) };
   }
@@ -167,9 +170,7 @@ export class Bots extends Transfers {
     return (await this.parts.control.read('descriptions', id)) ?? noDescriptions;
   }
 
-  /**
-   * Sets texts by language. An empty text removes the stored text. Afterwards no node shows a former name.
-   */
+  /** Sets texts by language. An empty text removes the stored text. Afterwards no node shows a former name. */
   async setTexts(id: number, texts: TextsByKind) {
     if (!(await this.#changeTexts(id, null, texts))) fail('bot_not_found');
   }
@@ -177,7 +178,7 @@ export class Bots extends Transfers {
   /** Errors: `bot_not_found`, `not_bot_owner`. */
   async setOwnTexts(owner: number, id: number, texts: TextsByKind): Promise<Bot> {
     await this.owned(owner, id);
-    // Checks again that the caller owns the bot. The bot may have a new owner since the first check.
+    // Checks again that the caller owns the bot, because the bot may have a new owner since the first check.
     return (await this.#changeTexts(id, owner, texts)) ?? fail('not_bot_owner');
   }
 
@@ -206,13 +207,13 @@ export class Bots extends Transfers {
   }
 
   /**
-   * Sets the inline mode; null turns it off. Afterwards no node uses the former mode. Errors: `bot_not_found`,
-   * `not_bot_owner`.
+   * Sets the inline mode. If the mode is null, turns it off. Afterwards no node uses the former mode. Errors:
+   * `bot_not_found`, `not_bot_owner`.
    */
   async setInlineMode(owner: number, id: number, mode: InlineMode | null): Promise<Bot> {
     await setInlineMode(this.context.db, id, owner, mode);
     await this.parts.control.refresh('bot', id);
-    // Revokes the cached record, because `getMe` and queries use it.
+    // Removes the bot from the caches of all nodes, because `getMe` and inline queries use the cached record.
     await this.parts.auth.revoke(`bot:${id}`);
     return this.owned(owner, id);
   }
@@ -221,13 +222,16 @@ export class Bots extends Transfers {
     return (await this.parts.control.read('commands', id)) ?? {};
   }
 
-  /** Returns the menu button for a person, or for all others without a person, or null if none was set. */
+  /** Returns the menu button of a person, or null if none was set. If `user` is null, returns the default button. */
   async menuButton(id: number, user: number | null): Promise<MenuButton | null> {
     const own = user === null ? null : await loadMenuButtonOf(this.context.db, id, user);
     return own ?? (await this.descriptions(id)).menuButton;
   }
 
-  /** Sets the menu button of a person, or the default one without a person. Null removes the button. */
+  /**
+   * Sets the menu button of a person. If `user` is null, sets the default button. If `button` is null, removes the
+   * button.
+   */
   async setMenuButton(id: number, user: number | null, button: MenuButton | null) {
     if (user !== null) return setMenuButtonOf(this.context.db, id, user, button);
     await setMenuButton(this.context.db, id, button);
@@ -246,7 +250,7 @@ export class Bots extends Transfers {
 
   /**
    * Deletes a bot. Afterwards no node accepts its token, nobody can write to it, and its webhook and pending updates
-   * are gone. The bot also leaves its groups and channels, which takes some seconds if there are many. The bot's
+   * are gone. The bot also leaves its groups and channels. This takes some seconds if there are many. The bot's
    * messages remain, and its username stays reserved for limits.deleted_username_hold_ms. Errors: `bot_not_found`,
    * `not_bot_owner`.
    */
@@ -282,8 +286,8 @@ export class Bots extends Transfers {
       texts.name && this.parts.control.refresh('bot', id),
       described && this.parts.control.refresh('descriptions', id),
     ]);
-    // Revokes the cached name, even if the name is unchanged. An earlier call may have changed it and died before the
-    // revocation. Nodes cache names, but not descriptions.
+    // Removes the bot from the caches of all nodes even if the name is the same. An earlier call may have changed the
+    // name and died before it did this. Nodes cache names, but not descriptions.
     if (texts.name) await this.parts.auth.revoke(`bot:${id}`);
     return botOf(row);
   }

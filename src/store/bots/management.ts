@@ -13,7 +13,7 @@ import { createTalks } from './talks.js';
 
 export type { ManagementIdentity };
 
-/** A placeholder for the webhook URL. No host has this name. */
+/** A URL that stands for the worker in this process. No host has this name. */
 const inside = 'https://management.invalid/';
 const kinds = kindBit('message') | kindBit('callback_query') | kindBit('my_chat_member');
 
@@ -22,9 +22,9 @@ export function createManagement(context: StoreContext, control: ControlCopies, 
   return {
     ...createTalks(context),
     /**
-     * Creates the management bot if it does not exist, with this username and these texts. Returns its id. Its updates
-     * are queued and leased like those of other bots with a webhook, and stay in order within each chat. Error:
-     * `username_taken`.
+     * Returns the id of the management bot. Creates the bot with this username and these texts if it does not exist.
+     * Its updates are queued and leased like those of other bots with a webhook. They stay in order within each chat.
+     * Error: `username_taken`.
      */
     async ensure(identity: ManagementIdentity): Promise<number> {
       const id = await ensureManagementBot(db, identity);

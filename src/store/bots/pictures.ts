@@ -1,7 +1,7 @@
 /**
- * Manages pictures of bots. Their files are in the blob store, which has no transactions. A key is recorded as unused
- * before its file is written. The transaction that starts to use a file removes this record. The transaction that stops
- * using the file adds the record again. The sweep therefore finds every unused file after any crash.
+ * Manages pictures of bots. Their files are in the blob store, which has no transactions. Before a file is written, its
+ * key is recorded as unused. The transaction that starts to use a file removes this record. The transaction that stops
+ * using the file adds the record again. After any crash, the sweep therefore finds every unused file.
  */
 import { fail } from '../../errors.js';
 import * as rows from '../../postgres/bots/pictures.js';
@@ -15,13 +15,16 @@ export type { BotPictures, PictureChange, StoredPicture } from '../../postgres/b
 
 export type Pictures = ReturnType<typeof createPictures>;
 
-/** Takes `rawDb`, which bypasses the once-per-request wrapper, for steps that must rerun on retry. */
+/**
+ * Takes `rawDb`, a database without the wrapper that runs a transaction only once per request. Steps that must run
+ * again on a retry need it.
+ */
 export function createPictures(context: StoreContext, rawDb: Database, control: ControlCopies, bots: Bots) {
   const { db } = context;
   return {
     /** Records keys. Call this before the files are written. */
     announce: (keys: readonly string[]) => rows.noteUnused(rawDb, keys),
-    /** Sets a picture; null removes it. Errors: `bot_not_found`, `not_bot_owner`. */
+    /** Sets a picture. If it is null, removes the picture. Errors: `bot_not_found`, `not_bot_owner`. */
     async set(
       owner: number,
       bot: number,
@@ -31,7 +34,7 @@ export function createPictures(context: StoreContext, rawDb: Database, control: 
       const change = await rows.setPicture(db, bot, owner, kind, picture);
       if (change === null) {
         await bots.owned(owner, bot);
-        // Refuses if the bot was transferred to somebody else and back since the check. The owner may try again.
+        // Refuses if, since the check, the bot was transferred to somebody else and back. The owner may try again.
         return fail('not_bot_owner');
       }
       await control.refresh('descriptions', bot);

@@ -45,7 +45,7 @@ export function createRemovalFollowing(
 
   return {
     /**
-     * Cleans up after the commit. May be repeated. `revoked` means that no node accepts the bot's token any more.
+     * Cleans up after the commit. This may be repeated. `revoked` means that no node accepts the bot's token any more.
      */
     async follow(id: number, revoked: boolean = false) {
       const gone = await loadGone(db, id);
@@ -55,7 +55,7 @@ export function createRemovalFollowing(
         await auth.revoke(`bot:${id}`);
       }
       await dropReplays(shards.at(keys.partitions.of(id)), id);
-      // Passes the bot's own version, which requests to drop its queue.
+      // Passes the bot's version, which makes the script drop the queue.
       await webhooks.refresh(id, gone.version);
       await Promise.all([control.refresh('commands', id), closeQueue(id, gone.version)]);
       await leaveChats(id);

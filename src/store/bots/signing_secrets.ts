@@ -31,10 +31,10 @@ export function createSigningSecrets(
   });
 
   return {
-    /** Returns the secret, and creates one if the bot has none. Errors: `bot_not_found`, `not_bot_owner`. */
+    /** Returns the signing secret. Creates one if the bot has none. Errors: `bot_not_found`, `not_bot_owner`. */
     async show(owner: number, bot: number): Promise<SigningSecret> {
       await bots.owned(owner, bot);
-      // Checks again that the caller owns the bot. The bot may have a new owner since the first check.
+      // Checks again that the caller owns the bot, because the bot may have a new owner since the first check.
       const own = (await ensureWebhook(db, bot, owner, sealed(bot))) ?? fail('not_bot_owner');
       if (own.made) await webhooks.refresh(bot, 0);
       return shown(bot, own.row);
@@ -45,10 +45,10 @@ export function createSigningSecrets(
      */
     async rotate(owner: number, bot: number): Promise<SigningSecret> {
       await bots.owned(owner, bot);
-      // Checks again that the caller owns the bot. The bot may have a new owner since the first check.
+      // Checks again that the caller owns the bot, because the bot may have a new owner since the first check.
       if (!(await rotateSigning(db, bot, owner, sealed(bot), limits.webhook_secret_rotation_ms)))
         return fail('not_bot_owner');
-      // Raises the version, which makes running deliveries reload the settings.
+      // Raises the version of the settings, so that running deliveries reload them.
       await webhooks.refresh(bot, 0);
       const row = await loadOwnWebhook(db, bot, owner);
       return row ? shown(bot, row) : fail('not_bot_owner');

@@ -10,7 +10,8 @@ import { storeLimits as limits } from '../limits.js';
 
 export const createTalks = ({ db }: StoreContext) => ({
   /**
-   * Returns the state before this update, or null if there is none, or if it is older than limits.talk_age_ms_max.
+   * Returns the state before this update. Returns null if there is no state, or if it is older than
+   * limits.talk_age_ms_max.
    */
   begin: <T>(user: number, update: number): Promise<T | null> =>
     loadTalk(db, user, update, limits.talk_age_ms_max),

@@ -34,9 +34,9 @@ export class Transfers {
 
   /**
    * Transfers a bot to the person with this username (without `@`). The bot gets a new token, which only the recipient
-   * can see. Afterwards the former owner has no access and no node accepts the former token. The webhook, the texts and
-   * the queue do not change. If transfers need consent, the bot is only offered. Returns true if the bot was
-   * transferred. Errors: `bot_not_found`, `not_bot_owner`, `username_unknown`, `username_not_person`,
+   * can see. Afterwards the former owner has no access, and no node accepts the former token. The webhook, the texts
+   * and the queue do not change. If the recipient must consent first, the bot is only offered. Returns true if the bot
+   * was transferred. Errors: `bot_not_found`, `not_bot_owner`, `username_unknown`, `username_not_person`,
    * `transfer_to_self`, `recipient_suspended`, `recipient_too_many_bots`.
    */
   async transfer(owner: number, id: number, username: string): Promise<boolean> {
@@ -49,7 +49,7 @@ export class Transfers {
     return true;
   }
 
-  /** Errors: `transfer_not_found`, `too_many_bots`. */
+  /** Accepts an offered bot. Errors: `transfer_not_found`, `too_many_bots`. */
   async acceptTransfer(user: number, id: number): Promise<void> {
     await this.#handOver(id, () => rows.acceptBot(this.context.db, id, user, this.#newCredentials(id)));
   }

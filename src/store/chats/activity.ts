@@ -1,4 +1,4 @@
-/** Sorts a person's chats by activity and counts unread messages. Loads only the heads of messages. */
+/** Sorts a person's chats by activity and counts unread messages. Loads only the headers of messages. */
 
 import { loadHeads, loadJoined, loadNewestHeads } from '../../postgres/chats/chats.js';
 import { postgresLimits } from '../../postgres/limits.js';
@@ -12,7 +12,10 @@ import { storeLimits as limits } from '../limits.js';
 
 export interface ActiveChat {
   readonly chat: ChatRef;
-  /** The date of the newest message, or of joining the chat if it has no messages; Unix time in seconds. */
+  /**
+   * The date of the newest message as Unix time in seconds. In a chat without messages, the date on which the person
+   * joined.
+   */
   readonly date: number;
 }
 
@@ -90,10 +93,10 @@ export class Activity {
   }
 
   /**
-   * Sorts a person's chats by date, latest first, and then by id, greatest first. Loads the heads of all chats, and
-   * counts one additional call of the person per `limits.heads_per_call` chats. With `continuing`, reuses an order from
-   * the last `limits.chat_order_ms` if this process has one, so that later pages load no heads. Error:
-   * `too_many_requests`.
+   * Sorts a person's chats by date, latest first, and then by id, greatest first. Loads the header of the newest
+   * message of each chat. Each `limits.heads_per_call` chats count as one additional call of the person. With
+   * `continuing`, reuses the order that this process computed in the last `limits.chat_order_ms`, if there is one.
+   * Later pages then load no headers. Error: `too_many_requests`.
    */
   async order(user: number, chats: readonly ChatRef[], continuing: boolean) {
     const former = continuing ? this.#known(user, chats) : null;
@@ -119,14 +122,14 @@ export class Activity {
     return order;
   }
 
-  /** Returns Unix time in seconds, or 0 if the person is not a member. */
+  /** Returns when the person joined, as Unix time in seconds, or 0 if the person is not a member. */
   async joined(user: number, chat: ChatRef) {
     return (await loadJoined(this.#context.db, user, [chat])).get(chat.id) ?? 0;
   }
 
   /**
-   * Counts messages of others after `mark`, up to `newest`. Considers only the latest `ruleLimits.unread_counted_max`
-   * messages.
+   * Counts other people's messages with ids after `mark`, up to `newest`. Considers only the latest
+   * `ruleLimits.unread_counted_max` messages.
    */
   async countUnread(chat: ChatRef, newest: number, mark: number, user: number): Promise<number> {
     const first = Math.max(mark + 1, newest - ruleLimits.unread_counted_max + 1, 1);

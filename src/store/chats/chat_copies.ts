@@ -20,8 +20,8 @@ export interface ChatState {
 }
 
 /**
- * Names the kind of a chat. `private` is a channel that only members can see. `blocked` is a direct chat whose user
- * blocked the bot.
+ * The kind of a chat. `private` is a channel that only members can see. `blocked` is a direct chat whose user blocked
+ * the bot.
  */
 export type ChatKind = 'direct' | 'blocked' | 'group' | 'channel' | 'private';
 
@@ -36,7 +36,7 @@ export class ChatCopies {
     this.control = control;
   }
 
-  /** Loads a chat, and copies its record to Redis if it is missing there, or null if the chat does not exist. */
+  /** Returns a chat, or null if it does not exist. Copies its record to Redis if it is missing there. */
   async find(chat: ChatRef): Promise<ChatState | null> {
     const { scripts } = this.context;
     const { partition, at } = this.#place(chat);
@@ -58,8 +58,8 @@ export class ChatCopies {
   }
 
   /**
-   * Loads a record that a script found missing. `ticket` is the script's fill ticket. Returns false if the chat does
-   * not exist.
+   * Copies the record of a chat to Redis after a script found it missing. `ticket` is the script's fill ticket. Returns
+   * false if the chat does not exist.
    */
   async fill(chat: ChatRef, ticket: string): Promise<boolean> {
     const { shards, scripts, keys } = this.context;
@@ -129,7 +129,7 @@ export class ChatCopies {
     ]);
     if (!row) return null;
     const kind: ChatKind = row.blocked ? 'blocked' : 'direct';
-    // Shows the chat without a name, because the user's account was deleted and the chat is not erased yet.
+    // The user's account was deleted, but the chat is not erased yet. Shows the chat without a name until then.
     const profile: Profile = person ? userProfile(person) : { id: user, n: '' };
     return { ...row, profile, kind, bots: '', permissions: '' };
   }

@@ -26,14 +26,14 @@ const nobody: Member = {
   promoted_by: 0,
 };
 
-/** The prefix of hints that show a chat action and announce no change. */
+/** The prefix of a hint that shows a chat action. Such a hint announces no change. */
 export const actionHint = 'action ';
 
 export { userProfile };
 
 /**
- * Limits how often a person's chat list is compared with those of other people. A person may be in thousands of chats,
- * so a comparison takes Postgres several milliseconds.
+ * Limits how often the chat list of a person is compared with the lists of other people. A person may be in thousands
+ * of chats, so one comparison takes Postgres several milliseconds.
  */
 const takeLookUps = (context: StoreContext, who: number, count: number) =>
   takeCalls(context, 'look_up', who, {
@@ -42,7 +42,7 @@ const takeLookUps = (context: StoreContext, who: number, count: number) =>
     count,
   });
 
-/** Provides chats. A change is committed in Postgres first and then shown in the chat. */
+/** Finds, opens, creates and changes chats. A change is committed in Postgres first and then shown in the chat. */
 export class Chats extends InviteLinks {
   readonly #names = createNames(this.context);
 
@@ -68,8 +68,8 @@ export class Chats extends InviteLinks {
   }
 
   /**
-   * Creates a chat. By default, channels and groups with a username are public. Errors: `username_taken`,
-   * `too_many_chats`.
+   * Creates a chat. Unless the caller says otherwise, channels and groups with a username are public. Errors:
+   * `username_taken`, `too_many_chats`.
    */
   async create(
     type: 'group' | 'channel',
@@ -102,9 +102,9 @@ export class Chats extends InviteLinks {
   }
 
   /**
-   * Returns which of `ids` are `who` or share a chat with `who`: a direct chat, a group, or a channel that either of
-   * them manages. Other channels do not count, because subscribers cannot see each other. The user of the direct chat
-   * `chat` needs no check. Error: `too_many_requests` for more than limits.stranger_look_ups_max people without a
+   * Returns those of `ids` that are `who` or share a chat with `who`: a direct chat, a group, or a channel that one of
+   * them manages. Other channels do not count, because subscribers cannot see each other. If `chat` is a direct chat,
+   * its user needs no check. Error: `too_many_requests` for more than limits.stranger_look_ups_max people without a
    * direct chat.
    */
   async acquaintances(who: number, chat: ChatRef | null, ids: readonly number[]) {
@@ -143,19 +143,19 @@ export class Chats extends InviteLinks {
     if (await storePermissions(this.context.db, chat.id, by, permissions)) await this.#detailsChanged(chat);
   }
 
-  /** Errors: `chat_not_found`, `title_not_allowed`. */
+  /** Sets the title. Errors: `chat_not_found`, `title_not_allowed`. */
   async setTitle(chat: ChatRef, by: Who, title: string) {
     if (await details.setTitle(this.context.db, chat.id, by, title)) await this.#detailsChanged(chat);
   }
 
-  /** Errors: `chat_not_found`, `about_not_allowed`, `about_not_modified`. */
+  /** Sets the description. Errors: `chat_not_found`, `about_not_allowed`, `about_not_modified`. */
   async setDescription(chat: ChatRef, by: Who, description: string) {
     await details.setDescription(this.context.db, chat.id, by, description);
     await this.#detailsChanged(chat);
   }
 
   /**
-   * Sets the photo; null removes it. The service message contains `shown`. Errors: `chat_not_found`,
+   * Sets the photo. If `photo` is null, removes it. The service message contains `shown`. Errors: `chat_not_found`,
    * `photo_not_allowed`, `chat_not_modified`.
    */
   async setPhoto(chat: ChatRef, by: Who, photo: readonly StoredPicture[] | null, shown: readonly object[]) {

@@ -1,4 +1,6 @@
-/** Loads the messages of a chat. A range of ids is loaded from Redis, and missing messages from Postgres. */
+/**
+ * Loads the messages of a chat. Reads a range of ids from Redis, and the missing messages of this range from Postgres.
+ */
 import { fail } from '../../errors.js';
 import { loadNewestMessages, newestMessage } from '../../postgres/chats/chats.js';
 import { ruleLimits } from '../../rules/limits.js';
@@ -12,11 +14,11 @@ import type { ChatState, Chats } from './chats.js';
 
 export interface HistoryPage {
   /**
-   * The messages of a page. Their total size is up to `ruleLimits.page_bytes_max`, without the messages to which
-   * they refer.
+   * The messages of a page. Their total size is up to `ruleLimits.page_bytes_max`. Messages that they reply to or pin
+   * do not count.
    */
   readonly messages: readonly StoredMessage[];
-  /** The position where the next page starts, exclusive; 0 at the end. */
+  /** The id below which the next page starts, or 0 at the end. */
   readonly next: number;
   relate(messages: readonly StoredMessage[]): Promise<StoredMessage[]>;
 }
@@ -74,15 +76,15 @@ export class History {
   }
 
   /**
-   * Lists up to `limit` messages of a chat with ids below `before`, newest first; 0 starts at the newest message. Null
-   * if the chat does not exist.
+   * Returns up to `limit` messages of a chat with ids below `before`, newest first, or null if the chat does not exist.
+   * If `before` is 0, starts at the newest message.
    */
   async list(chat: ChatRef, before: number, limit: number): Promise<StoredMessage[] | null> {
     const found = await this.#collect(chat, before, limit, Number.POSITIVE_INFINITY);
     return found && this.#records.relate(chat, found.messages, found.seen);
   }
 
-  /** Loads a page that is also limited in bytes. Loads no more messages than may fit. */
+  /** Loads a page with a limit in bytes. Loads no more messages than may fit. */
   async page(chat: ChatRef, before: number, limit: number): Promise<HistoryPage | null> {
     const found = await this.#collect(chat, before, limit + 1, ruleLimits.page_bytes_max);
     if (found === null) return null;
@@ -137,7 +139,10 @@ export class History {
     return found;
   }
 
-  /** Returns records of a range, newest first, up to about `bytes` bytes in total. Null if the chat does not exist. */
+  /**
+   * Returns the records of a range, newest first, up to about `bytes` bytes in total, or null if the chat does not
+   * exist.
+   */
   async #readRange(chat: ChatRef, before: number, limit: number, bytes: number): Promise<Range | null> {
     const { shards, replicas, scripts, keys } = this.#context;
     const partition = keys.partitions.of(chat.id);
@@ -158,7 +163,8 @@ export class History {
       );
       const byId = new Map(loaded.map((row) => [row.message_id, row.record]));
       const read = loaded.reduce((sum, { record }) => sum + (record?.length ?? 0), 0);
-      // Counts only the ids that were read. At the byte limit, ids below the lowest row may not have been read.
+      // Counts only the ids that were read. When the byte limit stops the script, it has not read the ids below the
+      // lowest row.
       const count = read < bytes ? hot.length : first - Math.min(...byId.keys()) + 1;
       return { first, peer, rows: hot.slice(0, count).map((row, i) => row ?? byId.get(first - i) ?? null) };
     }
@@ -166,9 +172,9 @@ export class History {
   }
 
   /**
-   * Returns where to continue (exclusive) when no id from `cursor` to `lowest` has a message. Such gaps exist because
-   * each new incarnation skips 10,000 ids. Tries the lower edge of the gap first, because messages just below it may be only
-   * in Redis. Then tries the newest message in Postgres.
+   * Returns the id below which to continue if no id from `cursor` to `lowest` has a message. Such gaps exist because
+   * each new incarnation skips 10,000 ids. First tries the lower edge of the gap, because messages just below it may be
+   * only in Redis. Then tries the newest message in Postgres.
    */
   async #belowHole(chat: ChatRef, cursor: number, lowest: number): Promise<number> {
     const { shards, keys } = this.#context;

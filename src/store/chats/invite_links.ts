@@ -14,12 +14,15 @@ const newCode = (): string => randomBytes(limits.invite_code_bytes).toString('ba
 const codeAtEnd = /[A-Za-z0-9_-]{1,64}$/;
 
 /**
- * Returns the code in a link, or an empty text. Checks only the end of the link, so that links with a former BASE_URL
- * stay valid.
+ * Returns the code in a link, or an empty text if the link has none. Checks only the end of the link, so that links
+ * with a former BASE_URL stay valid.
  */
 export const codeOf = (link: string): string => codeAtEnd.exec(link.slice(-64))?.[0] ?? '';
 
-/** The errors are those of `postgres/chats/invite_links.ts` and `postgres/chats/join_requests.ts`. */
+/**
+ * Manages invite links and requests to join. `postgres/chats/invite_links.ts` and `postgres/chats/join_requests.ts`
+ * list the errors.
+ */
 export class InviteLinks extends Members {
   /**
    * Loads a link that was just changed. Even a revoked link still has its row, because the newest revoked links are

@@ -66,7 +66,7 @@ export class Members extends ChatCopies {
     return { ...link, url: this.inviteUrl(code), creator: await this.#profileOf(creator_id) };
   }
 
-  /** Returns the bots that see the link of an event: administrators that may invite people. */
+  /** Returns the bots that may see the link of an event. These are the administrators that may invite people. */
   async #invitersOf(chat: ChatRef, event: events.MemberEvent): Promise<readonly number[]> {
     if (event.request_bots !== null || event.link === null) return event.request_bots ?? [];
     const administrators = await this.administrators(chat);
@@ -75,7 +75,7 @@ export class Members extends ChatCopies {
       .map(({ id }) => id);
   }
 
-  /** Posts one event. Posting it again adds nothing. Returns false when the chat no longer exists. */
+  /** Posts one event. Posting the same event again adds nothing. Returns false if the chat no longer exists. */
   async #post(chat: ChatRef, event: events.MemberEvent): Promise<boolean> {
     const [who, by] = await Promise.all([this.#profileOf(event.member_id), this.#profileOf(event.by_id)]);
     const { was, became } = event;
@@ -93,8 +93,7 @@ export class Members extends ChatCopies {
         post: 0,
       });
     const change = { who, was, became };
-    // Shows the person as the author of the service message, because a person whose request was approved joined by a
-    // link.
+    // A person whose request was approved joined by a link, so the service message shows the person as its author.
     const author = event.link === null ? by : who;
     const service = event.service && {
       ...event.service,
@@ -114,7 +113,7 @@ export class Members extends ChatCopies {
     const { scripts, keys } = this.context;
     const partition = keys.partitions.of(chat.id);
     const at = sharedKeys(keys, chat, `member_event_${event.id}`, event.member_id);
-    // Sends no update to a bot that was never in the chat. Otherwise strangers could fill its queue with bans.
+    // A bot that was never in the chat gets no update. Otherwise strangers could fill its queue with bans.
     const isMember = event.is_bot && [was, became].some(({ status }) => isInChat(status));
     const args = {
       chat: chatText(chat),
@@ -151,8 +150,8 @@ export class Members extends ChatCopies {
         this.context.db,
         pending.map(({ id }) => id),
       );
-      // Forwards at once, because direct messages bypass the outbox and must not overtake these events. The sweep
-      // retries failures.
+      // Forwards the outbox at once, because messages in direct chats bypass the outbox and must not overtake these
+      // events. The sweep retries failures.
       await this.#forwarder.forwardAll(this.context.keys.partitions.of(chat.id)).catch(() => undefined);
       if (pending.length < limits.member_events_batch_max) return;
     }
@@ -164,7 +163,8 @@ export class Members extends ChatCopies {
       this.control.refresh('administrators', chat.id),
       this.refresh(chat),
     ]);
-    // Refreshes the list of chats last, because it wakes the person's streams, whose clients then read the chat.
+    // Refreshes the person's chat list last. This wakes the person's event streams, and their clients then read the
+    // chat.
     if (!isBot) await this.control.refresh('chats', id);
     await this.tellEvents(chat);
   }
@@ -177,8 +177,8 @@ export class Members extends ChatCopies {
   }
 
   /**
-   * Sets the status of a person or bot on behalf of `by`, or of the member if `by` is absent. With `silent`, the chat
-   * shows no service message. Errors: `too_many_chats`, `too_many_chat_bots`, `too_many_administrators`,
+   * Sets the status of a person or bot. The change is made by `by`, or by the member if `by` is absent. With `silent`,
+   * the chat shows no service message. Errors: `too_many_chats`, `too_many_chat_bots`, `too_many_administrators`,
    * `not_enough_rights` for the creator.
    */
   async putMember(
@@ -214,13 +214,13 @@ export class Members extends ChatCopies {
     return invited.loadInvitations(this.context.db, user, before, limit);
   }
 
-  /** Errors: `invitation_not_found`, `too_many_chats`. */
+  /** Accepts an invitation. Errors: `invitation_not_found`, `too_many_chats`. */
   async acceptInvitation(chat: ChatRef, user: number) {
     await invited.acceptInvitation(this.context.db, chat.id, user);
     await this.changed(chat, user, false);
   }
 
-  /** Error: `invitation_not_found`. */
+  /** Declines an invitation. Error: `invitation_not_found`. */
   async declineInvitation(chat: ChatRef, user: number) {
     await invited.declineInvitation(this.context.db, chat.id, user);
   }
@@ -235,8 +235,7 @@ export class Members extends ChatCopies {
   }
 
   /**
-   * Transfers a chat from its creator to the first administrator who is a person. Does nothing if `from` is not the
-   * creator.
+   * Makes the first administrator who is a person the new creator of a chat. Does nothing if `from` is not the creator.
    */
   async passOn(chat: ChatRef, from: number) {
     const heir = await rows.passOnChat(this.context.db, chat.id, from);
@@ -247,7 +246,8 @@ export class Members extends ChatCopies {
   }
 
   /**
-   * Bans a member until a Unix time in seconds, or forever if null. Errors: see `postgres/chats/moderation.ts`.
+   * Bans a member until a Unix time in seconds, or forever if `until` is null. `postgres/chats/moderation.ts` lists the
+   * errors.
    */
   async ban(chat: ChatRef, by: events.Who, member: events.Who, until: number | null) {
     if (await moderation.ban(this.context.db, { chat: chat.id, by, member }, until))

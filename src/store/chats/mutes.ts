@@ -5,7 +5,7 @@ import type { StoreContext } from '../core/context.js';
 import type { ChatRef } from '../core/keys.js';
 import type { Chats } from './chats.js';
 
-/** Maps the person's chat id to the end of the mute (Unix time in seconds). Null means forever. */
+/** Maps the person's chat id to the end of the mute (Unix time in seconds), or to null for a mute without end. */
 export type MutedChats = ReadonlyMap<number, number | null>;
 
 export type Mutes = ReturnType<typeof createMutes>;
@@ -13,8 +13,8 @@ export type Mutes = ReturnType<typeof createMutes>;
 export function createMutes({ db }: StoreContext, chats: Pick<Chats, 'find'>) {
   return {
     /**
-     * Returns the muted chats among the given chats. Returns none while Postgres is unreachable, so that the chat list
-     * is still shown.
+     * Returns which of the given chats are muted. Returns none while Postgres is unreachable, so that the chat list can
+     * still be shown.
      */
     async of(user: number, ids: readonly number[]): Promise<MutedChats> {
       try {
@@ -25,13 +25,14 @@ export function createMutes({ db }: StoreContext, chats: Pick<Chats, 'find'>) {
       }
     },
     /**
-     * Mutes a chat until a time in Unix seconds, or forever if null. Errors: `chat_not_found`, `unavailable`.
+     * Mutes a chat until a Unix time in seconds, or forever if `until` is null. Errors: `chat_not_found`,
+     * `unavailable`.
      */
     async set(user: number, chat: ChatRef, until: number | null) {
       if (!(await chats.find(chat))) fail('chat_not_found');
       await putMute(db, user, chat.id, until);
     },
-    /** Error: `unavailable`. */
+    /** Ends the mute of a chat. Error: `unavailable`. */
     clear: (user: number, chat: ChatRef) => removeMute(db, user, chat.id),
   };
 }

@@ -1,6 +1,6 @@
 /**
- * Tracks which people have a window open on any node. Each node records its own windows in Redis and renews the
- * records, which expire by themselves. A node without push notifications records nothing. A lost record only causes an
+ * Records which people have a browser window open on any node. Each node records its own windows in Redis and renews
+ * these records before they expire. A node without push notifications records nothing. A lost record only causes an
  * unnecessary notification.
  */
 import { randomBytes } from 'node:crypto';
@@ -11,7 +11,7 @@ import { storeLimits as limits } from '../limits.js';
 export type Presence = ReturnType<typeof createPresence>;
 
 export interface PresenceOptions {
-  /** Whether this node records its own windows. If false, it only uses the records of other nodes. */
+  /** Whether this node records its own windows. If false, the node only reads the records of other nodes. */
   readonly noting: boolean;
   readonly onError: (error: unknown) => void;
 }

@@ -17,8 +17,9 @@ export type Push = ReturnType<typeof createPush>;
 export function createPush({ db, secrets }: StoreContext) {
   return {
     /**
-     * Adds a push subscription of a person. Removes the oldest subscription if there are more than
-     * limits.push_subscriptions_max. The subscription ends together with `token`. Errors: `unauthorized`, `unavailable`.
+     * Adds a push subscription of a person. Removes the oldest one if there are more than
+     * limits.push_subscriptions_max. The subscription ends when `token` is revoked or expires. Errors: `unauthorized`,
+     * `unavailable`.
      */
     subscribe: (user: number, keys: rows.SubscriptionKeys, token: string) =>
       rows.putSubscription(db, user, keys, secrets.lookups(token), limits.push_subscriptions_max),
@@ -34,18 +35,21 @@ export function createPush({ db, secrets }: StoreContext) {
         ...{ delayMs, recipientsMax },
         ...{ gapMs: limits.push_gap_ms, dueMax: limits.push_due_max },
       }),
-    /** Takes due notifications. Each is returned to one process only. */
+    /** Takes due notifications. Each notification goes to a single process. */
     take: (limit: number) => rows.takeDue(db, limit),
     /** Returns the milliseconds until a notification is due, or null if none is pending. */
     untilDue: () => rows.untilDue(db),
-    /** Returns one row per browser. Skips people who have meanwhile read the message or muted the chat. */
+    /** Returns one row per browser. Skips people who have read the message or muted the chat in the meantime. */
     addressees: (due: readonly rows.DueRow[]) => rows.loadAddressees(db, due),
-    /** Records notified people. The same chat does not notify them again within limits.push_gap_ms. */
+    /**
+     * Records which people were notified. They get no other notification about the same chat within limits.push_gap_ms.
+     */
     notified: (notified: readonly rows.DueRow[]) => rows.recordNotified(db, notified),
     /** Removes a subscription that the push service no longer knows. */
     gone: (id: number) => rows.dropSubscription(db, id),
     /**
-     * Records the outcome of a push. After limits.push_failures_max consecutive failures the browser is removed.
+     * Records whether a push succeeded. After limits.push_failures_max consecutive failures, removes the browser's
+     * subscription.
      */
     outcome: (id: number, failed: boolean) => rows.countFailure(db, id, failed, limits.push_failures_max),
     purge: () => rows.purgeDue(db, limits.push_age_ms_max * 2),

@@ -8,13 +8,13 @@ import type { StoreContext } from '../core/context.js';
 import type { ChatRef } from '../core/keys.js';
 import type { Chats } from './chats.js';
 
-/** The prefix of hints that carry a new read mark: a chat id and a message id follow. */
+/** The prefix of a hint with a new read mark. A chat id and a message id follow the prefix. */
 export const readHint = 'read ';
 
 export function createReadMarks({ db, scripts, keys }: StoreContext, chats: Pick<Chats, 'find'>) {
   return {
     /**
-     * Returns read marks by the person's chat id. Null while Postgres is unreachable; the chat list is then shown
+     * Returns read marks by the person's chat id, or null while Postgres is unreachable. The chat list is then shown
      * without read marks.
      */
     async of(user: number, ids: readonly number[]): Promise<ReadonlyMap<number, number> | null> {

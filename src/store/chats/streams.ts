@@ -1,9 +1,10 @@
 /**
- * Sends the changes of a user's chats as event streams, in the order of each partition's versions. For every partition
- * with chats of the user, a cursor contains the version up to which changes were sent. A stream that resumes with its
- * cursor gets missed changes from the chats' logs. If a log is too short for that, the stream gets a `gap` and the
- * client reloads the chat. Streams keep the logs of their chats alive. A log expires some time after its last stream
- * has ended. Hints wake streams, and a check every second covers lost hints.
+ * Sends the changes of a user's chats as event streams. The changes of a partition are in the order of their versions.
+ * For every partition with chats of the user, a cursor contains the version up to which changes were sent. A stream
+ * that resumes with its cursor gets the missed changes from the logs of the chats. If a log is too short for that, the
+ * stream gets a `gap` and the client reloads the chat. Streams keep the logs of their chats alive. A log expires some
+ * time after its last stream has ended. Hints wake streams, and a check every second finds changes whose hints were
+ * lost.
  */
 
 import type { Hints } from '../../redis/hints.js';
@@ -27,7 +28,7 @@ export interface Change {
   readonly kind: ChangeKind;
   /** A message id, 0 after an unpin, or the id of a callback query. */
   readonly id: string;
-  /** The message, or null for changes without one, and if it was deleted or is not in Redis. */
+  /** The message. Null for changes without a message, and for a message that was deleted or is not in Redis. */
   readonly message: StoredMessage | null;
   readonly answer: Readonly<Record<string, unknown>> | null;
   /** For a pin: whether to notify the person. */
@@ -39,17 +40,19 @@ export interface Change {
 export interface StreamListener {
   change(change: Change): void;
   /**
-   * Reports that the stream has started and reports all later changes. A stream that ends now resumes at `cursor`.
+   * Says that the stream has started and will report all later changes. If the stream ends now, it can resume at
+   * `cursor`.
    */
   start(cursor: string): void;
   /**
-   * Reports that the person was added to a chat or opened it, or left it or was removed. The report is not stored.
+   * Reports that the person is now in a chat, or no longer. A person enters a chat by opening it or being added. The
+   * report is not stored.
    */
   membership(chat: ChatRef, isIn: boolean): void;
   action(chat: ChatRef, text: string): void;
   /** Reports that the person has read a chat up to a message. The report is not stored. */
   read(chat: number, message: number): void;
-  /** Reports that this node is shutting down. No more changes follow. */
+  /** Reports that this node is shutting down. The stream reports no more changes. */
   leave(): void;
 }
 
@@ -110,7 +113,7 @@ async function readChanges(
     rows.push(...(read.rows as RawRow[]));
   }
   const version = upTo ?? after;
-  // Omits changes after `version` from later batches, because the next read returns them again. Reports a gap at once,
+  // Leaves changes after `version` to later batches, because the next read returns them again. Reports a gap at once,
   // although the next read may report it again.
   const shown = rows.filter((row) => Number(row[3]) <= version || String(row[1]) === 'gap');
   return { version, rows: shown };
@@ -165,7 +168,7 @@ class Stream {
   readonly #dirty = new Set<number>();
   /** The partitions that are being read. Each is read independently, because one master of a cluster may be down. */
   readonly #showing = new Set<number>();
-  /** The time in ms, by partition, until which the logs of its chats need no renewal. */
+  /** The time in ms until which the logs of a partition's chats need no renewal, by partition. */
   readonly #keptUntil = new Map<number, number>();
 
   constructor(from: Sources, user: number, cursor: string, listener: StreamListener, onEnd: () => void) {
@@ -261,7 +264,7 @@ class Stream {
     });
     this.#unlisten.set(chatText(chat), stop);
     if (this.#state === 'open') this.#listener.membership(chat, true);
-    // Reports the complete log of the chat, or a `gap`, because the chat may have changed between joining and this
+    // Reports the complete log of a chat, or a `gap`. The chat may have changed after the person joined and before this
     // check.
     const isNew = this.#state === 'starting' && !this.#resumes;
     if (!isNew && !this.#cursors.has(partition)) this.#cursors.set(partition, 1);
@@ -286,7 +289,8 @@ class Stream {
     const after = this.#cursors.get(partition) ?? 0;
     const { version, rows } = await readChanges(context, partition, after, keep, list);
     if (this.#byPartition.get(partition) !== list) {
-      // Reads again, because a chat was added meanwhile and its changes up to this version have not been read.
+      // Reads the partition again, because a chat was added meanwhile, and its changes up to this version have not been
+      // read.
       this.#dirty.add(partition);
       return;
     }
@@ -338,8 +342,8 @@ export class Streams {
   }
 
   /**
-   * Starts to report changes, from `cursor` if given. With `unseen`, the window is not visible and does not count as
-   * open. Returns the function that ends the stream.
+   * Starts to report changes, after `cursor` if one is given. With `unseen`, the window is not visible and does not
+   * count as open. Returns the function that ends the stream.
    */
   async open(user: number, cursor: string, listener: StreamListener, unseen = false): Promise<() => void> {
     const stream = new Stream(this.#from, user, cursor, listener, () => {
@@ -365,8 +369,8 @@ export class Streams {
   }
 
   /**
-   * Counts a stream without messages against the person's limit. Returns the function that ends the stream, or null if
-   * the person has too many streams.
+   * Counts a stream that reports no chats, such as a stream of reactions, against the person's limit. Returns the
+   * function that ends the count, or null if the person has too many streams.
    */
   join(user: number): (() => void) | null {
     if (this.openOf(user) >= limits.streams_per_user_max) return null;

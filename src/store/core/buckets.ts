@@ -3,7 +3,7 @@ import { fail } from '../../errors.js';
 import type { StoreContext } from './context.js';
 
 /**
- * Takes calls from a bucket, which has room for `calls` and gets one call back every `intervalUs`. Error:
+ * Takes calls from a bucket. The bucket has room for `calls`, and one call is refilled every `intervalUs`. Error:
  * `too_many_requests`.
  */
 export async function takeCalls(

@@ -1,6 +1,6 @@
 /**
  * Encodes records for Redis and Postgres. A message record starts with a msgpack array of small header fields, which
- * scripts read and write. The next segments are only copied by scripts: content, keyboard and constant fields. A
+ * scripts read and write. Three segments follow, which scripts only copy: content, keyboard and constant fields. A
  * channel message ends with its post id, which the script adds.
  */
 import { createHash } from 'node:crypto';
@@ -20,7 +20,7 @@ const packr = new Packr({
 export const pack = (value: unknown): Buffer => packr.pack(value);
 export const unpack = <T>(bytes: Buffer): T => packr.unpack(bytes) as T;
 
-/** Holds a profile in records, with short field names and no absent fields. */
+/** A profile in a record. Field names are short, and absent fields are left out. */
 export interface Profile {
   readonly id: number;
   readonly bot?: 1;
@@ -67,13 +67,13 @@ export const mediaTypes = [
 ] as const;
 export type MediaType = (typeof mediaTypes)[number];
 
-/** Describes a file. Media stored by reference omit unknown properties. */
+/** A file. Media that are stored by reference omit unknown properties. */
 export interface Media {
   readonly type: MediaType;
   readonly id: string;
-  /** `file_unique_id`: the same for equal files; cannot be used to send or download. */
+  /** The `file_unique_id`. Equal files have the same value. It cannot be used to send or download a file. */
   readonly unique: string;
-  /** The URL of media stored by reference; absent for uploads. */
+  /** The URL of media that are stored by reference. Absent for uploads. */
   readonly url?: string;
   /** In bytes. */
   readonly size?: number;
@@ -90,14 +90,14 @@ export interface Media {
   readonly thumb?: Media;
 }
 
-/** Describes content that is neither text nor a file. `src/content` defines the kinds. */
+/** Content that is neither text nor a file. `src/content` defines the kinds. */
 export interface ContentObject {
   readonly type: string;
 }
 
 /**
- * Holds the part of a message that an edit replaces: a text, or media with their caption. A video note and an object
- * have no caption.
+ * The part of a message that an edit replaces: a text, or media with their caption. A video note and an object have no
+ * caption.
  */
 export interface Content {
   readonly text?: string;
@@ -118,21 +118,21 @@ export interface ForwardOrigin {
 }
 
 export interface Service {
-  /** The id of the pinned message. Views show it as it was when the update was created. */
+  /** The id of the pinned message. Views show that message as it was when the update was created. */
   readonly pinned?: number;
   readonly new_chat_members?: readonly Profile[];
   readonly left_chat_member?: Profile;
   readonly [key: string]: unknown;
 }
 
-/** Holds the fields that never change after the message is created. */
+/** The fields of a message that never change. */
 export interface Origin {
-  /** The sender, only in groups and channels; in direct chats it follows from the sender's id. */
+  /** The sender's profile, only in groups and channels. In direct chats, the sender's id is enough. */
   readonly from?: Profile;
   readonly reply?: number;
   readonly forward?: ForwardOrigin;
   readonly group?: string;
-  /** the bot by way of which a person sent the message */
+  /** The bot whose inline result the person sent. */
   readonly via?: Profile;
   readonly keyboard?: ReplyKeyboard;
   readonly service?: Service;
@@ -175,9 +175,7 @@ function isEmpty(object: object): boolean {
   return true;
 }
 
-/**
- * Returns the message kind for a content. A video note is stored as an object, because it has no caption either.
- */
+/** Returns the message kind for this content. A video note is stored as an object, because it has no caption either. */
 export const kindOfContent = ({ media, object }: Content): MessageKind => {
   if (media !== undefined && media.type !== 'video_note') return messageKinds.media;
   return (media ?? object) === undefined ? messageKinds.text : messageKinds.object;
@@ -185,7 +183,7 @@ export const kindOfContent = ({ media, object }: Content): MessageKind => {
 
 /**
  * Packs text and media one after the other, so that a script can replace a caption without the media. Throws
- * `entities_too_long` if the result is too large, which only links can cause.
+ * `entities_too_long` if the result is too large. Only links can make it too large.
  */
 export function packContent({ media, object, ...words }: Content): Buffer {
   const behind = media ?? object;
@@ -201,12 +199,12 @@ function unpackContent(bytes: Buffer, kind: number): Content {
   return isFile ? { ...words, media: behind as Media } : { ...words, object: behind };
 }
 
-/** Packs the parts that the caller provides: all fields after version and date. */
+/** Packs the parts that the caller provides: all fields that follow version and date. */
 export function packMessageTail(message: Omit<MessageRecord, 'version' | 'date' | 'editedAt' | 'post'>) {
   const content = packContent(message.content);
   const markup = packMarkup(message.markup);
   const origin = isEmpty(message.origin) ? noOrigin : pack(message.origin);
-  // Packs the six numbers as one array and drops the first byte, because this is faster than packing each number.
+  // Packs the six numbers as one array and drops the first byte. This is faster than packing each number.
   const numbers = pack([0, message.sender, message.kind, message.flags, content.length, markup.length]);
   return Buffer.concat([numbers.subarray(1), content, markup, origin]);
 }
@@ -290,7 +288,7 @@ export function messageHeader(bytes: Buffer): MessageHeader {
   return { version, date, editedAt, sender, kind, flags };
 }
 
-/** Returns when a message was sent, in seconds. `bytes` may be only the header. */
+/** Returns when a message was sent, in seconds. `bytes` may contain only the header. */
 export function messageDate(bytes: Buffer): number {
   return unpackHeader(bytes)[2];
 }
@@ -304,7 +302,7 @@ export function isTombstone(bytes: Buffer): boolean {
 
 /**
  * Returns the day on which a message was sent: days since 1970 in UTC, below 2^16. Returns 0 if the date is not encoded
- * as a 32-bit integer, because the bytes are then no record.
+ * as a 32-bit integer, because the bytes are then not a record.
  */
 export function messageDay(bytes: Buffer): number {
   const at = 2 + intSize(bytes, 2);

@@ -12,14 +12,15 @@ export type StoreShard = Pick<Shard, 'id' | 'pool'> & { readonly db: Database };
 
 export interface StoreShards {
   readonly all: readonly StoreShard[];
-  /** Error: `unavailable`. */
+  /** Returns the shard of a partition. Error: `unavailable`. */
   of(partition: number): StoreShard;
   readonly at: Shards['at'];
   owned(shard: StoreShard): readonly number[];
 }
 
 /**
- * Wraps databases for a call that may be rerun. `once` wraps one database; `partition` is one of its partitions.
+ * Wraps the databases of a call that may run again. `once` wraps one database, and `partition` is one of its
+ * partitions.
  */
 export function shardsOnce(
   shards: StoreShards,
@@ -30,7 +31,7 @@ export function shardsOnce(
 
 export interface StoreContext {
   readonly db: Database;
-  /** Standbys serve reads of messages that are not in Redis. */
+  /** Standby servers, from which messages are read that are not in Redis. */
   readonly replicas: Replicas;
   readonly shards: StoreShards;
   readonly scripts: ScriptRunner;
@@ -39,7 +40,7 @@ export interface StoreContext {
   /** How long a record loaded from Postgres stays in Redis, in ms. */
   readonly hotTtlMs: number;
   readonly transferConsent: boolean;
-  /** The setting EDIT_AFTER_PRESS: a press of a button grants the bot one more edit. */
+  /** The setting EDIT_AFTER_PRESS: each press of a button allows the bot one more edit. */
   readonly editAfterPress: boolean;
   /** The setting BASE_URL without a final slash. */
   readonly baseUrl: string;
@@ -50,8 +51,9 @@ export interface StoreContext {
   /** The setting JWT_ISSUER. Undefined without an identity provider. */
   readonly issuer?: string | undefined;
   /**
-   * Returns the request id of the next change. Call it once per change, before the first attempt. A call rerun under
-   * the same idempotency key then gets the same ids in the same order. `uniqueText` cannot replace it.
+   * Returns the request id of the next change. Call it once per change, before the first attempt. A call that runs
+   * again under the same idempotency key then gets the same ids in the same order. `uniqueText` cannot replace this
+   * function.
    */
   readonly requestId: () => string;
   /** An earlier run of the same call may have applied changes under the same request ids. */
@@ -74,13 +76,13 @@ export function uniqueText(): string {
 }
 
 /**
- * Names why a call may run again. `once` means that it has an idempotency key. `answer` means that it comes from a
- * webhook answer that may be repeated.
+ * Says why a call may run again. `once` means that it has an idempotency key. `answer` means that it comes from a
+ * webhook's answer, which may be repeated.
  */
 export type CallOrigin = 'once' | 'answer';
 
 /**
- * Creates the request ids of a call that may be rerun. The same seed gives the same ids. `next` returns the next id
+ * Creates the request ids of a call that may run again. The same seed gives the same ids. `next` returns the next id
  * without using it. `lua/lib/request.lua` recognises these ids by their prefix.
  */
 export function requestIdsOf(seed: string, origin: CallOrigin = 'once') {
@@ -89,5 +91,5 @@ export function requestIdsOf(seed: string, origin: CallOrigin = 'once') {
   return { draw: () => id(++drawn), next: () => id(drawn + 1) };
 }
 
-/** How many times a call may load missing records and retry before it fails as overloaded. */
+/** How many times a call may load missing records and try again. After that it fails as overloaded. */
 export const fillAttemptsMax = 6;

@@ -1,7 +1,7 @@
 /**
- * Manages copies of control records in Redis. Postgres is authoritative. A miss creates a copy, with a fill ticket.
- * After each committed change the copy is refreshed by version, by the process that made the change or by the sweep.
- * `test/models/fill_tickets.pml` models this protocol.
+ * Manages copies of control records in Redis. Postgres is authoritative. If a copy is missing, it is created with a
+ * fill ticket. After each committed change the copy is refreshed by version. The process that made the change does
+ * this, or the sweep. `test/models/fill_tickets.pml` models this protocol.
  */
 
 import { nowMs } from '../../clock.js';
@@ -48,7 +48,7 @@ export interface Bot {
   /** The owner's id, or 0 for a deleted bot and for the management bot. */
   readonly owner: number;
   readonly username: string;
-  /** The bot's default name, or its name at creation if no default was set. */
+  /** The bot's default name. If no default was set, its name at creation. */
   readonly name: string;
   /** The lookup value of the valid token in base64. Empty while the token is blocked. */
   readonly token: string;
@@ -57,11 +57,11 @@ export interface Bot {
    * Why the token is not accepted. A deleted bot keeps its record, because readers of its messages need it.
    */
   readonly state?: 'suspended' | 'deleted' | undefined;
-  /** the inline mode; absent while it is off */
+  /** The inline mode. Absent while the mode is off. */
   readonly inline?: InlineMode | undefined;
   /**
-   * Data that a method derived from this record. It lives as long as the cached record. A separate map would cost a CPU
-   * cache miss per lookup if there are many bots.
+   * Data that a method derived from this record. It is dropped together with the cached record. A separate map would
+   * cost a CPU cache miss per lookup if there are many bots.
    */
   prepared?: unknown;
 }
@@ -94,7 +94,7 @@ export interface Member {
   readonly status: MemberStatus | 'none';
   readonly rights: Readonly<Record<string, boolean>>;
   readonly isBot: boolean;
-  /** The end of a ban or restriction, Unix time in seconds, or 0 if it never ends. */
+  /** When a ban or restriction ends, as Unix time in seconds, or 0 if it never ends. */
   readonly until_date: number;
   readonly custom_title: string;
   /** Who made the member an administrator, or 0 for other members. */
@@ -120,7 +120,7 @@ export interface UserChats {
   readonly shared: readonly number[];
 }
 
-/** Holds a webhook whose secrets are still encrypted. They are decrypted where they are needed. */
+/** A webhook whose secrets are still encrypted. The code that needs a secret decrypts it. */
 export interface SealedWebhook {
   readonly version: number;
   /** The encrypted URL, or null while the bot polls. */
@@ -145,8 +145,8 @@ export function botOf(row: BotRow): Bot {
   const { id, username, name, names, suspended, deleted } = row;
   if (deleted)
     return { id, owner: 0, username: '', name: deletedName, token: '', names: {}, state: 'deleted' };
-  // Gives the management bot an owner and a token that match nobody, because it has neither. No person has the id 0,
-  // and no token has the lookup value ''.
+  // The management bot has no owner and no token, so it gets values that match nobody. No person has the id 0, and no
+  // token has the lookup value ''.
   const [owner, token] = [row.owner_id ?? 0, row.token ?? ''];
   const { inline_placeholder: placeholder, inline_feedback: feedback } = row;
   const inline = placeholder === null ? undefined : { placeholder, feedback };
@@ -228,10 +228,7 @@ function readMember(fields: readonly unknown[]): Member {
   return { ...others, status: now, rights: {}, until_date: 0 };
 }
 
-/**
- * Describes a member. A person who is not a member also gets a record, so that repeated checks do not query
- * Postgres.
- */
+/** A member. A person who is not a member also gets a record, so that repeated checks do not query Postgres. */
 const member: Kind<Member> = {
   key: (keys, chat, who) => keys.member(chat, who),
   async load(sql, chat, who) {
@@ -346,7 +343,7 @@ type Value<S extends ControlSubject> = ReturnType<(typeof kinds)[S]['read']>;
 /** The number of copies refreshed in parallel. */
 const refreshesMax = 250;
 
-/** Version and incarnation. */
+/** The version and the incarnation. */
 const headElements = 2;
 
 const packFields = (fields: readonly unknown[]) => Buffer.concat(fields.map((field) => pack(field)));
@@ -401,8 +398,8 @@ export class ControlCopies {
   }
 
   /**
-   * Refreshes the copies that exist. Passes an empty fill ticket, which never creates a missing copy. Also invalidates
-   * pending fill tickets.
+   * Refreshes the copies that exist. Passes an empty fill ticket, so the script never creates a missing copy. Also
+   * invalidates pending fill tickets.
    */
   async #rewrite(kind: Kind<unknown>, ids: readonly number[]): Promise<void> {
     const how = { token: '', refresh: true };
@@ -429,8 +426,8 @@ export class ControlCopies {
   }
 
   /**
-   * Reads a record from its copy, otherwise from Postgres. Copies a record from Postgres to Redis if Redis is not full.
-   * Returns null if the record does not exist.
+   * Returns a record, or null if it does not exist. Reads the copy in Redis, or else the row in Postgres. Then also
+   * creates the copy, unless Redis is full.
    */
   async read<S extends ControlSubject>(subject: S, id: number, other = 0): Promise<Value<S> | null> {
     const kind = kinds[subject] as Kind<unknown>;
@@ -456,7 +453,7 @@ export class ControlCopies {
   /** Replaces an older copy with the current row. */
   async refresh(subject: ControlSubject, id: number, other: number = 0) {
     const kind = kinds[subject] as Kind<unknown>;
-    // Writes a missing record with a ticket. Otherwise a late refresh could restore an old state.
+    // A missing record is written with a ticket. Otherwise a late refresh could restore an old state.
     const found = await this.#readCopy(kind, id, other);
     await this.#write(kind, id, other, found.status === 'ok' ? '' : found.ticket, true);
   }

@@ -1,4 +1,7 @@
-/** Maps each partition to the version up to which an event stream has sent changes. */
+/**
+ * Encodes and decodes the cursors of event streams. A cursor maps each partition to the version up to which changes
+ * were sent.
+ */
 
 export type Cursors = Map<number, number>;
 
@@ -13,7 +16,7 @@ export function parseCursor(text: string, partitions: number): Cursors {
   return cursors;
 }
 
-/** Encodes cursors. Returns '-' for no cursors, because an empty cursor means a new stream. */
+/** Encodes cursors. If there are none, returns '-', because an empty cursor means a new stream. */
 export const cursorText = (cursors: Cursors): string =>
   [...cursors].map(([partition, version]) => `${partition.toString(36)}.${version.toString(36)}`).join(',') ||
   '-';

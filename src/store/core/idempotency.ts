@@ -1,6 +1,6 @@
 /**
- * Manages idempotency keys. Claims a key for a call, seeds the request ids of the call, and stores its answer
- * (behaviour §1).
+ * Manages idempotency keys. Claims a key for a call, provides the seed for the request ids of the call, and stores its
+ * answer (behaviour §1).
  */
 import { randomBytes } from 'node:crypto';
 import { storeLimits as limits } from '../limits.js';
@@ -20,13 +20,13 @@ export interface IdempotentCall {
 export type Claim =
   | {
       readonly state: 'run';
-      /** The seed for `Store.under`, which is the same for every run of the call. */
+      /** The seed for `Store.under`. Every attempt of the call gets the same seed. */
       readonly seed: string;
       readonly again: boolean;
       /**
-       * Stores the encrypted answer for limits.idempotency_ttl_ms. The first of two stored answers stays. An answer
-       * over limits.idempotency_answer_bytes_max is not stored; the next run then rebuilds it from what the scripts
-       * recorded.
+       * Stores the encrypted answer for limits.idempotency_ttl_ms. If two attempts store an answer, the first stays. An
+       * answer over limits.idempotency_answer_bytes_max is not stored. The next attempt then rebuilds it from what the
+       * scripts recorded.
        */
       keep(answer: string): Promise<void>;
       release(): Promise<void>;
@@ -39,14 +39,14 @@ export type Idempotency = ReturnType<typeof createIdempotency>;
 const nothing = Buffer.alloc(0);
 
 export function createIdempotency({ scripts, keys, secrets }: StoreContext) {
-  /** Computes a keyed digest, so that keys and parameters can be neither read nor guessed from the data in Redis. */
+  /** Returns a keyed digest. Nobody can read or guess keys and parameters from the data in Redis. */
   const fingerprint = (what: string, ...parts: readonly string[]) =>
     secrets.fingerprint(JSON.stringify([`idempotency ${what}`, ...parts]));
 
   return {
     /**
-     * Claims a key in one round trip. Returns `run` for a key that is new, released, or claimed for longer than
-     * limits.idempotency_lease_ms. Returns `pending` while another run has the claim.
+     * Claims a key in one round trip. Returns `run` if the key is new, was released, or has been claimed for longer
+     * than limits.idempotency_lease_ms. Returns `pending` while another attempt has the claim.
      */
     async claim({ caller, method, key, parameters, grows }: IdempotentCall): Promise<Claim> {
       const digest = fingerprint('key', callerText(caller), method, key).toString('base64url');

@@ -1,6 +1,6 @@
 /**
- * Builds all Redis keys. Every key has the hash tag of its partition. Each comment gives the type, content and bound of
- * a key. "May be evicted" means that Redis may lose the key, because Postgres has its content.
+ * Builds all Redis keys. Every key has the hash tag of its partition. Each comment gives the type, the content and the
+ * bound of a key. "May be evicted" means that Redis may lose the key, because Postgres has its content.
  */
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { layPartitions, type Partitions } from './partitions.js';
@@ -17,8 +17,8 @@ export const sharedChat = (id: number): ChatRef => ({ id, user: 0 });
 export const isDirect = (chat: ChatRef): boolean => chat.user !== 0;
 
 /**
- * Returns a chat in the form used in keys: `12.5` for the direct chat of bot 12 and user 5, `-7` for the group or
- * channel -7.
+ * Returns the text of a chat for keys: `12.5` for the direct chat of bot 12 and user 5, `-7` for the group or channel
+ * -7.
  */
 export const chatText = (chat: ChatRef): string =>
   chat.user === 0 ? `${chat.id}` : `${chat.id}.${chat.user}`;
@@ -36,7 +36,7 @@ export const partitionOfPost = (post: number): number => post % limits.partition
 export const postNumber = (post: number): number => Math.floor(post / limits.partitions_max);
 export const postId = (partition: number, number: number): number =>
   number * limits.partitions_max + partition;
-/** Names the owner of idempotency keys. All operators share one set, with id 0. */
+/** The owner of idempotency keys. All operators share one set, with id 0. */
 export interface Caller {
   readonly kind: 'bot' | 'user' | 'admin';
   readonly id: number;
@@ -53,7 +53,7 @@ export class Keys {
   }
 
   readonly #at = (partition: number) => this.partitions.tag(partition);
-  /** Takes the id of a user, bot or chat. */
+  /** Returns the start of the keys of a user, bot or chat. */
   readonly #near = (id: number) => this.#at(this.partitions.of(id));
 
   /** HASH: the state of a partition (run, ver, hw, post, post_inc). One per partition, never evicted. */
@@ -69,8 +69,8 @@ export class Keys {
    */
   readonly outbox = (p: number) => `${this.#at(p)}:outbox`;
   /**
-   * The prefix of the keys for people with open windows. Each is a ZSET of nodes by expiry (ms). Expires. Bounded by
-   * the number of nodes.
+   * The prefix of the keys for people with open browser windows. Each is a ZSET of nodes by expiry (ms). Expires.
+   * Bounded by the number of nodes.
    */
   readonly windowsRoot = (p: number) => `${this.#at(p)}:windows:`;
   /** STRING: the flusher of the partition. Expires. */

@@ -1,4 +1,4 @@
-/** Resolves the usernames of public chats. Redis has a copy of each username, in a partition that the name determines. */
+/** Finds public chats by username. Redis has a copy of each username, in a partition that the name determines. */
 
 import { findName } from '../../postgres/accounts/users.js';
 import { loadChat } from '../../postgres/chats/chats.js';
@@ -19,8 +19,8 @@ export function createNames(context: StoreContext) {
   const copies = createTextCopies(context, keys.name, load);
   return {
     /**
-     * Finds the public group or channel with this username, given without `@`. Must be fast, because calls of bots wait
-     * for the result.
+     * Returns the public group or channel with this username (without `@`), or null if there is none. Must be fast,
+     * because calls of bots wait for the result.
      */
     async find(username: string): Promise<ChatRef | null> {
       const id = await copies.read(usernameKey(username));

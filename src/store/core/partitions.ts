@@ -3,8 +3,9 @@
 import { clusterSlot, clusterSlots } from '../../redis/slots.js';
 
 /**
- * Finds the shortest text that starts with the partition's number and whose cluster slot is in the partition's share of
- * all slots. Partitions are thus distributed over masters as evenly as slots.
+ * Returns the hash tag of a partition. It is the shortest text that starts with the partition's number and whose
+ * cluster slot is in the partition's share of all slots. Partitions are thus distributed over masters as evenly as
+ * slots.
  */
 function tagFor(partition: number, partitions: number): string {
   for (let n = 0; ; n++) {

@@ -28,15 +28,15 @@ export interface PollState {
 
 export interface Poll extends PollDraft {
   readonly id: string;
-  /** The state when the message was read. In a forward it is also stored, for updates about the forward. */
+  /** The state when the message was read. A forward also stores it, for updates about the forward. */
   readonly state?: PollState;
 }
 
 /** A poll as Postgres stores it. Scripts never read this form. */
 export type PollRecord = [chat: string, bot: number, poll: Poll];
-/** Holds results. `stopped` is 1 for a stopped poll. `counts` are the votes for each option. */
+/** The results of a poll. `stopped` is 1 for a stopped poll. `counts` are the votes for each option. */
 export type ResultsRecord = [voters: number, stopped: number, ...counts: number[]];
-/** Holds a vote. The options are separated by spaces. The date is Unix time in seconds. */
+/** A vote. The options are separated by spaces. The date is Unix time in seconds. */
 export type VoteRecord = [options: string, date: number];
 
 export const readOptions = (text: string): number[] => (text === '' ? [] : text.split(' ').map(Number));
@@ -56,7 +56,7 @@ export function readPoll(extra: unknown): Poll {
 
 export const readAnswer = (extra: unknown): number[] => readOptions((extra as [string])[0]);
 
-/** Returns when the poll closes, in ms, or 0 for never. */
+/** Returns when the poll closes in ms, or 0 if it never closes. */
 export const closesAt = ({ close_date = 0 }: PollDraft): number => close_date * 1_000;
 
 export const pollFields = ([chat, bot, poll]: PollRecord): Array<string | Buffer> => [

@@ -27,7 +27,7 @@ export const uuidText = (bytes: Buffer): string =>
   bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 
 const digits = Buffer.from(Array.from({ length: 256 }, (_, i) => i.toString(16).padStart(2, '0')).join(''));
-/** Maps bytes to the positions of their digits in the text of a UUID. */
+/** Maps each byte to the position of its digits in the text of a UUID. */
 const places = Array.from(
   { length: uuidBytes },
   (_, i) => 2 * i + [4, 6, 8, 10].filter((n) => n <= i).length,
@@ -35,8 +35,8 @@ const places = Array.from(
 const written = Buffer.alloc(limits.reactors_listed_max * uuidLength, '-');
 
 /**
- * Formats the first `max` UUIDs of a list. Writes all of them into one string first, because formatting is the largest
- * part of the cost of a popular post.
+ * Formats the first `max` UUIDs of a list. Writes all of them into one string first, because formatting is the most
+ * expensive part of showing a popular post.
  */
 function uuids(list: Buffer, max: number): string[] {
   const count = Math.min(Math.floor(list.length / uuidBytes), max);
@@ -54,7 +54,7 @@ function uuids(list: Buffer, max: number): string[] {
 
 const nothing = Buffer.alloc(0);
 
-/** Caches formatted lists that rarely change. Evicts the oldest entry. */
+/** Caches formatted lists that rarely change. When the cache is full, drops the oldest entry. */
 const spelled = new Map<string, readonly string[]>();
 const spelledMax = 512;
 

@@ -12,7 +12,7 @@ export const userProfile = (user: User): Profile => ({
   x: user.externalId,
 });
 
-/** Returns a bot's profile: the default one without a language, or if the viewer is a bot. */
+/** Returns a bot's profile. Without a language, or if the viewer is a bot, returns the default profile. */
 export const botProfile = (
   bot: Pick<Bot, 'id' | 'name' | 'username' | 'names'>,
   language: string | null = null,

@@ -1,6 +1,4 @@
-/**
- * Loads messages by id, from Redis or Postgres, for example pinned messages and messages to which other messages reply.
- */
+/** Loads messages by id from Redis or Postgres, for example pinned messages or targets of replies. */
 import { loadMessages } from '../../postgres/chats/chats.js';
 import { messageKinds, unpackMessage } from './codec.js';
 import type { StoreContext } from './context.js';
@@ -32,7 +30,7 @@ export function createRecords({ shards, scripts, keys }: StoreContext) {
     read,
     /**
      * Adds the messages to which the given messages of one chat refer, by a reply or a pin. `known` contains records
-     * that are already loaded. Loads at most once, and not at all if no message refers to another message.
+     * that are already loaded. Loads all missing records at once, and nothing if no message refers to another.
      */
     async relate(chat: ChatRef, messages: readonly StoredMessage[], known: ReadonlyMap<number, Buffer>) {
       const wanted = new Set(messages.map(({ record }) => relatedId(record)).filter((id) => id !== 0));

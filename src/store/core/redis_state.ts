@@ -6,7 +6,7 @@
 export type Origin =
   /** The field is loaded on demand from these Postgres tables. */
   | { readonly rows: string }
-  /** The nodes restore the field, or nothing is lost if it starts empty. */
+  /** The nodes write the field again, or nothing is lost if it starts empty. */
   | { readonly again: string }
   /** The field cannot be restored. The text names the lost data. */
   | { readonly lost: string };

@@ -1,11 +1,11 @@
 /**
- * Builds sets of keys that several scripts use, named as in the headers of the scripts. Each set is one object, because
- * it is built for every call. Scripts ignore keys that they do not need.
+ * Builds sets of keys that several scripts use. The names are those in the headers of the scripts. Each set is one
+ * object, because it is built for every call. Scripts ignore keys that they do not need.
  */
 import { type ChatRef, type Keys, partitionOfPost } from './keys.js';
 
 /**
- * Returns the keys for a bot's message to a user. The bot gets no update of it, so the keys of its queue are left
+ * Returns the keys for a bot's message to a user. The bot gets no update about it, so the keys of its queue are left
  * out.
  */
 export function toUserKeys(keys: Keys, chat: ChatRef, request: string) {
@@ -84,8 +84,8 @@ interface OfMessage {
 }
 
 /**
- * Adds the keys of the affected message. The prefix of all messages becomes `sibling`. Modifies `set` and returns it,
- * because a copy costs several times more than building a set. `set` must therefore be newly built.
+ * Adds the keys of the message that the call affects. The prefix of all messages becomes `sibling`. Modifies `set` and
+ * returns it, because a copy would cost several times more than building a set. `set` must therefore be newly built.
  */
 export function withMessage<K extends { readonly message: string }>(
   keys: Keys,

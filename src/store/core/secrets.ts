@@ -1,12 +1,10 @@
 /**
- * Hashes tokens (HMAC-SHA256 with a pepper) and encrypts secrets (AES-256-GCM with a key ring) (law 7). During rotation
- * there are several peppers and keys. New data uses the first; all are accepted.
+ * Hashes tokens (HMAC-SHA256 with a pepper) and encrypts secrets (AES-256-GCM with a key) (law 7). During a rotation
+ * there are several peppers and keys. New data uses the first of them, and all of them are accepted.
  */
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
 
-/**
- * Names kinds of owners of encrypted boxes. A new kind does not compile until `rotation.ts` re-encrypts its boxes.
- */
+/** The kinds of owners of encrypted boxes. A new kind does not compile until `rotation.ts` re-encrypts its boxes. */
 export type BoxKind = 'bot' | 'webhook' | 'idempotency' | 'installation';
 export type BoxOwner = `${BoxKind}:${string}`;
 
@@ -65,11 +63,11 @@ export function createSecrets(
   }
 
   return {
-    /** Computes 32 bytes with the first pepper. They identify a token without revealing it. */
+    /** Returns 32 bytes that identify a token without revealing it. Uses the first pepper. */
     lookup: (token: string): Buffer => digest(pepper, token),
-    /** Computes a lookup value for each pepper, in order. A token is valid if one of them matches. */
+    /** Returns a lookup value for each pepper, in order. A token is valid if one of them matches. */
     lookups: (token: string): readonly Buffer[] => peppers.map((each) => digest(each, token)),
-    /** Computes 32 bytes that do not change with the peppers. Not for tokens. */
+    /** Returns 32 bytes that do not change when the peppers change. Not for tokens. */
     fingerprint: (text: string): Buffer => digest(root, text),
     seal,
     open,
@@ -80,10 +78,10 @@ export function createSecrets(
       keyIdOf(box) === current.id ? box : seal(open(box, belongsTo), belongsTo),
     /** Derives 32 bytes for one purpose. The result never changes. */
     derive: (purpose: string): Buffer => Buffer.from(hkdfSync('sha256', root, '', `petrel ${purpose}`, 32)),
-    /** The installation's first pepper. All values that must survive pepper rotation derive from it. */
+    /** The installation's first pepper. All values that must stay the same when peppers rotate derive from it. */
     root,
     /**
-     * The check values with which nodes compare whether they have the same secrets in the same order. They do not
+     * The check values with which nodes find out whether they have the same secrets in the same order. They do not
      * reveal the secrets.
      */
     checks: { peppers: peppers.map(check), keys: keys.map(({ id, key }) => ({ id, check: check(key) })) },

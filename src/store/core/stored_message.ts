@@ -8,7 +8,7 @@ export interface StoredMessage {
   readonly record: MessageRecord;
   /** The profile of the user in a direct chat, otherwise of the chat. */
   readonly peer: Profile;
-  /** The message to which this message replies, or which it pins. */
+  /** The message that this message replies to or pins. */
   readonly reply: { readonly id: number; readonly record: MessageRecord } | null;
 }
 
@@ -16,7 +16,7 @@ export const relatedId = (record: MessageRecord): number =>
   record.origin.reply ?? record.origin.service?.pinned ?? 0;
 
 /**
- * Builds a message from a script's reply. Omits the message to which it replies if that message is deleted or not in
+ * Builds a message from a script's reply. Omits the message that it replies to if that message is deleted or not in
  * Redis.
  */
 export function storedMessage(

@@ -1,5 +1,5 @@
 /**
- * Manages copies in Redis of control rows that are looked up by a text, for example a username. The text determines the
+ * Manages copies in Redis of control rows that are found by a text, for example a username. The text determines the
  * partition.
  */
 import { clusterSlot } from '../../redis/slots.js';
@@ -7,8 +7,8 @@ import { pack, unpack } from './codec.js';
 import { type StoreContext, uniqueText } from './context.js';
 
 /**
- * Holds the id for a text. It is 0 for texts without an id, which are stored too, so that repeated lookups do not
- * query Postgres. The version is 0 if the text never had an id.
+ * The id that belongs to a text. A text without an id is stored with the id 0, so that repeated lookups do not query
+ * Postgres. The version is 0 if the text never had an id.
  */
 export interface TextRow {
   readonly version: number;
@@ -34,7 +34,7 @@ export function createTextCopies(
     await scripts.call(
       'control/write',
       place.partition,
-      // Passes the key of a channel, because the script requires one. Nobody subscribes to this channel.
+      // The script requires a key of a channel. Nobody subscribes to this channel.
       { ...place.keys, channel: `${place.keys.record}:changed` },
       { token: ticket, refresh, version, fields: pack(id), count: elements, ttl_ms: hotTtlMs },
     );

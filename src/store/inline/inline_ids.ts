@@ -1,6 +1,7 @@
 /**
- * Computes the ids by which bots name inline messages. An id contains the encrypted chat and message, so that it needs
- * no table and does not reveal the chat. It is bound to the bot: other bots get other ids, and cannot use it.
+ * Computes the ids that bots use for inline messages. An id contains the encrypted chat and message. It therefore needs
+ * no table and does not reveal the chat. The id works only for this bot: another bot gets another id for the same
+ * message.
  */
 import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto';
 import { pack, unpack } from '../core/codec.js';
@@ -33,7 +34,7 @@ export function createInlineIds(secrets: Pick<Secrets, 'derive'>) {
       const sealed = Buffer.concat([cipher.update(plain), cipher.final()]);
       return Buffer.concat([nonce, sealed, cipher.getAuthTag()]).toString('base64url');
     },
-    /** Returns the message that an id of this bot names; null for any other text. */
+    /** Returns the message that an id of this bot refers to, or null for any other text. */
     placeOf(bot: number, id: string): InlinePlace | null {
       if (id.length > length_max) return null;
       const bytes = Buffer.from(id, 'base64url');

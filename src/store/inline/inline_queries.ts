@@ -20,13 +20,13 @@ import type { InlineChoice, InlineQuestion, Queues } from '../updates/queues.js'
 
 export type { InlineQuestion };
 
-/** Holds the message of a result. */
+/** The message that a person sends by choosing a result. */
 export interface InlineMessage {
   readonly content: Content;
   readonly markup: InlineKeyboard | null;
 }
 
-/** Holds what people see of an answer, in the wire format. */
+/** What people see of an answer, in the wire format. */
 export interface InlineList {
   readonly results: ReadonlyArray<Readonly<Record<string, unknown>>>;
   readonly next_offset?: string;
@@ -47,7 +47,7 @@ export interface ShownAnswer {
   readonly list: InlineList;
 }
 
-/** The number of digits at the end of a query id that name its partition. They route a choice by the id alone. */
+/** How many digits at the end of a query id are its partition. A front can therefore route a choice by the id alone. */
 const partitionDigits = 3;
 
 const digestOf = (question: InlineQuestion, user: number): string =>
@@ -55,7 +55,7 @@ const digestOf = (question: InlineQuestion, user: number): string =>
     .update(JSON.stringify([question.query, question.offset, question.chat_type, user]))
     .digest('base64url');
 
-/** The digests of a question: for the person alone, and for everybody. */
+/** Returns the digests of a question: one for this person, and one for everybody. */
 const digestsOf = (question: InlineQuestion, user: number) =>
   [digestOf(question, user), digestOf(question, 0)] as const;
 
@@ -74,7 +74,10 @@ export class InlineQueries {
     this.#parts = parts;
   }
 
-  /** Returns the cached answer of a bot to a question; null without one. Counts the query. Error: `too_many_requests`. */
+  /**
+   * Counts the query of a person. Returns the cached answer of the bot, or null if there is none. Error:
+   * `too_many_requests`.
+   */
   async cached(bot: number, user: number, question: InlineQuestion): Promise<ShownAnswer | null> {
     const { scripts, keys } = this.#context;
     const { inline_queries_per_person_max: calls, inline_query_per_person_ms: ms } = limits;
@@ -135,7 +138,7 @@ export class InlineQueries {
     if (!/^\d{4,19}$/.test(id)) fail('query_too_old');
     const partition = keys.partitions.of(bot);
     const shown = pack(list);
-    // Refuses a message that could not be stored, because the person who chooses it could not change it.
+    // Refuses a message that could not be stored. The person who chooses it could not correct it.
     for (const { content, markup } of messages.values()) {
       packContent(content);
       packMarkup(markup);
@@ -158,13 +161,13 @@ export class InlineQueries {
     if (result.status === 'too_old') fail('query_too_old');
   }
 
-  /** Returns the answer to a query as this person sees it; null without one. */
+  /** Returns the answer to a query as this person sees it, or null if there is none. */
   async read(id: string, user: number): Promise<ShownAnswer | null> {
     const found = await this.#read(id, user, 'l');
     return found && { id, list: unpack<InlineList>(found.value) };
   }
 
-  /** Returns the message of a result that the person may choose, with the bot and the query. Null without one. */
+  /** Returns the message of a result, its bot and its query. Returns null if the person may not choose the result. */
   async result(id: string, user: number, result: string) {
     const found = await this.#read(id, user, `r:${result}`);
     if (found === null || found.value.length === 0) return null;
@@ -180,7 +183,7 @@ export class InlineQueries {
     for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
       const result = await scripts.call('inline/tell_chosen', partition, at, args);
       if (result.status === 'ok') return this.#parts.forwarder.follow(bot, result);
-      // A bot that was deleted meanwhile learns nothing.
+      // Skips a bot that was deleted in the meantime.
       if (!(await this.#parts.queues.open(bot))) return;
     }
     return fail('unavailable', { retry_after: 1 });

@@ -1,6 +1,6 @@
 /**
- * Waits for the answers of bots to inline queries. A hint reports an answer, and a check every second covers lost
- * hints.
+ * Waits for the answers of bots to inline queries. A hint reports an answer, and a check every second finds answers
+ * whose hints were lost.
  */
 import type { Hints } from '../../redis/hints.js';
 import type { Keys } from '../core/keys.js';
@@ -10,7 +10,7 @@ interface Waiting<T> {
   readonly bot: number;
   /** Sends the query and returns its id. */
   readonly ask: () => Promise<string>;
-  /** Reads the answer; null if there is none yet. */
+  /** Returns the answer, or null if there is none yet. */
   readonly read: (id: string) => Promise<T | null>;
   /** Registers a listener for the client's disconnect. */
   readonly onGone: (listener: () => void) => void;
@@ -34,8 +34,8 @@ export class InlineWaits {
   }
 
   /**
-   * Sends a query and waits for the answer up to `limits.inline_wait_ms_max`. Returns null without an answer in time,
-   * and when the client or this node leaves.
+   * Sends a query and waits for the answer up to `limits.inline_wait_ms_max`. Returns null if there is no answer in
+   * time, if the client disconnects, or if this node shuts down.
    */
   async answer<T>({ bot, ask, read, onGone }: Waiting<T>): Promise<T | null> {
     /** The queries of the bot that were answered before the id of this query was known. */

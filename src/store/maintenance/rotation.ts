@@ -1,7 +1,7 @@
 /**
- * Rotates keys while the installation is running. Re-encrypts all data with the first key, and rehashes bots' tokens
- * with the first pepper. Changes only values that use another key or pepper, so an interrupted run can be repeated.
- * Skips a value that has changed since it was loaded, because the change already used the first key.
+ * Rotates keys while the installation is running. Re-encrypts all data with the first key, and hashes bots' tokens
+ * again with the first pepper. Changes only values that use another key or pepper, so an interrupted rotation can be
+ * repeated. Skips a value that has changed since it was loaded, because that change already used the first key.
  */
 import * as rows from '../../postgres/accounts/rotation.js';
 import type { RedisConnection, RedisServers } from '../../redis/connection.js';
@@ -12,7 +12,7 @@ import { sealedFor } from '../webhooks/webhooks.js';
 
 export interface Rotated {
   readonly sealed: Readonly<Record<BoxKind, number>>;
-  /** The number of boxes, and of copies with boxes, that still use another key. */
+  /** How many encrypted boxes, and copies of them, still use another key. */
   readonly left: number;
   /** The number of tokens of people that may still be hashed with a former pepper. */
   readonly onFormerPepper: number;
@@ -20,7 +20,7 @@ export interface Rotated {
 
 const batchMax = 200;
 const scanKeys = 1_000;
-/** The maximum number of passes. More than two passes are needed only while old calls are still running. */
+/** The maximum number of passes. More than two are needed only while calls with the old keys are still running. */
 const passesMax = 5;
 
 async function inPages<T>(
@@ -56,7 +56,7 @@ export class Rotation {
   readonly #connection: Pick<RedisServers, 'nodes'>;
   readonly #current: string;
 
-  /** Re-encrypts boxes by kind. A missing kind does not compile. */
+  /** Re-encrypts all boxes of a kind. A missing kind does not compile. */
   readonly #passes: Readonly<Record<BoxKind, () => Promise<number>>> = {
     bot: () => this.#sealBots(),
     webhook: () => this.#sealWebhooks(),
@@ -85,7 +85,7 @@ export class Rotation {
       }
       const former = await rows.countFormer(this.#context.db, this.#current);
       left = former.boxes + former.copies;
-      // Waits until the stale copies are refreshed, by the processes that made them stale or by the sweep.
+      // Waits until the stale copies are refreshed. The processes that made them stale do this, or the sweep.
       if (found === 0 && left === 0) break;
     }
     const onFormerPepper = left === 0 && found === 0 ? await this.#retire() : 0;

@@ -22,8 +22,8 @@ import type { Webhooks } from '../webhooks/webhooks.js';
 
 const intervalMs = 1_000;
 /**
- * The maximum interval between two checks for stale copies while there are none. Normally each change refreshes its own
- * copies.
+ * The maximum time between two checks for stale copies, as long as there are none. Normally each change refreshes its
+ * own copies.
  */
 const copiesIntervalMsMax = 4_000;
 const batchMax = 100;
@@ -43,7 +43,7 @@ export interface SweepParts {
   readonly accounts: Pick<Accounts, 'follow'>;
 }
 
-/** Completes a change in place of the process that made it. */
+/** Completes a change that another process started. */
 async function complete(parts: SweepParts, { subject, subject_id: id, other_id: other }: StaleRow) {
   const { control } = parts;
   switch (subject) {
@@ -107,7 +107,7 @@ export class Sweep {
   async #run(): Promise<void> {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
-      // Bounds the wait, because a failed master of a cluster must not delay the next sweep of the other masters.
+      // Limits the wait, because a failed master of a cluster must not delay the next sweep of the other masters.
       const partitions = this.#sweepPartitions().catch(this.#onError);
       await Promise.all([this.#checkCopies(), within(intervalMs, partitions)]);
       await sleep(untilNext(intervalMs), undefined, { signal }).catch(() => undefined);

@@ -81,12 +81,12 @@ export class Batches {
   }
 
   /**
-   * Loads messages by id, in the given order, with duplicates. Null for ids without a message. Omits the messages to
-   * which they reply. Errors: `chat_not_found`, the errors for non-members.
+   * Returns messages by id, in the given order and with duplicates. The result is null for an id without a message.
+   * Omits the messages that they reply to. Errors: `chat_not_found`, the errors for non-members.
    */
   async readMany(chat: ChatRef, who: Sender, ids: readonly number[]): Promise<Array<StoredMessage | null>> {
     assertBatch(ids.length);
-    // Passes every caller as a person, so that a caller without access does not learn whether the user ever started the
+    // Treats every caller as a person. A caller without access then cannot find out whether the user ever started the
     // bot.
     const place = { chat, who: { id: who.id, isBot: false } };
     const { shards, scripts, keys } = this.context;
@@ -111,7 +111,7 @@ export class Batches {
     });
   }
 
-  /** Loads messages that a deletion found missing. Returns the ids without a message. */
+  /** Loads messages that a deletion found missing in Redis. Returns the ids without a message. */
   async #fillMany(chat: ChatRef, cold: readonly string[], tickets: readonly string[]) {
     const ids = cold.map(Number);
     const filled = await this.readBack.messages(chat, ids, tickets);

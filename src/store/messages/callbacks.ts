@@ -10,7 +10,9 @@ import type { PressExtra } from '../updates/queues.js';
 import type { ReadBack } from './read_back.js';
 import { refused } from './refusals.js';
 
-/** The number of digits at the end of a query id that name its partition. They route an answer by the id alone. */
+/**
+ * How many digits at the end of a query id are its partition. A front can therefore route an answer by the id alone.
+ */
 const partitionDigits = 3;
 
 export function createCallbacks(
@@ -65,7 +67,7 @@ export function createCallbacks(
       forwarder.follow(chat.id, result);
       return result.query_id;
     },
-    /** Error: `query_too_old`. */
+    /** Stores the answer of a bot. Error: `query_too_old`. */
     async answer(bot: number, queryId: string, answer: Readonly<Record<string, unknown>>) {
       const partition = Number(queryId.slice(-partitionDigits));
       if (!/^\d{4,19}$/.test(queryId) || partition >= keys.partitions.count) fail('query_too_old');

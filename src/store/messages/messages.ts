@@ -30,14 +30,14 @@ export interface NewMessage {
   readonly content: Content;
   readonly markup: InlineKeyboard | null;
   readonly flags: number;
-  /** The message to which this message replies, or 0 for none. */
+  /** The message that this message replies to, or 0 if it is not a reply. */
   readonly replyTo: number;
   readonly origin?: Pick<Origin, 'forward' | 'group' | 'keyboard' | 'via'>;
   /** Whether to send the message without the reply if the target of the reply no longer exists. */
   readonly allowMissingReply: boolean;
 }
 
-/** Holds the new content: for `caption` only the caption, and for `media` also the caption. */
+/** The new content of a message. For `caption` only the caption changes. For `media` the caption changes too. */
 export type Edit =
   | {
       readonly what: 'text' | 'caption' | 'media';
@@ -73,7 +73,7 @@ function originOf(from: Profile | null, replyTo: number): Origin {
   return replyTo === 0 ? { from } : { from, reply: replyTo };
 }
 
-/** Builds a new record without the fields that the script adds. `replyTo` is 0 for none. */
+/** Builds a new record without the fields that the script adds. `replyTo` is 0 if the message is not a reply. */
 function newRecord(chat: ChatRef, sender: Sender, message: NewMessage, replyTo: number) {
   const origin = originOf(isDirect(chat) ? null : sender.profile, replyTo);
   return {
@@ -104,8 +104,9 @@ export class Messages extends Batches {
   }
 
   /**
-   * Errors: `chat_not_found`, `cant_initiate`, `bot_blocked`, `not_group_member`, `not_channel_member`,
-   * `not_chat_member`, `posting_not_allowed`, `reply_not_found`, `cant_write_to_bot`, `bot_not_found`.
+   * Sends a message. Errors: `chat_not_found`, `cant_initiate`, `bot_blocked`, `not_group_member`,
+   * `not_channel_member`, `not_chat_member`, `posting_not_allowed`, `reply_not_found`, `cant_write_to_bot`,
+   * `bot_not_found`.
    */
   async send(chat: ChatRef, sender: Sender, given: Given<NewMessage>): Promise<StoredMessage> {
     const request = this.context.requestId();
@@ -119,7 +120,7 @@ export class Messages extends Batches {
   /**
    * Sends 1 to `limits.messages_batch_max` messages in one step, all or none, with consecutive ids in the given order.
    * Their total size is limited to `storeLimits.messages_batch_bytes_max`. All of them reply to the same message as the
-   * first message. `messages` omits messages that were deleted before a repeated call. Errors: those of `send`.
+   * first one. If the call is repeated, `messages` omits messages that were deleted since. Errors: those of `send`.
    */
   async sendMany(chat: ChatRef, sender: Sender, given: Given<readonly NewMessage[]>) {
     const request = this.context.requestId();
@@ -132,7 +133,8 @@ export class Messages extends Batches {
   }
 
   /**
-   * Edits the message that `find` finds in a partition. Does not call `find` if an earlier run already made this edit.
+   * Edits the message that `find` returns, which must be in this partition. Does not call `find` if an earlier attempt
+   * already made this edit.
    */
   async editFound(
     partition: number,
@@ -147,8 +149,8 @@ export class Messages extends Batches {
   }
 
   /**
-   * Edits a message that a person sent by way of the bot. The bot need not be in the chat, and does not learn whether
-   * the chat exists. Errors: those of edits, `inline_message_invalid`.
+   * Edits an inline message that a person sent from this bot's results. The bot need not be in the chat, and does not
+   * learn whether the chat exists. Errors: those of edits, `inline_message_invalid`.
    */
   async editInline(bot: Sender, { chat, messageId }: InlinePlace, given: Given<Edit>): Promise<void> {
     const request = this.context.requestId();
@@ -174,7 +176,7 @@ export class Messages extends Batches {
     }));
   }
 
-  /** Errors: `message_to_delete_not_found`, `message_cant_be_deleted`. */
+  /** Deletes a message. Errors: `message_to_delete_not_found`, `message_cant_be_deleted`. */
   async remove(chat: ChatRef, who: Sender, messageId: number): Promise<void> {
     const { scripts, keys, requestId } = this.context;
     const at = withMessage(keys, sharedKeys(keys, chat, requestId(), who.id), chat, messageId);
@@ -217,7 +219,7 @@ export class Messages extends Batches {
 
   /**
    * Makes one attempt to send, with one reply target. `request` makes a repeated attempt safe. With `keep`, a repeated
-   * attempt to send a single message returns the message even if it was deleted meanwhile.
+   * attempt to send a single message returns the message even if it was deleted since.
    */
   async #trySend(
     chat: ChatRef,

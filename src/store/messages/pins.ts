@@ -81,13 +81,11 @@ export function createPins(
   return {
     pin,
     /**
-     * Unpins a message, or any pinned message if null. Errors: those of `pin` for membership and rights, and
-     * `message_to_unpin_not_found` if the message is not pinned.
+     * Unpins this message, or any pinned message if the id is null. Errors: those of `pin` for membership and rights,
+     * and `message_to_unpin_not_found` if the message is not pinned.
      */
     unpin: (chat: ChatRef, who: Sender, messageId: number | null) => take(chat, who, messageId ?? 'any'),
-    /**
-     * Unpins the pinned message, and succeeds if there is none. Errors: those of `pin` for membership and rights.
-     */
+    /** Unpins the pinned message. Succeeds if there is none. Errors: those of `pin` for membership and rights. */
     unpinAll: (chat: ChatRef, who: Sender): Promise<void> => take(chat, who, 'all'),
   };
 }

@@ -1,6 +1,6 @@
 /**
- * Loads records that a script found missing in Redis. Loads them from Postgres, stores them with the script's fill
- * ticket, and calls the script again.
+ * Loads records that a script found missing in Redis. Reads them from Postgres, stores them in Redis with the script's
+ * fill ticket, and calls the script again.
  */
 import { type ErrorName, fail } from '../../errors.js';
 import { loadMessages } from '../../postgres/chats/chats.js';
@@ -11,7 +11,7 @@ import type { ControlCopies } from '../core/control.js';
 import { type ChatRef, isDirect } from '../core/keys.js';
 import type { Queues } from '../updates/queues.js';
 
-/** Names the chat and the caller of a script, and the message that the call affects. */
+/** The chat and the caller of a script, and the message that the call affects. */
 export interface Place {
   readonly chat: ChatRef;
   readonly who: { readonly id: number; readonly isBot: boolean };
@@ -37,26 +37,26 @@ export class ReadBack {
   }
 
   /**
-   * Calls a script and loads missing records until nothing is missing. Errors: `chat_not_found`, `cant_initiate` when a
-   * bot writes to a person who never started it, `bot_not_found` when a person writes to a deleted bot, and the given
+   * Calls a script, and loads missing records until nothing is missing. Errors: `chat_not_found`, `cant_initiate` if a
+   * bot writes to a person who never started it, `bot_not_found` if a person writes to a deleted bot, and the given
    * error for a message that does not exist.
    */
   complete<P extends Promise<{ readonly status: string }>>(
     place: Place,
     call: () => P,
   ): Promise<Exclude<Awaited<P>, { readonly status: Missing }>> {
-    // Creates no extra promise for calls that find everything in Redis.
+    // A call that finds everything in Redis creates no additional promise.
     return call().then((result) =>
       result.status === 'ok' ? result : this.#persist(place, call, result),
     ) as never;
   }
 
-  /** Loads one message. Returns false if Postgres has no message or only a tombstone. */
+  /** Loads one message into Redis. Returns false if Postgres has no message or only a tombstone. */
   async message(chat: ChatRef, messageId: number, ticket: string): Promise<boolean> {
     return (await this.messages(chat, [messageId], [ticket])).has(messageId);
   }
 
-  /** Loads several messages with one statement. Returns the ids that exist. */
+  /** Loads several messages into Redis with one statement. Returns the ids that exist. */
   async messages(chat: ChatRef, ids: readonly number[], tickets: readonly string[]): Promise<Set<number>> {
     const { shards, scripts, keys } = this.#context;
     const partition = keys.partitions.of(chat.id);
@@ -88,7 +88,7 @@ export class ReadBack {
         await control.fill('member', chat.id, who.id);
         return true;
       case 'queue_missing':
-        // Leaves the queue of a deleted bot closed.
+        // The queue of a deleted bot stays closed.
         if (!(await queues.open(chat.id))) fail('bot_not_found');
         return true;
       case 'access_missing':

@@ -1,7 +1,7 @@
-/** Maps refusals of the scripts that change messages to errors. */
+/** Maps refusals of message scripts to errors. */
 import { type ErrorName, fail } from '../../errors.js';
 
-/** Returns the error for a caller outside the chat. A private channel does not exist for such callers. */
+/** Returns the error for a caller who is not in the chat. For such callers, a private channel does not exist. */
 export function notMember(who: { readonly isBot: boolean }, kind: string): never {
   if (!who.isBot) return fail(kind === 'private' ? 'chat_not_found' : 'not_chat_member');
   return fail(kind === 'group' ? 'not_group_member' : 'not_channel_member');

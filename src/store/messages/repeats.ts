@@ -1,7 +1,7 @@
 /**
- * Finds the changes that an earlier run of a call under an idempotency key already made. Scripts recognise repeated
- * requests themselves. These lookups are for changes whose input may no longer exist: the source of a forward, an
- * upload, an edited post.
+ * Finds changes that an earlier attempt of a call under an idempotency key already made. Scripts recognise repeated
+ * requests themselves. These lookups are for changes whose input may no longer exist, such as the source of a forward,
+ * an upload, or an edited post.
  */
 import type { Chats } from '../chats/chats.js';
 import { unpackMessage } from '../core/codec.js';
@@ -10,7 +10,7 @@ import { type ChatRef, parseChat } from '../core/keys.js';
 import type { Records } from '../core/records.js';
 import type { StoredMessage } from '../core/stored_message.js';
 
-/** Holds the input of a change: a value, or a function that is called only if the change was not made yet. */
+/** The input of a change: a value, or a function that is called only if the change was not made yet. */
 export type Given<T> = T | (() => T | Promise<T>);
 
 export const isLookUp = <T>(given: Given<T>): given is () => T | Promise<T> => typeof given === 'function';
@@ -18,8 +18,8 @@ export const isLookUp = <T>(given: Given<T>): given is () => T | Promise<T> => t
 export type Repeats = ReturnType<typeof createRepeats>;
 
 /**
- * Creates lookups of results of an earlier run. Each returns null if no earlier run applied the request. Only repeated
- * calls cost a round trip.
+ * Creates functions that look up results of an earlier attempt. Each returns null if no earlier attempt made the
+ * change. Only repeated calls cost a round trip.
  */
 export function createRepeats({ scripts, keys, again }: StoreContext, chats: Chats, records: Records) {
   async function recall(partition: number, request: string) {
@@ -29,7 +29,7 @@ export function createRepeats({ scripts, keys, again }: StoreContext, chats: Cha
     return known.status === 'ok' ? known : null;
   }
 
-  /** Converts records to messages. Adds the chat's current profile and the messages to which they reply. */
+  /** Converts records to messages. Adds the chat's current profile and the messages that they reply to. */
   async function show(chat: ChatRef, made: ReadonlyMap<number, Buffer>): Promise<StoredMessage[]> {
     const state = await chats.find(chat);
     if (!state) return [];

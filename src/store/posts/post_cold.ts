@@ -1,6 +1,6 @@
 /**
- * Loads data of posts from Postgres: missing records, a user's reactions, and people who reacted for lists that became
- * too short.
+ * Loads data of posts from Postgres: missing records, a user's reactions, and further people for lists of reactors that
+ * became too short.
  */
 import { fail } from '../../errors.js';
 import * as rows from '../../postgres/messages/posts.js';
@@ -31,7 +31,7 @@ export interface MissingOfPost {
 
 const placeOf = (post: number) => [partitionOfPost(post), postNumber(post)] as const;
 
-/** Error: `post_not_found`. */
+/** Loads the fields of a post. Error: `post_not_found`. */
 async function loadFields(db: Sql, post: number): Promise<Array<string | Buffer>> {
   const row = await rows.loadPost(db, ...placeOf(post));
   if (!row) return fail('post_not_found');
@@ -67,7 +67,7 @@ export class PostReadBack {
     this.#control = control;
   }
 
-  /** Error: `post_not_found`. */
+  /** Loads the record that a script found missing. Error: `post_not_found`. */
   async bring(post: number, who: number, missing: MissingOfPost): Promise<void> {
     if (missing.status === 'post_missing') return this.#fill(post, missing.ticket);
     const chat = missing.chat as number;
@@ -83,7 +83,7 @@ export class PostReadBack {
   }
 
   /**
-   * Extends the lists of users that have become shorter than the number to show. Returns false at once if no list is
+   * Extends the lists of reactors that have become shorter than the number to show. Returns false at once if no list is
    * too short. Otherwise resolves with true once the lists are extended.
    */
   refill(post: number, reactions: readonly PostReaction[]): false | Promise<true> {

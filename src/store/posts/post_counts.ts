@@ -1,8 +1,8 @@
 /**
  * Sends reaction counts of channel posts to the channels' bots, as `message_reaction_count` (behaviour §8). The counts
- * of a post are due one second after a reaction, and the first sweep of any node then sends them. The counts of a post
- * are therefore sent at most once a second, and the last counts are always sent. If a node dies, the next sweep sends
- * the counts.
+ * of a post become due one second after a reaction. The next sweep of any node then sends them. The counts of a post
+ * are therefore sent at most once a second, and the last counts are always sent. If a node dies, the next sweep of
+ * another node sends the counts.
  */
 import { ApiError } from '../../errors.js';
 import { type StoreContext, uniqueText } from '../core/context.js';
@@ -11,7 +11,7 @@ import type { MissingOfPost, PostReadBack } from './post_cold.js';
 
 export type PostCounts = ReturnType<typeof createPostCounts>;
 
-/** The sender of reaction counts: no bot and no person, so no permission is checked. */
+/** The sender of reaction counts. It is neither a bot nor a person, so no permission is checked. */
 const nobody = 0;
 
 export function createPostCounts({ scripts, keys }: StoreContext, cold: PostReadBack) {

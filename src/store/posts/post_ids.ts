@@ -22,7 +22,8 @@ export function createPostIds(secrets: Secrets) {
     createHmac('sha256', key).update(purpose).update(bytes).digest();
 
   /**
-   * The last ten bytes of a name: 74 bits that authenticate the id, plus the UUID's version and variant bits.
+   * Returns the last ten bytes of a name: 74 bits that authenticate the id, plus the version and variant bits of a
+   * UUID.
    */
   function proof(id: Buffer): Buffer {
     const bytes = Buffer.from(digest('proof', id).subarray(0, 10));
@@ -58,7 +59,7 @@ export function createPostIds(secrets: Secrets) {
 
   return {
     nameOf,
-    /** Parses a post id from digits or a name, or null for any other text. */
+    /** Returns the post id for digits or a name, or null for any other text. */
     parse(text: string): number | null {
       if (/^\d{1,15}$/.test(text)) {
         const id = Number(text);

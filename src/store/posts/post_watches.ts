@@ -1,4 +1,7 @@
-/** Notifies viewers when a post changes. A hint does this at once, and a check every second covers lost hints. */
+/**
+ * Notifies viewers when a post changes. A hint does this at once, and a check every second finds changes whose hints
+ * were lost.
+ */
 
 import type { Hints } from '../../redis/hints.js';
 import type { StoreContext } from '../core/context.js';
@@ -7,7 +10,8 @@ import { partitionOfPost } from '../core/keys.js';
 import { storeLimits as limits } from '../limits.js';
 
 /**
- * Called when a post changed, with null or the post's current version, which the listener may already have seen.
+ * Called when a post may have changed, with null or with the post's current version. The listener may already have seen
+ * this version.
  */
 export type PostListener = (version: number | null) => void;
 
@@ -34,7 +38,7 @@ export function createPostWatches({ scripts, keys }: StoreContext, hints: Hints)
 
   function add(post: number, listener: PostListener): void {
     watched.set(post, (watched.get(post) ?? new Set()).add(listener));
-    // Ignores failures, because the next check follows a second later.
+    // Ignores failures, because the next check follows one second later.
     timer ??= setInterval(() => check().catch(() => undefined), limits.poll_tick_ms).unref();
   }
 

@@ -20,7 +20,7 @@ export interface PostState {
   readonly messageId: number;
   /** Increases with every change of the reactions. */
   readonly version: number;
-  /** The reactions, sorted by count, then by first use. */
+  /** The reactions, sorted by count and then by first use. */
   readonly reactions: readonly PostReaction[];
   readonly own: readonly string[];
 }
@@ -29,7 +29,7 @@ export type ReactionChange =
   | { readonly what: 'set' | 'remove'; readonly emoji: string }
   | { readonly what: 'clear' };
 
-/** Describes a change of reactions. `erase` is for deleted users and skips the permission check. */
+/** A change of reactions. `erase` is for deleted users and skips the permission check. */
 type AnyChange = ReactionChange | { readonly what: 'erase' };
 
 export interface Reactor {
@@ -54,7 +54,7 @@ function externalBytes(user: Pick<User, 'externalId'>): Buffer {
 
 const words = (text: string) => (text === '' ? [] : text.split(' '));
 
-/** Refuses a post in a partition that does not exist. Error: `post_not_found`. */
+/** Refuses a post whose partition does not exist. Error: `post_not_found`. */
 function assertPartition({ keys }: StoreContext, post: number): void {
   if (partitionOfPost(post) >= keys.partitions.count) fail('post_not_found');
 }
@@ -70,7 +70,7 @@ export class Posts {
     this.#repeats = repeats;
   }
 
-  /** Error: `post_not_found`, also if `who` may not see the post. */
+  /** Returns a post. Error: `post_not_found`, also if `who` may not see the post. */
   async find(post: number, who: { readonly id: number; readonly isBot: boolean }): Promise<PostState> {
     assertPartition(this.#context, post);
     const state = await this.#read(post, who);
@@ -85,7 +85,7 @@ export class Posts {
     const { scripts, keys, requestId } = this.#context;
     assertPartition(this.#context, post);
     const [partition, number] = [partitionOfPost(post), postNumber(post)];
-    // Checks here whether Redis is full. The script itself does not, because a full Redis still allows removals. Each
+    // Checks whether Redis is full here and not in the script, because removals must still work in a full Redis. Each
     // process refreshes the flag once a second.
     if (change.what === 'set' && scripts.isFull(partition)) fail('too_many_requests', { retry_after: 1 });
     const request = requestId();
@@ -130,8 +130,8 @@ export class Posts {
   }
 
   /**
-   * Lists the users with reactions in Postgres, by emoji, newest first, after `cursor`. The cursor '' starts at the
-   * first user.
+   * Returns the users whose reactions are in Postgres, newest first, after `cursor`. If `emoji` is given, returns only
+   * its users. The cursor '' starts at the first user.
    */
   async reactors(post: number, emoji: string | undefined, cursor: string, limit: number) {
     const [, given, version] = /^(\d{1,16})\.(\d{1,16})$/.exec(cursor) ?? [];
@@ -159,8 +159,8 @@ export class Posts {
   }
 
   /**
-   * Returns the state after a change. Does not extend the lists of users for `erase`, because its caller ignores the
-   * state.
+   * Returns the state after a change. For `erase` the lists of reactors are not extended, because the caller ignores
+   * the state.
    */
   async #shown(
     post: number,
@@ -182,8 +182,7 @@ export class Posts {
       const found = await scripts.call('posts/read', partition, postKeys(keys, post), args);
       if (found.status === 'not_found') return fail('post_not_found');
       if (found.status === 'ok') {
-        // Loads from Postgres the reactions that Redis lacks. Later changes need not be included, because they come
-        // after the call.
+        // Loads the reactions that Redis lacks from Postgres. Changes after the call need not be included.
         const own = found.own ?? (who.isBot ? '' : await this.#cold.loadOwn(post, who.id));
         return this.#stateOf(post, found.fields, own);
       }
@@ -192,7 +191,7 @@ export class Posts {
     return fail('unavailable', { retry_after: 1 });
   }
 
-  /** Returns the post for a repeated call. Omits the reactions if the post was deleted meanwhile. */
+  /** Returns the post for a repeated call. If the post was deleted since, the result has no reactions. */
   async #readAgain(
     post: number,
     id: number,

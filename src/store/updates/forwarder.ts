@@ -22,20 +22,23 @@ const valuesPerUpdate = 10;
 /** The minimum time between two retries of unreachable bots when changes cause the retries. */
 const retryMs = 1_000;
 
-/** The run id of each partition's Redis at one instant; null where it was unavailable. */
+/** The run id of each partition's Redis at one instant, or null where Redis was unavailable. */
 type RunIds = ReadonlyArray<string | null>;
 
 interface Batch {
   readonly last: string;
-  /** Before the batch was read; in a detour, before its first batch was read. */
+  /**
+   * The run ids before the batch was read. While some bots are skipped, those before the first batch after the skip was
+   * read.
+   */
   readonly runs: RunIds;
   readonly incarnation: number;
   readonly full: boolean;
-  /** Holds ten values per update, in the order of the script's arguments. */
+  /** The updates by bot. Each update has ten values, in the order of the script's arguments. */
   readonly byBot: ReadonlyMap<number, Array<string | Buffer>>;
 }
 
-/** Holds unreachable bots. `passed` is the last entry that was forwarded to all other bots. */
+/** The unreachable bots, which are skipped. `passed` is the last entry that was forwarded to all other bots. */
 interface Detour {
   readonly owed: Set<number>;
   readonly runs: RunIds;
@@ -45,8 +48,8 @@ interface Detour {
 }
 
 /**
- * Forwards the outbox of one partition. At most one run forwards it at a time. Between runs it remembers a detour while
- * some bots are unreachable.
+ * Forwards the outbox of one partition. At most one call forwards it at a time. Between calls, the object remembers
+ * which bots are unreachable.
  */
 class Outbox {
   readonly #forwarder: Forwarder;
@@ -98,7 +101,7 @@ class Outbox {
     if (failures.length > 0) throw failures[0];
   }
 
-  /** Forwards one batch. Returns true when there may be more. Skips bots that fail from now on. */
+  /** Forwards one batch. Returns true if there may be more entries. From then on, skips bots for which this fails. */
   async #forwardBatch(failures: unknown[]): Promise<boolean> {
     const detour = this.#detour;
     const batch = await this.#readBatch(detour?.passed, detour?.runs);
@@ -110,7 +113,7 @@ class Outbox {
       const { runs, last } = batch;
       this.#detour = { owed: new Set(failed.keys()), runs, passed: last, tried: performance.now() };
     } else {
-      // Has no effect if the detour has ended meanwhile. The outbox is then read again from the start.
+      // Has no effect if no bots are skipped any more. The outbox is then read again from the start.
       for (const bot of failed.keys()) detour.owed.add(bot);
       detour.passed = batch.last;
     }
@@ -141,7 +144,7 @@ class Outbox {
     return Array.from({ length: keys.partitions.count }, (_, partition) => scripts.runIdOf(partition));
   }
 
-  /** Reads a batch. Returns null if there are no entries after the given one. */
+  /** Reads a batch, or returns null if there are no entries after the given one. */
   async #readBatch(after = '', runs = this.#runIds()): Promise<Batch | null> {
     const args = { after, limit: limits.outbox_batch_entries_max };
     const read = await this.#context.scripts.call('updates/read_outbox', this.#source, this.#at, args);
@@ -189,8 +192,7 @@ class Outbox {
   }
 
   /**
-   * Delivers updates to a queue. Each update enters the queue once, even if several nodes deliver it. A deleted bot gets
-   * none.
+   * Adds updates to a queue. Each update enters the queue once, even if several nodes add it. A deleted bot gets none.
    */
   async #handOver(bot: number, updates: ReadonlyArray<string | Buffer>, runs: RunIds): Promise<void> {
     const { scripts, keys } = this.#context;
@@ -245,7 +247,7 @@ export class Forwarder {
   }
 
   /**
-   * Forwards the outbox of this id's partition after a change, or wakes the bot's worker. Returns at once. The sweep
+   * After a change, forwards the outbox of this id's partition or wakes the bot's worker. Returns at once. The sweep
    * retries failures.
    */
   follow(id: number, change: { readonly forward?: boolean; readonly wake?: boolean }): void {

@@ -1,6 +1,6 @@
 /**
  * Runs long polls. Each bot has at most one waiting poll in the whole installation. Hints wake polls, and a check every
- * second covers lost hints.
+ * second finds updates whose hints were lost.
  */
 import { fail } from '../../errors.js';
 import type { Hints } from '../../redis/hints.js';
@@ -11,21 +11,22 @@ import { storeLimits as limits } from '../limits.js';
 import { type Queues, readUpdate, type UpdateEntry } from './queues.js';
 
 export interface PollRequest {
-  /**
-   * The offset confirms all updates with lower ids. -N keeps only the last N updates, and 0 confirms nothing.
-   */
+  /** The offset. It confirms all updates with lower ids. -N keeps only the last N updates, and 0 confirms nothing. */
   readonly offset: number;
   readonly limit: number;
-  /** How long to wait, in seconds; 0 answers immediately. */
+  /** How long to wait, in seconds. 0 answers immediately. */
   readonly timeout: number;
-  /** The new mask; null keeps the current mask. */
+  /** The new mask of update kinds. Null keeps the current mask. */
   readonly mask: number | null;
   /** Returns false once the token is no longer accepted. The poll then ends. */
   readonly valid?: () => boolean | Promise<boolean>;
   readonly onGone: (listener: () => void) => void;
 }
 
-/** A waiting poll sleeps until a check is requested, and it ends with its client or its node. */
+/**
+ * A poll that waits. It sleeps until somebody requests a check. It ends when its client disconnects or its node shuts
+ * down.
+ */
 class Waiter {
   readonly bot: number;
   readonly name: string;
@@ -85,8 +86,8 @@ export class Polls {
   }
 
   /**
-   * Waits for updates, oldest first. Errors: `poll_while_webhook`, `poll_terminated_by_poll` for the older of two
-   * polls, `poll_terminated_by_webhook`, `unauthorized`.
+   * Waits for updates and returns them, oldest first. Errors: `poll_while_webhook`, `poll_terminated_by_poll` for the
+   * older of two polls, `poll_terminated_by_webhook`, `unauthorized`.
    */
   async poll(bot: number, request: PollRequest): Promise<UpdateEntry[]> {
     const name = uniqueText();
@@ -128,7 +129,8 @@ export class Polls {
       switch (result.status) {
         case 'ok':
           if (!result.more) return (result.rows as unknown[]).map(readUpdate);
-          // Confirms a long queue in several calls. A newer poll may replace this poll between two of them.
+          // Confirms the updates of a long queue in several calls. A newer poll may replace this poll between two of
+          // them.
           args = { ...args, first: false, mask: '' };
           break;
         case 'queue_missing':
@@ -155,7 +157,7 @@ export class Polls {
     this.#timer ??= setInterval(() => this.#onTick(), limits.poll_tick_ms).unref();
     const forget = this.#auth.onForgotten(`bot:${bot}`, requestCheck);
     // Checks the queue once the subscription is active, because the hints of earlier updates were missed. Does not wait
-    // for the subscription, which may take long while Redis is unreachable.
+    // for the subscription itself, which may take long while Redis is unreachable.
     const listening = this.#hints.listen(this.#context.keys.botChannel(bot), requestCheck);
     listening.then(requestCheck, () => undefined);
     try {

@@ -17,29 +17,29 @@ export interface UpdateEntry {
   readonly kind: UpdateKind;
   /** A message id, or the id of a callback query. */
   readonly id: string;
-  /** The message; for reaction counts, only its date is set. */
+  /** The message. For reaction counts, only its date is set. */
   readonly message: StoredMessage;
   /** The person or bot that sent or edited the message, or pressed the button. */
   readonly from: Profile;
   readonly press: PressExtra | null;
-  /** The reaction counts, sorted by use; set only for updates with reaction counts. */
+  /** The reaction counts, sorted by use. Set only for updates with reaction counts. */
   readonly counts: readonly EmojiCount[] | null;
   readonly poll: Poll | null;
   readonly answer: readonly number[] | null;
-  /** set only for inline queries */
+  /** The inline query. Set only for updates about inline queries. */
   readonly question: InlineQuestion | null;
-  /** set only for chosen inline results */
+  /** The chosen result. Set only for updates about chosen inline results. */
   readonly choice: InlineChoice | null;
 }
 
-/** Holds an inline query besides its sender. */
+/** An inline query without its sender. */
 export interface InlineQuestion {
   readonly query: string;
   readonly offset: string;
   readonly chat_type: 'sender' | 'private' | 'group' | 'channel';
 }
 
-/** Holds a chosen inline result besides the person. */
+/** A chosen inline result without the person. */
 export interface InlineChoice {
   readonly result_id: string;
   readonly query: string;
@@ -49,7 +49,10 @@ export interface InlineChoice {
 export interface PressExtra {
   readonly message_id: number;
   readonly data: string;
-  /** Set for a message that a person sent by way of the bot: its id for the bot, and the value of `chat_instance`. */
+  /**
+   * Set for a message that a person sent as a result of this bot: the message's id for the bot, and the value of
+   * `chat_instance`.
+   */
   readonly inline?: { readonly id: string; readonly instance: string };
 }
 
@@ -133,7 +136,7 @@ export function createQueues({ db, shards, scripts, keys }: StoreContext) {
 
   return {
     /**
-     * Opens a bot's queue unless it exists. The settings come from Postgres. Update ids start at a random value.
+     * Opens a bot's queue if there is none, with the settings from Postgres. Update ids start at a random value.
      * Returns false for a deleted bot.
      */
     async open(bot: number): Promise<boolean> {

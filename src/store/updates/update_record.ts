@@ -1,6 +1,6 @@
 /**
- * Encodes an update for Postgres as one msgpack array of binaries, with alternating names and values of the fields in
- * its queue entry.
+ * Encodes an update for Postgres as one msgpack array of binaries. Names and values of the queue entry's fields
+ * alternate in it.
  */
 import { pack, unpack } from '../core/codec.js';
 

@@ -32,7 +32,10 @@ import type { ReadBack } from '../messages/read_back.js';
 import { refused } from '../messages/refusals.js';
 import type { Forwarder } from '../updates/forwarder.js';
 
-/** A voter: the id, and the profile that the poll's bot gets with an answer, or null if the bot gets no updates. */
+/**
+ * A voter: the id, and the profile that the poll's bot gets with an answer. The profile is null if the bot gets no
+ * updates.
+ */
 export interface Voter {
   readonly id: number;
   readonly profile: Sender['profile'] | null;
@@ -44,7 +47,7 @@ const nothing = Buffer.alloc(0);
 
 let lastNumber = 0;
 
-/** Returns the number of a new poll: the Unix time in ms, but another number for each poll of this process. */
+/** Returns the number of a new poll. It is the Unix time in ms, but each poll of this process gets another number. */
 function newNumber(): number {
   lastNumber = Math.max(nowMs(), lastNumber + 1);
   return lastNumber;
@@ -85,7 +88,7 @@ export class Votes {
     this.#votes = loaderOf(context.shards, rows.loadVotesIn);
   }
 
-  /** Creates a poll for a message to this chat. The poll lies in the partition of the chat. */
+  /** Creates a poll for a message to this chat. The poll is stored in the partition of the chat. */
   async create(chat: ChatRef, draft: PollDraft): Promise<Poll> {
     const { scripts, keys } = this.#context;
     const partition = keys.partitions.of(chat.id);
@@ -98,7 +101,7 @@ export class Votes {
         ...{ closes_ms: poll.closed ? 0 : closesAt(poll), fields: pollFields(record) },
       });
       if (result.status === 'ok') return poll;
-      // Another process created a poll of the partition in the same millisecond.
+      // Another process created a poll of this partition in the same millisecond.
       await new Promise((resolve) => setTimeout(resolve, randomInt(1, 20)));
     }
     return fail('too_many_requests', { retry_after: 1 });
@@ -134,8 +137,8 @@ export class Votes {
   }
 
   /**
-   * Stores the person's vote. No options retract it. The caller has checked that the person may see the poll and that
-   * the options exist. Errors: `poll_not_found`, `poll_closed`, `vote_final`.
+   * Stores the person's vote. An empty list of options retracts it. The caller has checked that the person may see the
+   * poll and that the options exist. Errors: `poll_not_found`, `poll_closed`, `vote_final`.
    */
   async cast({ id }: Pick<Poll, 'id'>, voter: Voter, options: readonly number[]): Promise<PollState> {
     const results = await this.#cast(Number(id), voter, 'vote', options);
@@ -192,8 +195,8 @@ export class Votes {
   }
 
   /**
-   * Closes a poll of the bot and replaces the keyboard of the message, which is the one with which the poll was sent.
-   * Errors: `poll_to_stop_not_found`, `poll_closed`, and the errors for chats that the bot cannot write to.
+   * Closes a poll of the bot and replaces the keyboard of the message with which the poll was sent. Errors:
+   * `poll_to_stop_not_found`, `poll_closed`, and the errors for chats that the bot cannot write to.
    */
   async stop(
     { id }: Pick<Poll, 'id'>,
@@ -234,8 +237,8 @@ export class Votes {
   }
 
   /**
-   * Adds updates about changed and expired polls to the partition's outbox. A change is sent one second after it, so the
-   * bot of a poll gets at most one update a second. Polls stay due while the outbox is full.
+   * Adds updates about changed and expired polls to the partition's outbox. A change is reported after one second, so
+   * the bot of a poll gets at most one update a second. Polls stay due while the outbox is full.
    */
   async tell(partition: number): Promise<void> {
     const { scripts, keys } = this.#context;
@@ -262,7 +265,7 @@ export class Votes {
     }
   }
 
-  /** Reads a person's vote from Postgres, as options separated by spaces. */
+  /** Returns a person's vote from Postgres, as options separated by spaces. */
   async #loadVote(poll: number, user: number): Promise<string> {
     const partition = partitionOfPost(poll);
     const row = await this.#votes.load({ partition, number: postNumber(poll), user });

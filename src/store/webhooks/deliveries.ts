@@ -19,14 +19,14 @@ export interface Delivery {
   readonly fields: readonly Buffer[];
 }
 
-/** Holds a parked chat. `tries` counts the failures of its first update. */
+/** A parked chat. `tries` counts the failures of its first update. */
 export interface Again {
   readonly chat: string;
   readonly tries: number;
   readonly deliveries: readonly Delivery[];
 }
 
-/** Holds what a script returned (see their headers). `wait` is null if nothing waits. */
+/** What a script returned (see the headers of the scripts). `wait` is null if no chat waits for a retry. */
 type Taken = Pick<Ok<'webhooks/lease'>, 'after' | 'more' | 'now' | 'gone' | 'dropped'> & {
   readonly again: readonly Again[];
   readonly fresh: readonly Delivery[];
@@ -44,7 +44,7 @@ export interface Step {
   /** The queue id up to which every update is parked or removed. */
   readonly safe: string;
   readonly leave: 'stay' | 'idle' | 'now';
-  /** The delivered updates. `parked` means that the chat was parked. */
+  /** The delivered updates. `parked` means that their chat was parked. */
   readonly acked: ReadonlyArray<{ readonly delivery: Delivery; readonly parked: boolean }>;
   /** The chats to park, with the ids of their updates in order. If `tries` is 0, the stored count does not change. */
   readonly failed: ReadonlyArray<{
@@ -57,7 +57,7 @@ export interface Step {
   readonly updates: number;
   readonly error: string;
   readonly gone: 'set' | 'clear' | '';
-  /** How long no worker may check the bot, in ms, if `leave` is now, or 0 for no wait. */
+  /** If `leave` is now, how long no worker may check the bot, in ms, or 0 for no wait. */
   readonly holdMs: number;
   readonly probes: number;
 }
@@ -68,7 +68,7 @@ export type LeaseRefusal = 'no_webhook' | 'leased' | 'held';
 
 export type Deliveries = ReturnType<typeof createDeliveries>;
 
-/** Why an update was not delivered. The queue itself reports `queue_full`. */
+/** Why an update was not delivered. The queue script itself reports `queue_full`. */
 export type DeadReason = 'expired' | 'too_large' | 'queue_full';
 
 type Rows = readonly Row[];
@@ -120,7 +120,7 @@ export function createDeliveries({ scripts, keys }: StoreContext, hints: Hints) 
       const { fence, since, hook, safe, probes } = result;
       return { ...taken(result), fence, since, hook, safe, probes };
     },
-    /** Runs one step of a delivery. Returns null when another worker has the lease. */
+    /** Runs one step of a delivery. Returns null if another worker has the lease. */
     async advance(bot: number, step: Step): Promise<Advanced | null> {
       const { partition, at } = keysOf(bot);
       const report = pack({
@@ -150,7 +150,7 @@ export function createDeliveries({ scripts, keys }: StoreContext, hints: Hints) 
       const { hook, left, wake } = result;
       return { ...taken(result), hook, left, wake };
     },
-    /** Moves updates to the dead letters. Returns false when another worker has the lease. */
+    /** Moves updates to the dead letters. Returns false if another worker has the lease. */
     async deadLetter(bot: number, fence: string, reason: DeadReason, ids: readonly string[]) {
       const { partition, at } = keysOf(bot);
       const args = { bot: String(bot), fence, reason, ids };
@@ -162,8 +162,8 @@ export function createDeliveries({ scripts, keys }: StoreContext, hints: Hints) 
     partitionsDue: () =>
       scripts.partitionsWith(keys.partitions.count, (partition) => [keys.webhooksDue(partition)]),
     /**
-     * Finds bots of a partition that are due and not leased. `bots` must be woken. `unserved` were woken before, but no
-     * worker took them.
+     * Finds bots of a partition that are due and not leased. The bots in `bots` must be woken. Those in `unserved` were
+     * woken before, but no worker took them.
      */
     async due(partition: number, limit: number) {
       const at = { due: keys.webhooksDue(partition), state: keys.queueStateRoot(partition) };

@@ -2,7 +2,7 @@
 
 export type Row = [id: Buffer, fields: Buffer[]];
 
-/** Holds a copy of an update, as the function `update_hint` of `lua/lib/queue.lua` encodes it. */
+/** A copy of an update. The function `update_hint` in `lua/lib/queue.lua` encodes it. */
 export interface UpdateCopy {
   readonly hook: number;
   readonly id: number;
@@ -18,7 +18,7 @@ export interface Hint {
 
 const changeMark = 'w'.charCodeAt(0);
 const names = [...'ktcmrfpyxu'].map((name) => Buffer.from(name));
-/** Counts the values of a hint: the version of the settings, the queue id, and the fields. */
+/** The number of values in a hint: the version of the settings, the queue id, and the fields. */
 const valuesCount = 2 + names.length;
 const lengthBytes = 2;
 const headBytes = 1 + valuesCount * lengthBytes;

@@ -22,7 +22,7 @@ export interface DeadLetter {
   readonly update: UpdateEntry;
   /** A `DeadReason`, or a value from a later release. */
   readonly reason: string;
-  /** When the delivery was given up, Unix time in ms. */
+  /** When Petrel gave up the delivery, as Unix time in ms. */
   readonly date: number;
 }
 
@@ -76,7 +76,7 @@ export class Replays {
     return this.#context.shards.at(this.#context.keys.partitions.of(bot));
   }
 
-  /** Records a replay in the audit log. A crash in between may record the replay twice. */
+  /** Records a replay in the audit log. After a crash in between, the log may contain the replay twice. */
   async #note(
     bot: number,
     { id, updateIds }: dead.TakenReplay,
@@ -112,7 +112,7 @@ export class Replays {
     fail('unavailable', { retry_after: 1 });
   }
 
-  /** Lists dead letters, oldest first, up to `limit` dead letters and `bytes` bytes, but at least one. */
+  /** Returns dead letters, oldest first: at most `limit` and `bytes` bytes, but at least one. */
   async list(bot: number, after: number, limit: number, bytes: number) {
     const { rows, more } = await dead.loadDead(this.#shardOf(bot), bot, after, limit, bytes);
     return { items: rows.map(readLetter), more };

@@ -21,7 +21,7 @@ import type { Queues } from '../updates/queues.js';
 export interface WebhookSettings {
   readonly url: string;
   readonly secretToken: string | null;
-  /** The only certificate to trust, in PEM, or null to trust the public authorities. */
+  /** The only certificate to trust, in PEM. Null trusts the public authorities. */
   readonly certificate: string | null;
   readonly maxConnections: number;
   readonly address: string | null;
@@ -35,13 +35,13 @@ export interface Webhook extends WebhookSettings {
 
 export interface WebhookAsk {
   readonly drop: boolean;
-  /** The new mask; null keeps the current mask. */
+  /** The new mask of update kinds. Null keeps the current mask. */
   readonly mask: number | null;
 }
 
 type SwitchArgs = Scripts['webhooks/switch']['args'];
 
-/** Names the owner of a box, which can only be decrypted for the same owner. */
+/** Returns the owner of an encrypted box. Only the same owner can decrypt the box. */
 export const sealedFor = (bot: number, what: 'url' | 'secret' | 'signing') =>
   `webhook:${bot}:${what}` as const;
 
@@ -147,7 +147,7 @@ export class Webhooks {
 
   /** Deletes the webhook. Returns true if there was one. */
   remove(bot: number, drop: boolean): Promise<boolean> {
-    // Runs the transaction even without a webhook, so that a repeated call gets the same answer and drops the same
+    // Runs the transaction even if there is no webhook, so that a repeated call gets the same answer and drops the same
     // updates.
     return this.#change(bot, none, { drop, mask: null }, (was) => was !== null);
   }
@@ -157,7 +157,7 @@ export class Webhooks {
     await this.#change(bot, none, { drop: false, mask: null }, () => true, version);
   }
 
-  /** Finds the webhook, or null while the bot polls. */
+  /** Returns the webhook, or null while the bot polls. */
   async find(bot: number): Promise<Webhook | null> {
     const sealed = await this.#control.read('webhook', bot);
     return sealed && this.#opened(bot, sealed);
@@ -170,7 +170,8 @@ export class Webhooks {
   }
 
   /**
-   * Completes a committed change. `dropped` is the version of the change that requested to drop the queue; 0 for none.
+   * Completes a committed change. `dropped` is the version of the change that requested to drop the queue, or 0 if none
+   * did.
    */
   async refresh(bot: number, dropped: number) {
     await this.#control.refresh('webhook', bot);
