@@ -55,7 +55,7 @@ test('a settings file that cannot be used is refused with an error that shows no
   );
 });
 
-test('child processes get the content of the settings files instead of the file names', () => {
+test('child processes get the contents of settings files instead of the file names', () => {
   const PETREL_CONFIG = file('shared', 'PORT=9000\nLOG_LEVEL=warn\n');
   const TOKEN_KEYS_FILE = file('keys', 'k1:x\n');
   const env = { PATH: '/bin', PETREL_CONFIG, TOKEN_KEYS_FILE, LOG_LEVEL: 'error' };

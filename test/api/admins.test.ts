@@ -47,7 +47,7 @@ type Call = Record<'token' | 'action' | 'target' | 'address', string> & Record<'
 const changes = async (token: string): Promise<Call[]> =>
   (await calls('?limit=100')).items.filter((call: Call & { status?: number }) => call.token === token);
 
-test('every front accepts a new administrator token until the revoke command has returned', async () => {
+test('every front accepts a new administrator token, and refuses it once the revoke command has returned', async () => {
   const one = await add('ada');
   expect(isAdminToken(one.token)).toBe(true);
   for (const front of [0, 1]) expect((await look(one, front)).status).toBe(200);
@@ -74,7 +74,7 @@ test('every front accepts a new administrator token until the revoke command has
   expect((await look(root)).status).toBe(200);
 });
 
-test('an administrator token stops working when it expires, and is then listed as expired', async () => {
+test('an administrator token stops working when it expires, and the list then shows it as expired', async () => {
   const brief = await add('brief', '--days', '1');
   const forever = await add('forever');
   expect((await look(brief)).status).toBe(200);
@@ -184,7 +184,7 @@ test('the audit log shows the caller, action, target, result and address of each
   for (const { token } of [eve, root]) expect(all).not.toContain(token.slice(-20));
 });
 
-test("an administrator's change is refused unless it can first be written to the audit log", async () => {
+test("the service refuses an administrator's change that it cannot write to the audit log first", async () => {
   await db.query('alter table admin_calls rename to admin_calls_away');
   try {
     const answer = await service.app(root, 'POST', '/api/admin/reserved_usernames', {
@@ -199,7 +199,7 @@ test("an administrator's change is refused unless it can first be written to the
   expect(JSON.stringify(items)).not.toContain('not_noted');
 });
 
-test('identical reads of one administrator token share one audit log entry per hour', async () => {
+test('repeated reads with one administrator token add one audit log entry per hour', async () => {
   const reader = await add('reader');
   for (let i = 0; i < 6; i++) expect((await look(reader, i % 2)).status).toBe(200);
   await expect.poll(async () => (await changes('reader')).reduce((sum, { times }) => sum + times, 0)).toBe(6);
@@ -207,7 +207,7 @@ test('identical reads of one administrator token share one audit log entry per h
   expect((await changes('reader')).length).toBeLessThanOrEqual(2);
 });
 
-test('a call from a forbidden address is refused and logged even if its administrator token is valid', async () => {
+test('a call from a forbidden address is refused and logged, even with a valid administrator token', async () => {
   const far = await add('far');
   const from = async (address: string, token = far.token) => {
     const answer = await request(`${service.fronts[1]?.url}/api/admin/reserved_usernames`, {

@@ -82,7 +82,7 @@ test('uploads of unauthenticated clients do not increase the memory of a front',
   expect((await service.bot(bot, 'getMe')).status).toBe(200);
 }, 60_000);
 
-test('a call is refused if its token is revoked while its body is arriving', async () => {
+test('a call is refused if its token is revoked before the whole body has arrived', async () => {
   const body = Buffer.from(JSON.stringify({ name: 'late' }));
   const late = await service.newBot(owner, 'late');
   const client = await send(

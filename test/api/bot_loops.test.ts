@@ -80,7 +80,7 @@ const texts = async (chat = group): Promise<Array<string | undefined>> =>
     .flatMap(({ text }: Message) => (text === undefined ? [] : [text]))
     .reverse();
 
-test('two echo bots that poll in one group answer each message of a person once', async () => {
+test("two echo bots that poll in one group each answer a person's message once", async () => {
   /** Answers every message, like a bot that filters nothing. */
   const echo = async (bot: TestBot, until: string) => {
     const shown: Array<string | undefined> = [];
@@ -140,7 +140,7 @@ test.each(['hot', 'cold'])('in a %s group, a bot does not receive messages of ot
   expect((await received(b, said('again'))).map(({ message }) => message?.text)).toEqual(['again']);
 });
 
-test('bots receive the service messages of a group and the channel posts of other bots', async () => {
+test('bots receive service messages of a group and channel posts of other bots', async () => {
   const { message_id } = await say('pin me');
   await resultOf(
     service.app(owner, 'PUT', `/api/chats/${group}/members/${a.id}`, {
@@ -222,7 +222,7 @@ const calm = async () => {
       .toBe(0);
 };
 
-test("two bots that answer by webhook in one group answer a person's message once each", async () => {
+test("two bots in one group that answer by webhook each answer a person's message once", async () => {
   await hook();
   await say('hello');
   await expect.poll(texts).toEqual(['hello', 're hello', 're hello']);

@@ -210,7 +210,7 @@ test('a removed person cannot join a public chat again', async () => {
   }
 });
 
-test('people who are not members get the same answers for a private channel as for an unknown chat', async () => {
+test('outsiders get the same answers for a private channel as for an unknown chat', async () => {
   const chat = await newChat({ private: true });
   const posted = await ok(owner, 'POST', `/api/chats/${chat}/messages`, { text: 'inside' });
   const left = await service.newUser('lea');

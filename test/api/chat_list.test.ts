@@ -97,7 +97,7 @@ async function newChannel(title: string, member: TestUser): Promise<number> {
   return id;
 }
 
-test('the chat list orders a chat without messages by the time when the person joined', async () => {
+test('the chat list orders a chat without messages by the time at which the person joined', async () => {
   const dan = await service.newUser('dan');
   const older = await newChannel('Older', dan);
   const spoken = await service.newGroup(ann, 'Spoken', [dan]);
@@ -136,7 +136,7 @@ test('the chat list rounds join times down to whole seconds', async () => {
   expect(joined_at).toBe(Date.parse('2026-01-01T00:00:00Z') / 1_000);
 });
 
-test('the chat list orders a chat that was evicted from Redis by its newest message', async () => {
+test('the chat list orders a chat by its newest message, even after Redis has evicted the chat', async () => {
   const before = (await pagesOf(ben, 100))[0]?.items;
   const client = openAnywhere(service.redis);
   // Redis may evict only messages that are already in Postgres.
@@ -194,7 +194,7 @@ test('the preview of a message contains only its first words, kind and sender', 
   });
 });
 
-test('each page of a chat list with the longest titles has at most 64 KiB', async () => {
+test('a page of the chat list has at most 64 KiB, even with the longest titles', async () => {
   const cora = await service.newUser('cora');
   await manyGroups(cora, 400, 2 * limits.chat_title_length_max);
   const pages = await pagesOf(cora, 100);
@@ -210,7 +210,7 @@ test('each page of a chat list with the longest titles has at most 64 KiB', asyn
   }
 }, 120_000);
 
-test('each page of the chat list after the first reads only the chats that it shows', async () => {
+test('from the second page on, the chat list reads only the chats that the page shows', async () => {
   const dora = await service.newUser('dora');
   const count = 1_000;
   await manyGroups(dora, count, 10);

@@ -140,7 +140,7 @@ test('a video note that grammY uploads can be sent again by its file_id', async 
   expect(Buffer.from(await answer.arrayBuffer())).toEqual(mp4(240, 240, 7));
 });
 
-test('copies of a video note have no caption', async () => {
+test('a copied video note has no caption', async () => {
   const { message_id, video_note } = await api.sendVideoNote(ann.id, note());
   await resultOf(call('copyMessage', { from_chat_id: ann.id, message_id, caption: 'ignored' }));
   const copy = await newest();

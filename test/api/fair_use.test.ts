@@ -54,7 +54,7 @@ function expectWait(answer: Answer, seconds: number): void {
   expect(retry_after).toBeLessThanOrEqual(seconds);
 }
 
-test('behaviour §14: the call limit of a bot applies across all nodes, and excludes polls', async () => {
+test('behaviour §14: the call limit of a bot covers its calls on all nodes, but not its polls', async () => {
   const owner = await service.newUser('olga');
   const [bot, other] = [await service.newBot(owner, 'noisy'), await service.newBot(owner, 'calm')];
   const answers = await many(20, (front) => service.bot(bot, 'getMe', {}, front));
@@ -85,13 +85,13 @@ test('behaviour §14: the polling limit of a bot equals its limit for other call
   expect((await service.bot(other, 'getUpdates')).status).toBe(200);
 });
 
-test('behaviour §14: a call that changes settings counts as several calls by the bot', async () => {
+test('behaviour §14: one call that changes settings counts as several calls of the bot', async () => {
   const bot = await service.newBot(await service.newUser('settings'), 'settings');
   expect((await service.bot(bot, 'setMyName', { name: 'x' })).status).toBe(200);
   expectWait(await service.bot(bot, 'getMe'), (86_400 / 8) * limits.settings_call_weight);
 });
 
-test('behaviour §14: repetitions of a call under its idempotency key count against the limit', async () => {
+test('behaviour §14: repeating a call under its idempotency key counts against the limit', async () => {
   const owner = await service.newUser('again');
   const bot = await service.newBot(owner, 'again');
   await service.openChat(owner, bot);
@@ -136,7 +136,7 @@ test('behaviour §14: the bots of one owner share a call limit', async () => {
   expect((await service.bot(await service.newBot(other, 'alone'), 'getMe')).status).toBe(200);
 });
 
-test('behaviour §14: all bots of a chat share one limit of changes', async () => {
+test('behaviour §14: all bots in a chat share one limit for changes of the chat', async () => {
   const [ann, ben] = [await service.newUser('ann'), await service.newUser('ben')];
   const bots = [await service.newBot(ann, 'left'), await service.newBot(ben, 'right')];
   const chat_id = await service.newGroup(ann, 'Busy', bots);
@@ -198,7 +198,7 @@ test('behaviour §14: calls by a bot that is not in a chat do not count against 
   expect(taken(await many(6, send(inside)))).toBe(5);
 });
 
-test('behaviour §14: requests are limited per client address, which a trusted proxy may report', async () => {
+test('behaviour §14: each client address has a request limit, and a trusted proxy may report the address', async () => {
   const owner = await service.newUser('sue');
   const bot = await service.newBot(owner, 'seen');
   const from = async (address: string, n: number, path = `/bot${bot.token}/getMe`): Promise<Answer> => {
@@ -349,7 +349,7 @@ test('behaviour §14: a person and all their bots share a daily limit of uploade
   expect(await upload(calm, 1)).toBe(200);
 });
 
-test('behaviour §14: look-ups of new webhook host names are limited per minute, by bot and by owner', async () => {
+test('behaviour §14: the service looks up a limited number of new webhook host names per minute, bot and owner', async () => {
   const owner = await service.newUser('names');
   const bots = await Promise.all(['one', 'two', 'three'].map((name) => service.newBot(owner, name)));
   // The limit of look-ups applies even if no RATE_PER_ setting is set.

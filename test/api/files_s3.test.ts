@@ -31,7 +31,7 @@ afterAll(async () => {
   await rm(dir, { recursive: true, force: true });
 });
 
-test('files in S3 are read by range', async () => {
+test('a client can download a range of a file in S3', async () => {
   const user = await service.newUser('ann');
   const bot = await service.newBot(user, 'files');
   await service.openChat(user, bot);

@@ -70,7 +70,7 @@ async function rewrite(chat: ChatRef, id: number, change: Partial<MessageRecord>
 }
 
 describe('§4.3.1: forwards keep attribution, media and text', () => {
-  test('a forward from a direct chat to a group names the person who wrote the message', async () => {
+  test('a forward from a direct chat to a group names the author of the message', async () => {
     const { message_id, date } = await say('a /word');
     const sent = await result('forwardMessage', { chat_id: group, from_chat_id: user.id, message_id }, 1);
     const person = { id: user.id, is_bot: false, first_name: 'ann', username: user.username };
@@ -249,7 +249,7 @@ describe('§4.3.3 and §7: protected content cannot be forwarded or copied', () 
 });
 
 describe('§8: a batch has up to 100 messages', () => {
-  test('a batch of 100 keeps the given order and duplicates', async () => {
+  test('a batch of 100 messages keeps their order and duplicates', async () => {
     const ids: number[] = [];
     for (let i = 0; i < 50; i++) ids.push((await send(user.id, { text: `${i}` })).message_id);
     const message_ids = [...ids.toReversed(), ...ids];

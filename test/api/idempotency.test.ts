@@ -101,7 +101,7 @@ test('an idempotency key cannot be used again with other parameters', async () =
   await resultOf(call(of('sendMessage', second), 'k2', body));
 });
 
-test('a refusal is stored under the idempotency key, except one that asks the caller to retry later', async () => {
+test('a refusal is stored under the idempotency key, unless it asks the caller to retry later', async () => {
   const absent = { chat_id: user.id, message_id: 999_999, text: 'x' };
   const refuse = (front: number) => call(of('editMessageText'), 'k3', JSON.stringify(absent), front);
   const [first, second] = [await refuse(0), await refuse(1)];
@@ -171,7 +171,7 @@ describe('calls of people can have an idempotency key', () => {
     expect(made[2]).not.toBe(made[0]);
   });
 
-  test('a refused call repeated under its idempotency key gets the original error text', async () => {
+  test('a refused call that is repeated under its idempotency key gets the same error text again', async () => {
     const path = `/api/chats/${bot.id}/messages/999999`;
     const edit = (front: number) => call(path, 'e', '{"text":"x"}', front, auth(user), 'PATCH');
     const [first, second] = [await edit(0), await edit(1)];
@@ -180,7 +180,7 @@ describe('calls of people can have an idempotency key', () => {
   });
 });
 
-test('the stored entry of an idempotency key contains no key, parameters or answer', async () => {
+test('the stored entry of an idempotency key contains neither the key nor the parameters nor the answer', async () => {
   await resultOf(send('my plain key', 'my plain text'));
   const kept = await redis.keys('*:idempotency:*');
   expect(kept.length).toBeGreaterThan(0);
@@ -193,7 +193,7 @@ test('the stored entry of an idempotency key contains no key, parameters or answ
   }
 });
 
-test('at the limit of live idempotency keys, a new key gets 429', async () => {
+test('a caller with the maximum number of live idempotency keys gets 429 for a new key', async () => {
   const first = await send('known', 'known');
   const live = makeKeys(64).idempotencyLive({ kind: 'bot', id: bot.id });
   const end = Date.now() + 3_600_000;
@@ -225,7 +225,7 @@ describe('answers are stored under an idempotency key', () => {
     return { first, claim: made[0] as string };
   };
 
-  test('a large answer to a call with an idempotency key is rebuilt from the record of the change', async () => {
+  test('a large answer under an idempotency key is not stored, but rebuilt from the record of the change', async () => {
     const long = 'long '.repeat(800).trim();
     const { first, claim } = await answerOf('large', () => send('large', long));
     expect(first.status).toBe(200);
@@ -241,7 +241,7 @@ describe('answers are stored under an idempotency key', () => {
     expect(await redis.memory('USAGE', claim)).toBeLessThan(1_024);
   });
 
-  test("at a bot's daily byte limit for idempotency keys, a new key gets 429", async () => {
+  test('a bot that has used its daily bytes for idempotency keys gets 429 for a new key', async () => {
     const other = await service.newBot(user, 'bytes');
     await service.openChat(user, other);
     const body = JSON.stringify({ chat_id: user.id, text: 'x' });
@@ -254,7 +254,7 @@ describe('answers are stored under an idempotency key', () => {
   });
 });
 
-test("a message copied under an idempotency key is stored once, because the key's entry only refers to it", async () => {
+test('a message copied under an idempotency key is stored once, and the entry of the key refers to it', async () => {
   const { message_id } = await resultOf(
     service.bot(bot, 'sendMessage', { chat_id: user.id, text: 'x'.repeat(4_000) }),
   );

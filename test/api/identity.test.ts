@@ -175,7 +175,7 @@ describe('the default name is the same on all fronts', () => {
     expect(update.message.reply_to_message.from.first_name).toBe('While waiting');
   });
 
-  test("a group message keeps the bot's name of the time when it was sent", async () => {
+  test('a group message keeps the name that the bot had when it was sent', async () => {
     const bot = await newBot();
     const user = await speaker('tg');
     const group = await world.service.newGroup(world.owner, 'Team', [bot, user]);

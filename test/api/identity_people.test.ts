@@ -98,7 +98,7 @@ describe('people see texts in their language', () => {
 describe('behaviour §11: the owner of a bot sets its texts by language', () => {
   const own = (bot: TestBot) => `/api/me/bots/${bot.id}`;
 
-  test('PATCH of bot texts changes only the texts and languages that the call names', async () => {
+  test('PATCH of bot texts changes only the texts and languages in the request', async () => {
     const bot = await newBot();
     const settings = { write_access: { policy: 'all' } };
     const bare = { id: bot.id, is_bot: true, username: bot.username, name: 'named', ...settings };

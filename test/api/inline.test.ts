@@ -96,7 +96,7 @@ async function sendInline(
   return { message, chosen: await next('chosen_inline_result') };
 }
 
-test('the owner turns inline mode on, and everybody sees it', async () => {
+test('after the owner turns inline mode on, everybody sees it', async () => {
   const settings = await resultOf(service.app(ann, 'GET', `/api/me/bots/${bot.id}`));
   expect(settings.inline_mode).toEqual({ placeholder: 'Search cats', feedback: true });
   expect((await resultOf(service.bot(bot, 'getMe', {}, 1))).supports_inline_queries).toBe(true);
@@ -108,7 +108,7 @@ test('the owner turns inline mode on, and everybody sees it', async () => {
   ).toBe(false);
 });
 
-test('turning inline mode off takes effect on all fronts before the call answers', async () => {
+test('after the owner turns inline mode off, all fronts refuse queries', async () => {
   const off = await service.newBot(ann, 'switch');
   for (const enabled of [true, false, true]) {
     await resultOf(setMode(off, { enabled }));
@@ -128,7 +128,7 @@ test('turning inline mode off takes effect on all fronts before the call answers
   );
 });
 
-test('a bot gets a query without the chat, and the person gets its answer on another front', async () => {
+test('a bot gets a query that does not name the chat, and the person gets the answer on another front', async () => {
   const asking = ask(ben, 'cats', { front: 1 });
   const question = await next('inline_query');
   expect(question).toEqual({
@@ -193,7 +193,7 @@ beforeAll(async () => {
   channel = (await resultOf(service.app(ann, 'POST', '/api/chats', { type: 'channel', title: 'News' }))).id;
 });
 
-test('a chosen result is a message of the person by way of the bot, with a notice to the bot', async () => {
+test('the chosen result becomes a message of the person that names the bot, and the bot is notified', async () => {
   await drop(other);
   const { shown } = await asked(ben, 'dogs', [
     article('d', '<b>dog</b>', {
@@ -225,7 +225,7 @@ test('a chosen result is a message of the person by way of the bot, with a notic
   expect('inline_message_id' in without.chosen).toBe(false);
 });
 
-test('a bot without feedback is not told which result was chosen', async () => {
+test('a bot that turned feedback off does not learn which result was chosen', async () => {
   const quiet = await service.newBot(ann, 'quiet');
   await resultOf(setMode(quiet, { enabled: true }));
   const asking = ask(ann, 'quiet', { of: quiet });
@@ -378,7 +378,7 @@ describe('answers are refused', () => {
     expect((await answer(question, [], more)).body).toEqual(bad(why));
   });
 
-  test('a refused answer leaves the query open, and a query is answered once', async () => {
+  test('a wrong answer leaves a query open, and a second answer is refused', async () => {
     const tooOld = bad('query is too old and response timeout expired or query ID is invalid');
     expect((await answer(question, [], {}, other)).body).toEqual(tooOld);
     await resultOf(answer(question, [article('1')]));
@@ -395,7 +395,7 @@ test('a bot that does not answer gives the person an error after seven seconds',
   await drop(bot);
 }, 40_000);
 
-test('queries of people outside the chat, and to bots without inline mode, are refused', async () => {
+test('a person outside the chat, or who queries a bot without inline mode, is refused', async () => {
   const eve = await service.newUser('eve');
   expect((await ask(eve, 'x')).body.error_code).toBe(403);
   expect((await ask(ann, 'x', { of: other })).body).toEqual(bad('bot does not answer inline queries'));
@@ -406,7 +406,7 @@ test('queries of people outside the chat, and to bots without inline mode, are r
   );
 });
 
-test('a bot that does not receive inline queries is not asked', async () => {
+test('a query to a bot that does not request inline queries is refused', async () => {
   const deaf = await service.newBot(ann, 'deaf');
   await resultOf(setMode(deaf, { enabled: true }));
   await resultOf(service.bot(deaf, 'getUpdates', { allowed_updates: ['message'] }));
@@ -437,7 +437,7 @@ test('only people who may write to a bot may query it', async () => {
 describe('cached answers', () => {
   const wide = { cache_time: 300 };
 
-  test('the same query in the same type of chat gets the answer of the bot to another person', async () => {
+  test('another person who makes the same query in the same type of chat gets the stored answer', async () => {
     const { question } = await asked(ann, 'wide', [article('w')], wide);
     const again = await resultOf(ask(ben, 'wide', { front: 1 }));
     expect(again.inline_query_id).toBe(question.id);
@@ -449,7 +449,7 @@ describe('cached answers', () => {
     await asking;
   }, 40_000);
 
-  test('a personal answer is used again for this person only, who alone may choose from it', async () => {
+  test('only the person of a personal answer gets it again and may choose from it', async () => {
     const { question, shown } = await asked(ann, 'personal', [article('p')], { ...wide, is_personal: true });
     expect((await resultOf(ask(ann, 'personal'))).inline_query_id).toBe(question.id);
     const asking = ask(ben, 'personal');
@@ -463,14 +463,14 @@ describe('cached answers', () => {
     await resultOf(choose(ann, shown, 'p'));
   });
 
-  test('an answer without cache time is not used again', async () => {
+  test('an answer with a cache time of 0 is not stored for further queries', async () => {
     await asked(ann, 'fresh', [article('1')]);
     const { shown } = await asked(ann, 'fresh', [article('2')]);
     expect(shown.results[0].id).toBe('2');
     expect((await choose(ben, shown, '2')).status).toBe(404);
   });
 
-  test('the answers of a bot are removed, the first to end first, when they exceed their limit', async () => {
+  test('when the answers of a bot exceed their limit, the ones that expire first are removed', async () => {
     const big = await service.newBot(ann, 'big');
     await resultOf(setMode(big, { enabled: true }));
     const results = Array.from({ length: 30 }, (_, i) => article(`${i}`, 'x'.repeat(4_096)));
@@ -487,7 +487,7 @@ describe('cached answers', () => {
   }, 120_000);
 });
 
-test('a result is sent with the rights of the person', async () => {
+test('a result is sent only if the person may send such a message', async () => {
   const members = `/api/chats/${group}/members`;
   const { shown } = await asked(ben, 'rights', [article('r')]);
   const rights = { can_restrict_members: true };
@@ -519,7 +519,7 @@ describe('inline messages', () => {
   const edit = (method: string, params: object, by = bot) => service.bot(by, method, params as never);
   const pause = () => new Promise((resolve) => setTimeout(resolve, 1_050));
 
-  test('the bot edits the message without being in the chat, and other bots there get the edit', async () => {
+  test('the bot can edit the message without being in the chat, and other bots in the chat get the edit', async () => {
     const { message, chosen } = await sendInline(ben);
     const { inline_message_id } = chosen;
     await drop(other);
@@ -536,7 +536,7 @@ describe('inline messages', () => {
     );
   });
 
-  test('the bot edits caption and media', async () => {
+  test('the bot can edit the caption and the media of an inline message', async () => {
     const photo = {
       ...{ type: 'photo', id: '1', photo_url: 'https://example.org/1.jpg', reply_markup: keyboard },
     };
@@ -556,7 +556,7 @@ describe('inline messages', () => {
     ).toEqual(bad('wrong file identifier/HTTP URL specified'));
   });
 
-  test('nobody else edits the message: not its sender, another bot or an administrator', async () => {
+  test('neither the sender nor another bot nor an administrator can edit the message', async () => {
     const { message, chosen } = await sendInline(ann);
     const path = `/api/chats/${group}/messages/${message.message_id}`;
     const refused = "Bad Request: message can't be edited";
@@ -575,7 +575,7 @@ describe('inline messages', () => {
     expect((await edit('editMessageText', { inline_message_id, text: 'x' })).body).toEqual(invalid);
   });
 
-  test('a press goes to the bot without the chat, and the bot answers it', async () => {
+  test('the bot gets a button press that does not name the chat, and can answer it', async () => {
     const { message, chosen } = await sendInline(ann);
     const press = await resultOf(
       service.app(ben, 'POST', `/api/chats/${group}/messages/${message.message_id}/callback`, {
@@ -609,7 +609,7 @@ describe('inline messages', () => {
     expect(unknown.body.description).toBe('Bad Request: button not found');
   });
 
-  test('a press in a direct chat with another bot goes to the bot of the message', async () => {
+  test('when a direct chat with another bot contains the message, a button press goes to the bot that made it', async () => {
     const { message } = await sendInline(ann, other.id);
     await drop(other);
     await resultOf(
@@ -621,7 +621,7 @@ describe('inline messages', () => {
     expect(await resultOf(service.bot(other, 'getUpdates', { limit: 5 }))).toEqual([]);
   });
 
-  test('a forward names the bot, and a copy by a bot does not', async () => {
+  test("a forward of the message names the bot, and a bot's copy of the message does not", async () => {
     const { message } = await sendInline(ann);
     const { message_id } = message;
     const [forwarded] = await resultOf(
@@ -642,7 +642,7 @@ describe('inline messages', () => {
     expect('via_bot' in (byId.get(copy.message_id) as Any)).toBe(false);
   });
 
-  test('a message that is only in Postgres can be shown, pressed and edited', async () => {
+  test('a message that was evicted from Redis can be shown, pressed and edited', async () => {
     const { message, chosen } = await sendInline(ann);
     await eviction.evict(new Set([`${group}`]));
     const [listed] = await itemsOf(service.app(ann, 'GET', `/api/chats/${group}/messages?limit=1`));
@@ -670,7 +670,7 @@ describe('inline messages', () => {
   });
 });
 
-test('a repeated call under an idempotency key sends the message once and tells the bot once', async () => {
+test('a call repeated under an idempotency key sends one message and notifies the bot once', async () => {
   const { shown } = await asked(ann, 'once', [article('o', 'only once', { reply_markup: keyboard })]);
   const send = (front: number) =>
     fetch(`${service.fronts[front]?.url}/api/chats/${group}/inline_result`, {
@@ -688,7 +688,7 @@ test('a repeated call under an idempotency key sends the message once and tells 
   expect(await resultOf(service.bot(bot, 'getUpdates', { limit: 10 }))).toEqual([]);
 });
 
-test('a person who sends many queries at once is slowed', async () => {
+test('a person who sends many queries at once gets 429 for some of them', async () => {
   const eager = await service.newUser('eager');
   await resultOf(service.app(ann, 'PUT', `/api/chats/${group}/members/${eager.id}`, {}));
   await asked(ann, 'rate', [], { cache_time: 300 });

@@ -137,7 +137,7 @@ test('an invitation expires after 30 days', async () => {
   expect(await invitations(vera)).toHaveLength(1);
 });
 
-test('one person can add fifty strangers per day, and only invite further strangers', async () => {
+test('a person can add fifty strangers to groups per day, and can only invite further strangers', async () => {
   const eve = await service.newUser('eve');
   const group = await service.newGroup(eve, 'Everybody');
   const people: TestUser[] = [];
@@ -164,7 +164,7 @@ test('one person can add fifty strangers per day, and only invite further strang
   expect(await statusOf(add(eve, third, rosa))).toBe('member');
 });
 
-test('ten strangers per day can add a person to groups, and the eleventh only creates an invitation', async () => {
+test('after ten strangers have added a person to groups in a day, an eleventh can only invite the person', async () => {
   const strangers: TestUser[] = [];
   for (let n = 0; n <= limits.stranger_adds_per_day_max; n++)
     strangers.push(await service.newUser(`stranger${n}`));

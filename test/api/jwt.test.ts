@@ -127,7 +127,7 @@ test("made-up key ids cause no further fetches of the identity provider's keys",
   rsa = next;
 });
 
-describe('tokens of the identity provider are checked', () => {
+describe('checks of the tokens of the identity provider', () => {
   const claims = () => claimsOf('sub|bea');
   const without = (name: string) => {
     const { [name]: _, ...rest } = claims();
@@ -189,7 +189,7 @@ describe('tokens of the identity provider are checked', () => {
     expect((await service.bot(token, 'getMe')).body).toEqual(refused);
   });
 
-  test('a clock difference of a few seconds to the identity provider is tolerated', async () => {
+  test('the service tolerates a clock difference of a few seconds to the identity provider', async () => {
     expect((await me(await sign(claimsOf('sub|bea', { exp: seconds() - 3 })))).status).toBe(200);
     expect((await me(await sign(claimsOf('sub|bea', { nbf: seconds() + 5 })))).status).toBe(200);
   });

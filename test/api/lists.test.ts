@@ -29,12 +29,12 @@ const listed = [
   ...methods.filter(({ result }) => hasList(result)).map(({ name }) => name),
 ];
 
-test('the table of lists has a row for each endpoint or method that answers with a list', () => {
+test('the table of lists has a row for each endpoint or method that returns a list', () => {
   expect(Object.keys(rows).filter((name) => !listed.includes(name))).toEqual([]);
   expect(listed.filter((name) => !(name in rows))).toEqual([]);
 });
 
-test('every endpoint that answers with a list divides it into pages', () => {
+test('every endpoint that returns a list divides it into pages', () => {
   const plain = endpoints.filter(({ result, params }) => {
     const fields = result instanceof z.ZodObject ? result.shape : {};
     const hasItems = result instanceof z.ZodArray || 'items' in fields;

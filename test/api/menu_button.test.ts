@@ -49,7 +49,7 @@ test('grammY sets the default menu button and the button of one person', async (
   expect(await page(ben)).not.toHaveProperty('menu_button');
 });
 
-test('the address of a menu button that a person gets contains the signed identity of the person', async () => {
+test("the menu button that a person gets has an address with the person's signed identity", async () => {
   await api.setChatMenuButton({ chat_id: idOf(ann), menu_button: shop });
   const path = `/api/bots/${bot.username}/menu`;
   const opened = await resultOf(service.app(ann as TestUser, 'POST', path, { url }));

@@ -322,7 +322,7 @@ test('bots that request chat_member get updates about bans and restrictions with
   ]);
 });
 
-test('a repeated ban withdraws an invitation that was created since the first ban', async () => {
+test('a repeated ban withdraws an invitation that was created after the first ban', async () => {
   const chat = await newGroup();
   const vera = await service.newUser('vera');
   await resultOf(join(vera, chat));

@@ -78,7 +78,7 @@ test('the OpenAPI document lists every method and endpoint once, and nothing els
   expect(ids).toHaveLength(new Set(ids).size);
 });
 
-test('every reference in the OpenAPI document points to an existing part of it', () => {
+test('every reference in the OpenAPI document points to a part that exists', () => {
   const text = JSON.stringify(document);
   const missing = [...text.matchAll(/"\$ref":"#\/([^"]+)"/g)].filter(([, path = '']) => {
     let at: unknown = document;

@@ -25,7 +25,7 @@ const form = 'application/x-www-form-urlencoded';
 const plain = (params: ParsedParams) => ({ ...params.values });
 
 describe('parameters are read from queries and forms', () => {
-  test('the last value of a repeated parameter in a query or form counts', () => {
+  test('if a query or form repeats a parameter, its last value counts', () => {
     const text = 'a=1&text=%D0%BF%D1%80+%2B%26&empty=&bare&a=2&&%61b=x=y';
     const expected = { a: '2', text: 'пр +&', empty: '', bare: '', ab: 'x=y' };
     expect(plain(parse('', '', text))).toEqual(expected);
@@ -106,7 +106,7 @@ describe('JSON', () => {
   });
 });
 
-describe('the number of parameters and values is limited', () => {
+describe('a call may have a limited number of parameters and values', () => {
   const pairs = (count: number) => Array.from({ length: count }, (_, i) => `a${i}=1`);
   const members = (count: number) => Array.from({ length: count }, (_, i) => `"a${i}":1`);
   test.each([
@@ -123,7 +123,7 @@ describe('the number of parameters and values is limited', () => {
     expect(plain(parse(form, `${'&'.repeat(5_000)}a=1`))).toEqual({ a: '1' });
   });
 
-  test('the number of values in one JSON text is limited', () => {
+  test('one JSON text may contain a limited number of values', () => {
     const list = (count: number) => `{"a":[${'1,'.repeat(count - 1)}1]}`;
     const text = `{"a":"${',['.repeat(limits.json_text_values_max)}\\",,"}`;
     expect(refusal(() => parse(json, list(limits.json_text_values_max - 2)))).toBe('accepted');
@@ -131,7 +131,7 @@ describe('the number of parameters and values is limited', () => {
     expect(refusal(() => parse(json, text))).toBe('accepted');
   });
 
-  test('commas and brackets inside JSON strings do not count as values, even next to escapes', () => {
+  test('commas and brackets inside JSON strings do not count as values, even after an escape', () => {
     const most = limits.json_text_values_max;
     for (const inside of ['\\"', '\\\\', '\\\\\\"', '[', '\\",[']) {
       const text = `{"a":"${`${inside},`.repeat(2 * most)}","b":[1,2]}`;
@@ -144,7 +144,7 @@ describe('the number of parameters and values is limited', () => {
   });
 });
 
-test('the number of texts that resemble the boundary of a multipart body is limited', () => {
+test('a multipart body may contain a limited number of texts that look like its boundary', () => {
   const most = limits.multipart_near_boundaries_max;
   const body = (count: number) =>
     `--b\r\nContent-Disposition: form-data; name="f"\r\n\r\n${'\r\n--bx'.repeat(count)}\r\n--b--`;
@@ -168,7 +168,7 @@ describe('multipart', () => {
   const files = (params: ParsedParams) =>
     [...params.files].map(([name, file]) => [name, file.filename, file.contentType, file.bytes.toString()]);
 
-  test('a multipart part may have lower-case headers without blanks and an unquoted file name', () => {
+  test('a multipart part may have lower-case headers without spaces and an unquoted file name', () => {
     const boundary = '----------k7v';
     const body = [
       `--${boundary}\r\ncontent-disposition:form-data;name="chat_id"\r\n\r\n42\r\n`,
@@ -183,7 +183,7 @@ describe('multipart', () => {
     ]);
   });
 
-  test('a multipart body may have a preamble, an extra field, an untyped file and no last line break', () => {
+  test('a multipart body may have a preamble, an extra field, a file without a type, and no final line break', () => {
     const body = `hi\r\n${part('Content-Disposition: form-data; name="method"', 'sendPhoto')}${part(
       'Content-Disposition: form-data; name="photo"; filename="C:\\\\fake\\\\a;b\\".jpg"',
       'BYTES',
@@ -248,7 +248,7 @@ describe('multipart', () => {
     expect(refusal(() => parse(type, `${part(named, 'a\0')}--b1--`))).toBe('bad_unicode');
   });
 
-  test('the number of multipart parts and the size of text fields are limited', () => {
+  test('a multipart body may have a limited number of parts and bytes of text', () => {
     const parts = (count: number) => `${part(named, '1').repeat(count)}--b1--`;
     expect(refusal(() => parse(type, parts(limits.multipart_parts_max)))).toBe('accepted');
     expect(refusal(() => parse(type, parts(limits.multipart_parts_max + 1)))).toBe('too_large');

@@ -193,7 +193,7 @@ test('behaviour §1: a repeated call under an idempotency key sets a picture onc
   expect(other.body.description).toBe('Bad Request: idempotency key was used with other parameters');
 });
 
-test('unused_files contains no stored file', async () => {
+test('the table unused_files names no file that is still in use', async () => {
   const client = new pg.Client(service.databaseUrl);
   await client.connect();
   try {

@@ -98,7 +98,7 @@ test('a poll has the documented fields and defaults, also for the grammY library
   expect(preview).toMatchObject({ kind: 'poll', file_name: 'Where?' });
 });
 
-test('a person has one vote, can change and retract it, and then sees the results', async () => {
+test('a person has one vote, can change or retract it, and sees the results after voting', async () => {
   const message = await send();
   expect(counts(await resultOf(vote(ann, message, [0])))).toEqual([1, 0]);
   expect(counts(await resultOf(vote(ann, message, [0], 1)))).toEqual([1, 0]);
@@ -112,7 +112,7 @@ test('a person has one vote, can change and retract it, and then sees the result
   expect([counts(without), without.total_voter_count]).toEqual([[0, 0], 1]);
 });
 
-test('a person chooses several options only where the poll allows it', async () => {
+test('a person can choose several options only if the poll allows it', async () => {
   const one = await send();
   expect((await vote(ann, one, [0, 1])).body).toEqual(bad('invalid option ID specified'));
   const many = await send({ allows_multiple_answers: true, options: ['a', 'b', 'c'] });
@@ -150,7 +150,7 @@ test('a person votes once in a quiz and then sees the answer', async () => {
   expect((await vote(ann, regular, [])).body).toEqual(bad("vote can't be changed"));
 });
 
-test('the bot gets the answers of a poll that is not anonymous, and the new counts of every poll', async () => {
+test('a bot gets each vote in a poll that is not anonymous, and the new counts of every poll', async () => {
   const message = await send({ is_anonymous: false });
   const { id } = message.poll;
   await resultOf(vote(ben, message, [1]));
@@ -181,7 +181,7 @@ test('the bot gets the answers of a poll that is not anonymous, and the new coun
   expect(foreign.filter((update: Any) => update.poll || update.poll_answer)).toEqual([]);
 });
 
-test('votes within one second make one update with the last counts', async () => {
+test('several votes within one second cause one update, which has the latest counts', async () => {
   const message = await send({ options: ['a', 'b', 'c'] });
   for (const option of [0, 1, 2, 1]) await resultOf(vote(ann, message, [option]));
   const { poll } = await nextUpdate(({ poll: each }) => each?.id === message.poll.id);
@@ -228,7 +228,7 @@ test('stopPoll refuses other messages, forwards, and polls of other bots', async
   expect(await see(ann, message)).toMatchObject({ is_closed: false });
 });
 
-test('a poll closes at its time, and its bot gets one update', async () => {
+test('a poll closes at its close date, and its bot gets one update', async () => {
   const message = await send({ open_period: 5 });
   expect(message.poll).toMatchObject({ open_period: 5, close_date: message.date + 5 });
   await resultOf(vote(ann, message, [0]));
@@ -317,7 +317,7 @@ test('100 polls can be copied in one call', async () => {
   expect(copied).toHaveLength(100);
 });
 
-test('a poll that left Redis keeps its votes, and the former voters cannot vote twice', async () => {
+test('a poll that was evicted from Redis keeps its votes, and the voters cannot vote again', async () => {
   const message = await send({ allows_multiple_answers: true });
   const quiz = await send({ type: 'quiz', correct_option_id: 0 });
   for (const [who, options] of [
@@ -339,7 +339,7 @@ test('a poll that left Redis keeps its votes, and the former voters cannot vote 
   expect((await vote(ben, quiz, [0])).body).toEqual(bad('poll has already been closed'));
 });
 
-test('of two votes in a quiz at once on two fronts exactly one is stored', async () => {
+test('if a person votes twice in a quiz at once on two fronts, exactly one vote is stored', async () => {
   for (let round = 0; round < 10; round++) {
     const message = await send({ type: 'quiz', correct_option_id: 0 });
     const answers = await Promise.all([vote(ann, message, [0], 0), vote(ann, message, [1], 1)]);

@@ -147,7 +147,7 @@ describe.each([
     expect((await react(ben, '🔥')).body.reactions).toEqual([entry('🔥', ben)]);
   });
 
-  test('a like is a heart reaction, with or without U+FE0F', async () => {
+  test('a like is a heart reaction, whether the emoji has the suffix U+FE0F or not', async () => {
     await between();
     const liked = await service.app(ann, 'POST', `/api/posts/${post.id}/like`);
     expect(liked.body).toEqual({ ok: true, reactions: [entry(heart, ann)], my_reactions: [heart] });
@@ -291,7 +291,7 @@ test('invalid emoji, reactions by bots and more than 20 reactions per person are
   ]);
 });
 
-test('an event stream that is opened for a post gets its reactions at most four times a second', async () => {
+test('an event stream opened for a post reports its reactions at most four times a second', async () => {
   const post = await newPost();
   const { url } = service.fronts[0];
   const refused = await fetch(`${url}/api/stream?post=1001`, {

@@ -30,7 +30,7 @@ const stored = {
   keyboard: [[{ text: 'Yes' }, { text: 'No' }], [{ text: 'My number', request: 'contact' }]],
 };
 
-test('the last reply keyboard of a chat is shown to its person after many messages and an edit, and not to bots', async () => {
+test('after many messages and an edit, the person still sees the last reply keyboard, and bots see none', async () => {
   const sent = await resultOf(send(ann.id, 'Choose', full));
   expect(sent).not.toHaveProperty('reply_keyboard');
   expect(sent).not.toHaveProperty('reply_markup');
@@ -48,7 +48,7 @@ test('the last reply keyboard of a chat is shown to its person after many messag
   expect((await shownTo(ann, bot.id)).reply_keyboard).toEqual(forced);
 });
 
-test('a copy has the reply keyboard of its call, and a deleted message shows no reply keyboard', async () => {
+test('a copy has the reply keyboard that the call gives, and a deleted message shows none', async () => {
   const from = { chat_id: ann.id, from_chat_id: ann.id };
   const { message_id } = await resultOf(send(ann.id, 'Original', full));
   const copied = await resultOf(
@@ -66,7 +66,7 @@ test('a copy has the reply keyboard of its call, and a deleted message shows no 
   expect(await shownTo(ann, bot.id)).toBeUndefined();
 });
 
-test('a selective keyboard is shown only to mentioned members and to the author of the replied-to message', async () => {
+test('only mentioned members and the author of the replied-to message see a selective keyboard', async () => {
   const group = await service.newGroup(ann, 'Selective', [ben, bot]);
   const shown = async (user: TestUser) => (await shownTo(user, group))?.text;
   await resultOf(send(group, 'For all', { keyboard: [['A']] }));

@@ -52,7 +52,7 @@ const keyboard = {
 };
 
 // `service.bot` and `service.app` check each answer against its schema.
-test('answers of inline mode match their schemas', async () => {
+test('answers of inline methods match their schemas', async () => {
   const ann = await service.newUser('ann');
   const bot = await service.newBot(ann, 'inline');
   await service.openChat(ann, bot);
@@ -366,7 +366,7 @@ test('answers about people, their bots and their chats match their schemas', asy
   await call('DELETE', `/api/admin/users/${eve.id}/tokens`, undefined, admin);
 });
 
-test('the answers of the endpoints for tokens and pictures match their schemas', async () => {
+test('answers about tokens and pictures match their schemas', async () => {
   const ann = await service.newUser('ann');
   const bot = await service.newBot(ann, 'shown');
   await resultOf(service.app(ann, 'POST', '/api/me/tokens', { name: 'laptop' }));

@@ -34,7 +34,7 @@ describe('the router', () => {
     expect(found(verb, path)).toEqual(wanted),
   );
 
-  test('the router reports that a path exists for another verb', () => {
+  test('for a wrong verb, the router reports that the path exists for another verb', () => {
     expect(found('POST', '/api/others/7')).toBe('other_verb');
   });
 

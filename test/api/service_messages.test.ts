@@ -165,7 +165,7 @@ test('setChatPhoto sets a photo that bots and people can load', async () => {
   );
 });
 
-test('service messages show former photos, which count as uploads of the owner', async () => {
+test('service messages still show former photos, which count as uploads of the owner', async () => {
   const chat = await newGroup();
   const stored = async () => (await ok(ann, 'GET', '/api/me/uploads')).bytes;
   const before = await stored();

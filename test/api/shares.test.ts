@@ -47,7 +47,7 @@ function spent() {
   return all;
 }
 
-test('an account within its share of the event loop has its calls run on arrival', () => {
+test('a call runs on arrival if its account is within its share of the event loop', () => {
   const { call, done, planned, pass } = world();
   for (let i = 0; i < 200; i++) {
     call(1, `a${i}`, 1);
@@ -58,7 +58,7 @@ test('an account within its share of the event loop has its calls run on arrival
   expect(planned).toEqual([]);
 });
 
-test('calls of an account over its share wait for a time slice', async () => {
+test('a call waits for a time slice if its account is over its share of the event loop', async () => {
   const { call, done, slice } = spent();
   const waits = [call(1, 'a', 0.5), call(1, 'b', 0.6), call(1, 'c', 0.5)];
   call(2, 'other', 0.1);
@@ -70,7 +70,7 @@ test('calls of an account over its share wait for a time slice', async () => {
   await Promise.all(waits);
 });
 
-test('calls of an account over its share run at once if no other account calls', () => {
+test('a call of an account over its share runs at once if no other account calls', () => {
   const { call, done, planned, pass } = spent();
   pass(1_001);
   for (let i = 0; i < 100; i++) call(1, `a${i}`, 5);
@@ -78,7 +78,7 @@ test('calls of an account over its share run at once if no other account calls',
   expect(planned).toEqual([]);
 });
 
-test('an account regains its share of the event loop with time', () => {
+test('an account over its share of the event loop regains its share over time', () => {
   const { call, done, pass } = spent();
   pass(100 / limits.cpu_share);
   call(2, 'other', 0.1);
@@ -86,7 +86,7 @@ test('an account regains its share of the event loop with time', () => {
   expect(done).toEqual(['other', 'a']);
 });
 
-test('an account within its share has its large calls run in time slices, in order', () => {
+test('large calls run in time slices and in order, even if their account is within its share', () => {
   const { call, done, slice } = world();
   for (const name of ['a', 'b', 'c']) call(1, name, 3, large);
   expect(done).toEqual([]);
@@ -115,7 +115,7 @@ test('accounts that wait for a time slice take turns', () => {
   expect(done).toEqual(['a', 'd', 'b', 'e', 'c', 'f']);
 });
 
-test('refused calls are charged to their account', async () => {
+test('a refused call is charged to its account', async () => {
   const { shares, call, done, pass, slice } = world();
   const fails = () => {
     pass(100);
@@ -132,7 +132,7 @@ test('refused calls are charged to their account', async () => {
   expect(done).toEqual(['other']);
 });
 
-test('the cost of small calls is estimated by sampling', () => {
+test('the front measures some small calls, and estimates the cost of the others', () => {
   const { call, planned, pass } = world();
   for (let i = 0; i < 2_000 && planned.length === 0; i++) {
     call(1, 'a', 0.5, 0);
@@ -142,7 +142,7 @@ test('the cost of small calls is estimated by sampling', () => {
   expect(planned).toHaveLength(1);
 });
 
-test('an account is also charged for the part of a call that runs later', () => {
+test('an account is also charged for work that a call does later', () => {
   const { shares, call, done, pass } = world();
   shares.charge(1, () => pass(100));
   call(2, 'other', 0.1);
@@ -150,7 +150,7 @@ test('an account is also charged for the part of a call that runs later', () => 
   expect(done).toEqual(['other']);
 });
 
-test('further calls of an account with too many waiting calls or bytes are refused', () => {
+test('a call is refused if its account already has too many waiting calls or bytes', () => {
   const { call } = spent();
   const refused = expect.objectContaining({ kind: 'too_many_requests', retryAfter: 1 });
   for (let i = 0; i < limits.calls_waiting_max; i++) call(1, 'a', 1);

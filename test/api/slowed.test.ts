@@ -84,7 +84,7 @@ async function transactions(): Promise<number> {
   return (await postgres.query<{ n: number }>(sql)).rows[0]?.n ?? 0;
 }
 
-test('made-up tokens from a slowed address are refused without a look-up, but valid tokens still work', async () => {
+test('for a slowed address, made-up tokens are refused without a look-up, and valid tokens still work', async () => {
   for (let n = 0; n < 4 * burst; n++) await guesses[n % 2]?.();
   const began = performance.now();
   await sleep(1_500);

@@ -78,7 +78,7 @@ test('all bots of an owner share one upload limit', async () => {
   expect((await stored(other.owner)).bytes).toBe(4_096);
 });
 
-test('petrel doctor prints the stored bytes and the owner with the most bytes', async () => {
+test('petrel doctor prints the total of stored bytes, and the owner with the most', async () => {
   await db.query('update stored_totals set bytes = 0');
   const [most, less] = [await newOwner('most'), await newOwner('less')];
   expect((await petrel(service.env, 'doctor')).out).toMatch(/^uploads {6}none stored$/m);
@@ -132,7 +132,7 @@ test('simultaneous uploads on two nodes cannot exceed the upload limit', async (
   expect((await stored(owner)).bytes).toBe(60 * 1024);
 });
 
-test('the sweep frees the bytes of removed files and of files that were never written', async () => {
+test('the sweep frees the bytes of removed files and of files that were never saved', async () => {
   const { owner, bots } = await newOwner('sweep');
   const { message_id } = await resultOf(upload(bots[0], owner.id, 60 * 1024));
   await resultOf(service.bot(bots[0], 'deleteMessage', { chat_id: owner.id, message_id }));

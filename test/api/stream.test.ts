@@ -59,7 +59,7 @@ test('an event stream that is resumed on another front shows each message once a
   expect(events.events).toHaveLength(200);
 });
 
-test('an event stream resumed after too many events tells the client to read the chat again, then continues', async () => {
+test('after too many events, a resumed event stream tells the client to read the chat again', async () => {
   const user = await service.newUser('ann');
   const bot = await service.newBot(user, 'long');
   await service.openChat(user, bot);
@@ -93,7 +93,7 @@ test('an open event stream shows a chat that is created or joined, with its firs
   }
 });
 
-test('the event stream shows a message sent right after a person joined a first group', async () => {
+test('an event stream shows a message that is sent right after the person joined a first group', async () => {
   const owner = await service.newUser('olga');
   const bot = await service.newBot(owner, 'first');
   for (let i = 0; i < 25; i++) {
@@ -211,7 +211,7 @@ test('a removed member gets no more events of the chat, on open streams or on re
   for (const source of received.slice(0, 2)) expect(textsOf(source, group)).toEqual(['for all']);
 });
 
-test('a stream that ends when its front shuts down continues on another front without losing an event', async () => {
+test('when a front shuts down, its event streams continue on another front without losing an event', async () => {
   const user = await service.newUser('ann');
   const bot = await service.newBot(user, 'leave');
   await service.openChat(user, bot);
@@ -262,7 +262,7 @@ test('an event stream reports the chats that a person joins, and those that they
   );
 });
 
-test('each event stream of a person reports their moved read marks, and no stream of other people does', async () => {
+test('when a person moves a read mark, every event stream of that person reports it, and no other stream does', async () => {
   const [ann, ben] = [await service.newUser('ann'), await service.newUser('ben')];
   const group = await service.newGroup(ann, 'Marks', [ben]);
   const [first, second] = [await listen(ann, 0), await listen(ann, 1)];

@@ -47,7 +47,7 @@ async function raw(
 const of = (method: string) => `/bot${bot.token}/${method}`;
 const send = (body: unknown) => raw(of('sendMessage'), 'POST', JSON.stringify(body));
 
-describe('paths and methods are checked', () => {
+describe('checks of the path and the HTTP method', () => {
   test.each([
     ['/', 'GET', 404, 'Not Found'],
     ['/nothing/here', 'POST', 404, 'Not Found'],
@@ -192,7 +192,7 @@ describe('parameters are checked', () => {
   const mustBe = (name: string, what: string) => `Bad Request: parameter "${name}" must be ${what}`;
   const call = (method: string, params: object) => () => service.bot(bot, method, { ...params });
 
-  test('the refusal names the missing or empty parameter, unless a more specific text exists', async () => {
+  test('a refusal names the missing or empty parameter, unless a more specific error text exists', async () => {
     const chat = { chat_id: user.id };
     await seen.refused(call('editMessageText', { ...chat, text: 'x' }), 400, required('message_id'));
     await seen.refused(
@@ -211,7 +211,7 @@ describe('parameters are checked', () => {
       await seen.refused(call('sendMessage', { chat_id, text: 'x' }), 400, 'Bad Request: chat not found');
   });
 
-  test('the refusal names the parameter with a wrong type', async () => {
+  test('a refusal names the parameter that has the wrong type', async () => {
     const chat = { chat_id: user.id, text: 'x' };
     await seen.refused(
       call('editMessageText', { ...chat, message_id: 'one' }),

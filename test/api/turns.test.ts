@@ -35,7 +35,7 @@ test('calls of one account wait in order for a free slot', async () => {
   expect(await turns.run(1, () => 'yes')).toBe('yes');
 });
 
-test('a bot with hundreds of simultaneous setMyCommands calls does not block the settings of other bots', async () => {
+test('a bot with hundreds of simultaneous setMyCommands calls does not delay the settings of other bots', async () => {
   const [eve, ann] = [await service.newUser('eve'), await service.newUser('ann')];
   const [hasty, calm] = [await service.newBot(eve, 'hasty'), await service.newBot(ann, 'calm')];
   // The calls stay below 16 KiB, because larger calls would already wait for slices of the event loop.
@@ -51,7 +51,7 @@ test('a bot with hundreds of simultaneous setMyCommands calls does not block the
   await resultOf(set());
 });
 
-test('a person with changes that wait for a locked row does not block the changes of others', async () => {
+test('a person whose changes wait for a locked row does not delay the changes of others', async () => {
   const [eve, ann] = [await service.newUser('eve'), await service.newUser('ann')];
   const change = (user: typeof eve, language_code: string) =>
     service.app(user, 'PATCH', '/api/me', { language_code });

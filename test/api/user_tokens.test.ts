@@ -46,7 +46,7 @@ async function accepted(token: string, front: number): Promise<boolean> {
   return status === 200;
 }
 
-test('behaviour §11: the token list shows the name and the day of last use, but not the tokens', async () => {
+test('behaviour §11: the token list shows names and days of last use, but no tokens', async () => {
   const user = await service.newUser('ann');
   const [first] = await list(user);
   expect(first).toMatchObject({ id: expect.any(Number), name: '', created_at: expect.any(Number) });

@@ -78,7 +78,7 @@ test('method calls in an array of a webhook answer run in order', async () => {
   expect(await resultOf(service.bot(bot, 'getMyName'))).toEqual({ name });
 });
 
-test('webhook methods, getUpdates, close and logOut do not run from a webhook answer', async () => {
+test('a webhook answer cannot call webhook methods, getUpdates, close or logOut', async () => {
   answer = () =>
     JSON.stringify([
       { method: 'deleteWebhook' },

@@ -129,7 +129,7 @@ test('for a day after a rotation of the signing secret, both secrets sign delive
     expect(verify(second, key)).toMatchObject({ update_id: second.updateId });
 });
 
-test('rotating the signing secret keeps the last error and the next retry time of a failing webhook', async () => {
+test('rotating the signing secret of a failing webhook keeps its last error and its next retry time', async () => {
   answer = () => [502, '', { 'retry-after': '600' }];
   await hook();
   await say('one');
@@ -236,7 +236,7 @@ test('a replayed update that fails again becomes a dead letter with the same id'
   expect(await letters()).toMatchObject([{ update_id: id, update: { update_id: id } }]);
 });
 
-test('delivered updates that an owner replays get new ids after a switch to polling', async () => {
+test('after a switch to polling, an owner can replay delivered updates, which get new ids', async () => {
   await hook();
   for (const text of ['one', 'two', 'three']) await say(text);
   await arrived('one', 'two', 'three');
@@ -275,7 +275,7 @@ test('discarded dead letters cannot be replayed', async () => {
   ]);
 });
 
-describe('petrel webhooks runs on the command line', () => {
+describe('petrel webhooks, the command of operators', () => {
   const run = promisify(execFile);
   const petrel = (...args: string[]) =>
     run(process.execPath, [main, 'webhooks', ...args], { env: { ...service.env, PATH: process.env.PATH } });

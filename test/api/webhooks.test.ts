@@ -197,7 +197,7 @@ test('getWebhookInfo shows the last failure until the webhook is set again', asy
  * parts of a message are its text, 100 entities with a link of 2,048 UTF-16 units each, and 64 KiB of keyboard. A
  * byte of the keyboard can take six bytes in JSON.
  */
-test('the largest update is smaller than a quarter of the size limit', async () => {
+test('the largest possible update is smaller than a quarter of the size limit', async () => {
   const received = await keepBooks();
   const reader = await service.newBot(owner, 'reader');
   // The chat is a channel, because in a group a bot gets no messages of other bots.

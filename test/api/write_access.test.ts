@@ -109,7 +109,7 @@ test('a person without write access cannot start a bot, edit or pin messages, or
   await resultOf(service.app(other, 'DELETE', `${chat}/messages/${mine}`));
 });
 
-test('each of several changes of the write access policy applies at once', async () => {
+test('when the write access policy changes several times, each change applies at once', async () => {
   await service.openChat(other, bot);
   for (let round = 0; round < 5; round++) {
     await set('owner');
@@ -123,7 +123,7 @@ test('each of several changes of the write access policy applies at once', async
   }
 });
 
-test('once setting the write access policy has returned, no node accepts messages from excluded people', async () => {
+test('after setting the write access policy, no node accepts messages from excluded people', async () => {
   await service.openChat(other, bot);
   for (let round = 0; round < 3; round++) {
     await set('all');
@@ -179,7 +179,7 @@ describe('the owner sets the write access policy', () => {
     expect(shown.write_access).toEqual({ policy: 'all' });
   };
 
-  test('write access for a user who cannot be selected is refused with an error that names the user', async () => {
+  test('a policy that names a user who cannot be selected is refused, and the error names the user', async () => {
     const channel = `channel_${bot.id}`;
     await resultOf(
       service.app(owner, 'POST', '/api/chats', { type: 'channel', title: 'c', username: channel }),

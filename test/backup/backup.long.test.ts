@@ -112,7 +112,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test('a backup of a running installation can be read only by its owner and contains no tokens', async () => {
+test('only its owner can read the backup of a running installation, and it contains no tokens', async () => {
   const ran = await petrel(service.env, 'backup', at('one'));
   expect(ran, ran.log).toMatchObject({ code: 0 });
   expect(ran.out).toMatch(/redis {8}\w+[\s\S]*tables, \d+ rows/);

@@ -138,7 +138,7 @@ test('a grammY bot that stops confirms its updates', async () => {
   await eventually(() => expect(received).toEqual(['0 /start', '1 later']));
 });
 
-test('a grammY bot answers inline queries, learns the choice, and edits the sent message', async () => {
+test('a grammY bot answers inline queries, is told the chosen result, and edits the sent message', async () => {
   const made = await service.newBot(user, 'inline');
   const mode = { enabled: true, placeholder: 'Search', feedback: true };
   await resultOf(service.app(user, 'PUT', `/api/me/bots/${made.id}/inline_mode`, mode));

@@ -35,7 +35,7 @@ describe.each([
 
   for (const { name, run } of [...messageSteps, ...mediaSteps, ...chatSteps]) test(name, () => run(place));
 
-  test('the bot of a library receives updates of all kinds, each update once and in order', () => {
+  test('a bot built on a library receives updates of all kinds, each once and in order', () => {
     const ids = place.bot.received.map(({ update_id }) => update_id);
     expect(ids).toEqual([...new Set(ids)].sort((a, b) => a - b));
     const kinds = new Set(place.bot.received.flatMap((update) => Object.keys(update)));

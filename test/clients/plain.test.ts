@@ -58,7 +58,7 @@ async function expectSent(answer: {
   });
 }
 
-test('node:http sends query, form, JSON and multipart over one keep-alive connection', async () => {
+test('node:http can send parameters in every form over one keep-alive connection', async () => {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const sockets = new Set<unknown>();
   const call = (path: string, method: string, headers: Record<string, string> = {}, body = '') =>
@@ -120,7 +120,7 @@ test('node:http sends query, form, JSON and multipart over one keep-alive connec
   agent.destroy();
 });
 
-test('curl sends query, form, JSON, JSON labelled as a form, and multipart', async () => {
+test('curl can send parameters in every form, even JSON that is labelled as a form', async () => {
   const curl = async (...args: string[]) => {
     const { stdout } = await run('curl', [
       '-sS',

@@ -50,7 +50,7 @@ async function overHttp(method: string): Promise<number> {
   return Number(found?.[1] ?? 0);
 }
 
-test('grammY sends its reply as the webhook answer', async () => {
+test('a grammY bot sends its reply in the webhook answer', async () => {
   const made = await newBot();
   const bot = new Bot(made.token, {
     client: { apiRoot: service.fronts[0].url, canUseWebhookReply: (method) => method === 'sendMessage' },
@@ -64,7 +64,7 @@ test('grammY sends its reply as the webhook answer', async () => {
   expect(await overHttp('sendMessage')).toBe(before);
 });
 
-test('Telegraf sends its call as the webhook answer', async () => {
+test('a Telegraf bot sends its call in the webhook answer', async () => {
   const made = await newBot();
   const bot = new Telegraf(made.token, {
     telegram: { apiRoot: service.fronts[0].url, webhookReply: true },

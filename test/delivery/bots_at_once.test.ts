@@ -8,7 +8,9 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-test("bots above the worker's limit wait for a free slot", async ({ onTestFinished }) => {
+test('when a worker has its maximum number of bots, further bots wait for a free slot', async ({
+  onTestFinished,
+}) => {
   const { worker } = await world.worker({ drainsMax: 2 });
   onTestFinished(() => worker.stop());
   const answers: Array<() => void> = [];
@@ -28,7 +30,7 @@ test("bots above the worker's limit wait for a free slot", async ({ onTestFinish
   expect(books.mostOpen).toBe(2);
 });
 
-test('a worker that stops releases a bot even if it was just acquiring the lease', async ({
+test('a worker that is stopped while it acquires the lease of a bot releases the bot', async ({
   onTestFinished,
 }) => {
   const { node, worker } = await world.worker();

@@ -69,7 +69,7 @@ async function sulking(onTestFinished: (end: () => Promise<void>) => void) {
   };
 }
 
-test('failures of a former receiver do not delay deliveries to the new receiver', async ({
+test('failures of the former receiver do not delay deliveries to the new receiver', async ({
   onTestFinished,
 }) => {
   const { front } = world;
@@ -94,7 +94,7 @@ test('failures of a former receiver do not delay deliveries to the new receiver'
   expect(errors).toEqual([]);
 });
 
-test('drop_pending_updates also removes the updates that a worker has already read', async ({
+test('drop_pending_updates also removes updates that a worker has already read', async ({
   onTestFinished,
 }) => {
   const { front } = world;

@@ -28,7 +28,7 @@ test('sequential requests to a receiver use one connection', async ({ onTestFini
   expect(sender.stats()).toEqual({ connections: 1, receivers: 1, inFlight: 0 });
 });
 
-test('a receiver that closes after each answer gets a new connection each time', async ({
+test('if a receiver closes the connection after each answer, each request opens a new one', async ({
   onTestFinished,
 }) => {
   const { target, receiver } = await receive(onTestFinished, (_, response) =>
@@ -40,7 +40,9 @@ test('a receiver that closes after each answer gets a new connection each time',
   await expect.poll(() => sender.stats().connections).toBe(0);
 });
 
-test('connections per receiver are limited, and other requests wait in order', async ({ onTestFinished }) => {
+test('a sender opens a limited number of connections per receiver, and other requests wait in order', async ({
+  onTestFinished,
+}) => {
   const { target, receiver, held, order, most, release } = await holding(onTestFinished);
   const sender = senderFor(onTestFinished, { receiverConnectionsMax: 3 });
   const sent = times(12, (n) => sender.send(target, { ...headers, 'x-n': String(n) }, body));
@@ -79,7 +81,7 @@ test('a request that waits gets the place of a connection that failed', async ({
   await expect.poll(() => [receiver.open(), sender.stats().connections]).toEqual([1, 1]);
 });
 
-test('at the total limit of connections, idle connections to other receivers are closed and busy ones stay open', async ({
+test('at the total limit of connections, the sender closes idle connections and keeps busy ones', async ({
   onTestFinished,
 }) => {
   const quiet = await receive(onTestFinished);
@@ -146,7 +148,7 @@ test('requests share a connection only if they have the same host, port and cert
   expect(key('https://a.example')).not.toBe(key('https://a.example', certificate.cert));
 });
 
-test('the number of connections being opened is limited', async ({ onTestFinished }) => {
+test('a sender opens a limited number of connections at the same time', async ({ onTestFinished }) => {
   const most = limits.webhook_receiver_dials_max;
   const { target, receiver, held, release } = await holding(onTestFinished);
   const sender = senderFor(onTestFinished);

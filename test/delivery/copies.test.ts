@@ -106,7 +106,7 @@ afterAll(() => world.close());
 
 const numbers = (count: number) => Array.from({ length: count }, (_, n) => `${n}`);
 
-test('an update is sent from the copy in its hint', patience, async ({ onTestFinished }) => {
+test('a worker sends an update from the copy in the hint', patience, async ({ onTestFinished }) => {
   const { say, pending, texts, arrivals, took } = await servedBot(world, 1, onTestFinished);
   for (const [n, words] of numbers(5).entries()) {
     await say(0, words);
@@ -178,7 +178,7 @@ test(
   },
 );
 
-test('hints contain no copy of a large update, or of an update behind a hundred others', {
+test('hints contain no copy of a large update, or of an update with a hundred others before it', {
   timeout: 30_000,
 }, async ({ onTestFinished }) => {
   let release = (_: number) => {};
@@ -207,7 +207,7 @@ test('hints contain no copy of a large update, or of an update behind a hundred 
 });
 
 test(
-  'after a webhook change, a new update is not sent to the former receiver, even from a copy in a hint',
+  'after a webhook change, the former receiver gets no new update, not even from a copy in a hint',
   patience,
   async ({ onTestFinished }) => {
     const { bot, say, texts } = await servedBot(world, 1, onTestFinished);
@@ -232,7 +232,7 @@ test(
 );
 
 test(
-  'a worker that missed a drop of pending updates loses no later update',
+  'a worker that misses a drop of pending updates loses no later update',
   patience,
   async ({ onTestFinished }) => {
     let answer = (_: number) => {};

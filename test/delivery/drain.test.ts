@@ -34,7 +34,7 @@ test('an update reaches its receiver at once', async ({ onTestFinished }) => {
   await expect.poll(async () => (await world.front.store.queues.info(bot.id)).pending).toBe(0);
 });
 
-test('updates of each chat are delivered in order despite failures', async ({ onTestFinished }) => {
+test('updates of each chat arrive in order despite failures', async ({ onTestFinished }) => {
   const [people, each] = [12, 25];
   const books = await keepBooks(() => (Math.random() < 0.1 ? 500 : 200));
   onTestFinished(() => books.close());
@@ -96,7 +96,7 @@ test('a slow chat does not delay other chats', async ({ onTestFinished }) => {
   ]);
 });
 
-test('a receiver that is down gets one request at a time', async ({ onTestFinished }) => {
+test('a receiver that is down gets only one request at a time', async ({ onTestFinished }) => {
   let down = true;
   const books = await keepBooks(() => (down ? 503 : 200));
   onTestFinished(() => books.close());

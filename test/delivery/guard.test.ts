@@ -67,7 +67,7 @@ const refusal = (guard: Guard, url: string) =>
 /** An address as WHATWG writes it in a URL. */
 const written = (address: string) => new URL(`https://[${address}]`).hostname.slice(1, -1);
 
-test("the test's connection counter counts a connection to an allowed address", async () => {
+test("the test's connection counter counts connections to allowed addresses", async () => {
   names.set('open.test', ['127.0.0.1']);
   const outcome = await withSender(guardWith(['127.0.0.0/8']), (sender) =>
     sender.send(receiverOf(`https://open.test:${listener.port}/`), headers, body),
@@ -80,7 +80,7 @@ describe.each(forbidden)('%s, %s', (address) => {
   const literal = isIP(address) === 4 ? address : written(address);
   const host = isIP(address) === 4 ? address : `[${literal}]`;
 
-  test('a forbidden address is refused in a URL and among the addresses of a name', async () => {
+  test('a forbidden address is refused, whether a URL contains it or a name resolves to it', async () => {
     const name = `${literal.replaceAll(/[.:]/g, '-')}.x.test`;
     const before = listener.connections();
     names.set(name, [address]);
@@ -101,7 +101,7 @@ describe.each(forbidden)('%s, %s', (address) => {
   });
 });
 
-test('other spellings of loopback are refused without a DNS query', async () => {
+test('other spellings of the loopback address are refused without a DNS query', async () => {
   const guard = guardWith();
   for (const host of ['127.1', '2130706433', '0x7f.1', '0177.0.0.1', '127.0.0.1.', '%31%32%37.0.0.1'])
     expect(await refusal(guard, `https://${host}/`)).toBe(reserved('127.0.0.1'));
@@ -167,7 +167,7 @@ test('a URL with a user or a password is refused when the webhook is set', async
     expect([url, await refusal(guard, url)]).toEqual([url, 'accepted 127.0.0.1']);
 });
 
-test('if the address of a name becomes forbidden, the next connection is refused', async () => {
+test('if a name later resolves to a forbidden address, the next connection is refused', async () => {
   const guard = guardWith(['127.0.0.1/32']);
   const url = `https://turning.test:${listener.port}/`;
   names.set('turning.test', ['127.0.0.1']);
@@ -214,7 +214,7 @@ describe('name resolution', () => {
     expect(made).toBe(0);
   });
 
-  test('a look-up succeeds if the name server answers for only one address family', async () => {
+  test('a look-up succeeds if the name server has an answer for only one address family', async () => {
     names.set('half.test', (type) => (type === 'A' ? ['1.1.1.1', '8.8.8.8'] : 'silent'));
     const guard = guardWith([], 500);
     expect(await guard.addressesOf(at('half.test'))).toEqual(['1.1.1.1', '8.8.8.8']);

@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-test('updates that a worker failed to park are not lost, even if an earlier delivery fails too', async ({
+test('a worker that cannot park updates loses none of them, even if an earlier delivery fails too', async ({
   onTestFinished,
 }) => {
   let refuse = (_: number) => {};
@@ -46,7 +46,7 @@ test('updates that a worker failed to park are not lost, even if an earlier deli
   expect(books.taken.map(({ text }) => text)).toEqual(Array.from({ length: said }, (_, n) => `${n}`));
 });
 
-test('a receiver is not marked as gone if it accepts an update while its 410 is being recorded', async ({
+test('a receiver that accepts an update while its 410 is being recorded is not marked as gone', async ({
   onTestFinished,
 }) => {
   let accept = (_: number) => {};

@@ -81,7 +81,7 @@ describe('the last retry is made after 24 hours', () => {
     expect(at(age + hour)).toEqual({ kind: 'dead' });
   });
 
-  test('an update for a receiver that is always down is retried for 24 hours, at least a minute apart in the end', () => {
+  test('updates for a receiver that stays down are retried for 24 hours, in the end at least a minute apart', () => {
     fc.assert(
       fc.property(
         fc.infiniteStream(fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })),

@@ -35,7 +35,7 @@ test('the receiver gets the body, headers and path of the request unchanged', as
   expect(seen).toEqual(['POST', '/hook?a=1', sent, body.toString()]);
 });
 
-test('the host name of a webhook URL is used for SNI and Host', async ({ onTestFinished }) => {
+test('the sender uses the host name of a webhook URL for SNI and Host', async ({ onTestFinished }) => {
   let shown: unknown;
   const { receiver } = await receive(onTestFinished, ({ headers: { host, authorization } }, response) => {
     shown = { host, authorization };
@@ -67,7 +67,7 @@ test('a receiver gets a request body of 10 MB', async ({ onTestFinished }) => {
   expect(bytes).toBe(large.length);
 });
 
-describe('the sender reports the status of every answer', () => {
+describe('the sender reports the status of any answer', () => {
   test.for<
     [status: number, headers: Record<string, string>, message: string, retryAfterMs: number | undefined]
   >([
@@ -116,8 +116,8 @@ test('the sender follows no redirect', async ({ onTestFinished }) => {
   expect(elsewhere.receiver.connections()).toBe(0);
 });
 
-describe('an answer that is too long is cut', () => {
-  test('an answer of 1 GB is cut at 64 KiB and its connection closed', async ({ onTestFinished }) => {
+describe('an answer that is too long is cut off', () => {
+  test('an answer of 1 GB is cut off at 64 KiB, and its connection is closed', async ({ onTestFinished }) => {
     let written: Socket | undefined;
     const { target, receiver } = await receive(onTestFinished, ({ socket }, response) => {
       written = socket;
@@ -220,7 +220,7 @@ describe('one deadline covers all phases of a request', () => {
     },
   );
 
-  test('an error status is reported as soon as the head arrives, even if the body of the answer is too slow', async ({
+  test('the sender reports an error status as soon as the head arrives, even if the body is too slow', async ({
     onTestFinished,
   }) => {
     const { target } = await receive(onTestFinished, (_, response) => {
@@ -291,7 +291,7 @@ describe('a broken answer', () => {
     );
   });
 
-  test('an answer is read even while a large request body is still being sent', async ({
+  test('the sender reads an answer even while it still sends a large request body', async ({
     onTestFinished,
   }) => {
     const early = createTls(certificate, (socket) => {

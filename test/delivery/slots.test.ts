@@ -3,7 +3,7 @@ import { createSlots } from '../../src/delivery/slots.js';
 
 const nobody = () => {};
 
-test('a bot that starts later still gets slots while other bots take as many as they can', () => {
+test('a bot that starts later still gets slots, even if other bots take as many as they can', () => {
   const slots = createSlots(1_000);
   const held = Array.from({ length: 10 }, () => 0);
   for (let more = true; more; ) {
@@ -20,7 +20,7 @@ test('a bot that starts later still gets slots while other bots take as many as 
   expect(slots.taken).toBeLessThan(1_000);
 });
 
-test('a bot without competitors gets at most half of the slots', () => {
+test('a bot with no competing bots gets at most half of the slots', () => {
   const slots = createSlots(10);
   let own = 0;
   while (slots.take(own, nobody)) own++;

@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-test('undelivered updates go to polls once the webhook is deleted', async ({ onTestFinished }) => {
+test('after a webhook is deleted, polls get its undelivered updates', async ({ onTestFinished }) => {
   const books = await keepBooks(({ text }) => (text === 'never' ? 500 : 200));
   onTestFinished(() => books.close());
   const { front } = world;
@@ -85,7 +85,7 @@ test('while a bot switches between polling and webhook under load, each update a
   }
 });
 
-test('drop_pending_updates removes all pending updates and no later ones', async ({ onTestFinished }) => {
+test('drop_pending_updates removes all pending updates but no later ones', async ({ onTestFinished }) => {
   const books = await keepBooks(({ text }) => (text === 'old' ? 500 : 200));
   onTestFinished(() => books.close());
   const { front } = world;
@@ -143,7 +143,7 @@ test('if a node dies after committing a webhook change, the sweep drops the pend
   await books.close();
 });
 
-test('a webhook that answered 410 for 23 hours is removed', async ({ onTestFinished }) => {
+test('a webhook is removed after its receiver has answered 410 for 23 hours', async ({ onTestFinished }) => {
   const books = await keepBooks(() => 410);
   onTestFinished(() => books.close());
   const { front } = world;

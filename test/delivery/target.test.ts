@@ -61,7 +61,7 @@ describe('the host of a webhook URL is parsed', () => {
   ])('the host of %s is %s', (url, host, origin) => expect(readTarget(url)).toMatchObject({ host, origin }));
 });
 
-test('the user and password of a webhook URL become basic authorization', () => {
+test('the user and password of a webhook URL are sent as basic authorization', () => {
   const { authorization } = readTarget('https://us%C3%A9r:p%40ss@example.com/');
   expect(authorization).toBe(`Basic ${Buffer.from('usér:p@ss').toString('base64')}`);
   expect(readTarget('https://only@example.com/').authorization).toBe(

@@ -229,7 +229,7 @@ describe('certificates are parsed', () => {
     normal = readCertificate(Buffer.from(self.cert));
   });
 
-  test('the parser of uploaded certificates drops everything that is not a certificate', () => {
+  test('the parser of uploaded certificates keeps only the certificates of a file', () => {
     expect(normal).toMatch(/^-----BEGIN CERTIFICATE-----\n[^-]+-----END CERTIFICATE-----\n$/);
     expect(textOf(`Subject: x\r\n${self.key}${self.cert.replaceAll('\n', '\r\n')}trailing`)).toBe(normal);
     expect(textOf(self.cert + authority.cert)).toBe(normal + textOf(authority.cert));

@@ -8,7 +8,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-test('an update that arrives while its worker releases the lease does not wait for the sweep', async ({
+test('an update that arrives while its worker releases the lease is delivered before the next sweep', async ({
   onTestFinished,
 }) => {
   const { node } = await world.worker();
@@ -47,7 +47,7 @@ test('an update that arrives while its worker releases the lease does not wait f
   expect(Math.min(...took)).toBeLessThan(700);
 });
 
-test('a bot that was just served needs no wake-up for its next update', async ({ onTestFinished }) => {
+test('the next update of a bot that was just served needs no wake-up', async ({ onTestFinished }) => {
   const { worker } = await world.worker();
   const books = await keepBooks();
   onTestFinished(() => books.close());

@@ -28,7 +28,7 @@ test('the updates of a killed worker are delivered by another worker, in order',
     expect(books.taken.filter(({ chat }) => chat === id).map(({ text }) => text)).toEqual(['0', '1', '2']);
 });
 
-test('a worker can change nothing once its lease has expired and another worker has taken it', async ({
+test('once another worker has taken an expired lease, the former worker can change nothing', async ({
   onTestFinished,
 }) => {
   const books = await keepBooks();
@@ -75,7 +75,7 @@ test('a worker can change nothing once its lease has expired and another worker 
   expect((await queues.info(bot.id)).pending).toBe(0);
 });
 
-test('updates arrive within three seconds even if the wake queue loses every key', async ({
+test('updates arrive within three seconds even if the wake queue loses all its keys', async ({
   onTestFinished,
 }) => {
   await world.worker();

@@ -128,7 +128,7 @@ test('the Compose file starts every service', async () => {
 test('a bot of the Compose installation answers over TLS', echoes);
 
 test(
-  'restarting the roles one after the other under load fails no call and loses no message',
+  'if the roles are restarted one after the other under load, no call fails and no message is lost',
   once(400_000),
   async () => {
     world = await createWorld({ ...calls } as Service);
@@ -160,7 +160,7 @@ test(
 );
 
 test(
-  'the data of the Compose installation survives `down` and `up`, although addresses change',
+  'the data of the Compose installation survives `down` and `up`, even though addresses change',
   once(400_000),
   async () => {
     const [before, former] = [await world.history(), addressOf('postgres.1')];

@@ -62,7 +62,7 @@ test('the image adds less than 250 MB to its base', () => {
     expect(existsSync(join(image.files, 'petrel', 'node_modules', absent)), absent).toBe(false);
 });
 
-test('the image runs as an unprivileged user who can write only to the volume and /tmp', async () => {
+test('the image runs as an unprivileged user who can write only to the volume and to /tmp', async () => {
   expect(image.config.User).toBe('node');
   const tryAll = `for (const f of ['/petrel/x', '/etc/x', '/home/node/x', '/tmp/x', '/var/lib/petrel/x'])
     try { fs.writeFileSync(f, ''); console.log(f, 'written'); } catch (e) { console.log(f, e.code); }

@@ -73,7 +73,7 @@ test('kustomization.yaml lists every manifest and no other file', () => {
   expect([...resources].sort()).toEqual(files.sort());
 });
 
-test('each role in Kubernetes has a deployment without downtime, a disruption budget and an autoscaler', () => {
+test('each role has a Kubernetes deployment without downtime, a disruption budget and an autoscaler', () => {
   const names = ofKind('Deployment').map((each) => each.metadata.name);
   expect(names.sort()).toEqual(['petrel-deliver', 'petrel-flush', 'petrel-front']);
   for (const each of ofKind('Deployment')) {
@@ -94,7 +94,7 @@ test('each role in Kubernetes has a deployment without downtime, a disruption bu
   expect(service.spec.selector).toEqual(front.spec.template.metadata.labels);
 });
 
-test('containers run roles of the program, with a read-only root and as a non-root user', () => {
+test('containers run roles of the program as a non-root user with a read-only root file system', () => {
   for (const each of [...ofKind('Deployment'), ...ofKind('Job')]) {
     const { securityContext, containers, volumes = [] } = podsOf(each);
     expect(securityContext.runAsNonRoot).toBe(true);
@@ -122,7 +122,7 @@ test('a pod gets more time to shut down than its role needs', () => {
     );
 });
 
-test('a role that waits for a service gives up before its startup probe kills it', () => {
+test('a role that waits for a service gives up before Kubernetes kills it by its startup probe', () => {
   const start_ms = Number(ofKind('ConfigMap').find(({ data }) => data.START_MS).data.START_MS);
   for (const each of ofKind('Deployment'))
     for (const { startupProbe } of podsOf(each).containers)
@@ -131,7 +131,7 @@ test('a role that waits for a service gives up before its startup probe kills it
       );
 });
 
-test('the memory limit of a front has room for request bodies, the heap and the program', () => {
+test('the memory limit of a front covers request bodies, the heap and the program', () => {
   const [front] = ofKind('Deployment').filter(({ metadata }) => metadata.name === 'petrel-front');
   const [, gibibytes] = /^(\d+)Gi$/.exec(podsOf(front).containers[0].resources.limits.memory) ?? [];
   const memory = Number(gibibytes) * 2 ** 30;

@@ -131,7 +131,7 @@ test('dev keeps data and tokens for the next run after a stop by SIGINT', async 
   again.disconnect();
 });
 
-test('killed processes are restarted, and dev.json has their new pids', async () => {
+test('killed processes are restarted, and dev.json shows their new pids', async () => {
   const started = dev();
   const before = await ready(started);
   for (const pid of pidsOf(before)) process.kill(pid, 'SIGKILL');
@@ -182,7 +182,7 @@ test('no secret is in a command line or in a file that other users can read', as
   }
 });
 
-test('a killed supervisor leaves no roles running', async () => {
+test('no role keeps running after the supervisor is killed', async () => {
   const first = dev();
   const before = await ready(first);
   first.child.kill('SIGKILL');

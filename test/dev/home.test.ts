@@ -77,7 +77,7 @@ test('only the owner of a home folder can read its secrets', () => {
   expect(new Set(values).size).toBe(8);
 });
 
-test('unreadable secrets are not replaced, because stored tokens would become useless', () => {
+test('unreadable secrets are refused instead of replaced, because stored tokens would become useless', () => {
   openHome(home);
   writeFileSync(join(home, 'secrets.json'), '{"ADMIN_TOKEN": "half');
   expect(() => keptSecrets(home)).toThrow(/restore it/);

@@ -46,7 +46,7 @@ const find = (...places: string[]) =>
 
 /** Only root can run PostgreSQL as another user. */
 describe.runIf(user)('the PostgreSQL programs are copied for another user', () => {
-  test('PostgreSQL programs that the user can read are not copied', () => {
+  test('PostgreSQL programs that the user can already read are not copied', () => {
     chmodSync(join(top, 'closed'), 0o755);
     expect(find(place)).toBe(hidden);
     expect(existsSync(place)).toBe(false);

@@ -97,7 +97,7 @@ test('a Redis server left by a killed run is stopped before another server uses 
   expect(await use(next.url, (redis) => redis.get('kept'))).toBe('yes');
 });
 
-test('a process whose pid is in a stale pid file is not stopped', async () => {
+test('a stale pid file does not stop a process that now has its pid', async () => {
   await (await start()).stop();
   writeFileSync(join(dir, 'redis.pid'), `${process.pid}\n`);
   await start();

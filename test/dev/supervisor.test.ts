@@ -60,7 +60,7 @@ test('a killed role is restarted, and the supervisor reports its new pid', async
   ]);
 });
 
-test('the pause between failed starts doubles each time, beginning with 0.1 s', async () => {
+test('the pause between failed starts begins at 0.1 s and doubles each time', async () => {
   const first = await role()();
   const tried: number[] = [];
   const ended = performance.now();
@@ -107,7 +107,7 @@ test('stopping the supervisor ends its process and prevents further starts', asy
   expect(lines).toEqual([]);
 });
 
-test('a role that ignores SIGTERM is killed early if the caller hurries the stop', async () => {
+test('if the caller hurries the stop, a role that ignores SIGTERM is killed earlier', async () => {
   const stubborn = join(dir, 'stubborn.mjs');
   const { writeFileSync } = await import('node:fs');
   writeFileSync(
@@ -137,7 +137,7 @@ test("if a role ends before it is ready, the error names the role's last error a
   await runRole({ main, role: 'migrate', env: process.env, log, signal: never });
 });
 
-test('the terminal gets only some shortened warnings and errors of a role', async () => {
+test('the terminal shows only some warnings and errors of a role, and shortens them', async () => {
   const start = role('deliver');
   const running = await start();
   await running.stop();
@@ -162,7 +162,7 @@ test('the terminal gets only some shortened warnings and errors of a role', asyn
   expect(lines[10]).toBe(`front: more in ${log.path}`);
 });
 
-test('a front that waits for a stalled request during its drain is not killed', async () => {
+test('a front that waits for a stalled request while it shuts down is not killed', async () => {
   const log = new RoleLog('front', join(dir, 'front.log'), say);
   const draining = join(dir, 'draining.mjs');
   const drain_ms = 1_000;

@@ -28,7 +28,7 @@ beforeAll(async () => {
 });
 afterAll(() => service?.stop());
 
-test('the documents contain commands marked to be run', () => {
+test('the documents contain commands that are marked to be run', () => {
   expect(commands.length).toBeGreaterThan(3);
 });
 

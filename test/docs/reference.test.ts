@@ -113,7 +113,7 @@ test.each(['/docs', '/docs/bots', '/docs/reference'])(
   },
 );
 
-test('the documentation site forbids framing, foreign scripts and guessing of content types', async () => {
+test('the documentation site forbids framing, scripts of other origins and content sniffing', async () => {
   for (const path of ['/docs', '/docs/reference', '/docs/search.json', '/openapi.json']) {
     const { headers } = await get(path);
     expect(headers).toMatchObject({ 'x-frame-options': 'DENY', 'x-content-type-options': 'nosniff' });
@@ -161,7 +161,7 @@ test('the search index of the documentation has every method and endpoint once',
   );
 });
 
-test('the documentation site refuses other methods, and unknown paths give a 404', async () => {
+test('the documentation site refuses POST, and answers 404 for unknown paths', async () => {
   expect((await get('/docs', 'HEAD')).statusCode).toBe(200);
   expect((await get('/docs', 'POST')).statusCode).toBe(405);
   for (const path of ['/docs/index.html', '/docs/../main.js', '/docs/none', '/docs/guides'])

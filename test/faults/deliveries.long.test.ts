@@ -84,7 +84,7 @@ const settleMs = amount(60_000, 600_000);
 const sentUnrecorded = 3 * 4 * 2;
 
 test(
-  'R1, R3: workers that are killed in turn under load lose no update and keep the order',
+  'R1, R3: killing each worker in turn under load loses no update and keeps the order',
   async ({ onTestFinished }) => {
     const world = await createWorld(service);
     const { longestQuiet, allSince, open, hold, close } = await pushTo(world, 40);

@@ -63,7 +63,7 @@ const taken = (chat: number) =>
   new Set((books as Books).taken.filter((each) => each.chat === chat).map((each) => each.text));
 
 test(
-  'R21: a webhook worker skips no update that survived a failover',
+  'R21: a webhook worker skips no update that survived a failover of Redis',
   async () => {
     const { front } = world;
     const { bot, users, say } = await makeChats(front, 3);
@@ -119,7 +119,7 @@ test(
 );
 
 test(
-  'R21: after a failover, a forwarder repeats the updates that the queue lost',
+  'R21: after a failover of Redis, a forwarder repeats the updates that the queue lost',
   async () => {
     const { front } = world;
     const { users } = await makeChats(front, 1);

@@ -61,7 +61,7 @@ const flushed = async (url: string) =>
   (await ask<{ n: string }>(url, 'select sum(flushed_version)::text as n from partitions'))[0]?.n;
 
 test(
-  'a former primary acknowledges no change, not even after its restart',
+  'a former primary of Postgres acknowledges no change, not even after its restart',
   async () => {
     await begin();
     await load(100);
@@ -123,7 +123,7 @@ test(
 );
 
 test(
-  'a token of a bot or administrator stays revoked if only the former primary stored the revocation',
+  'a token of a bot or administrator stays revoked even if only the former primary stored the revocation',
   async () => {
     await begin();
     const admin = async (...args: string[]) => petrel(service.env, 'admin', ...args);

@@ -88,7 +88,7 @@ async function flushed(): Promise<void> {
   await expect.poll(async () => (await lengths()).every((length) => length === 0), patient).toBe(true);
 }
 
-test('a token of a bot or person is revoked before the call returns, even if Redis is full', async () => {
+test('a token of a bot or person is revoked before the call returns, even while Redis is full', async () => {
   const { bot } = await startedBot('revoked');
   const guest = await service.newUser('guest');
   expect(await service.app(guest, 'GET', '/api/me')).toMatchObject({ status: 200 });
@@ -276,7 +276,7 @@ test('a full Redis removes reactions, blocks bots and lets members leave', async
   expect(await service.app(ann, 'POST', `/api/chats/${chat}/leave`)).toMatchObject({ status: 200 });
 });
 
-test('while Redis is full, no process ends, and new processes can start', async () => {
+test('while Redis is full, no process exits, and new processes can start', async () => {
   await fill(200);
   const lastReport = async () =>
     Math.max(...Object.values(await redis.hgetall(keys.nodes())).map((text) => Number(text.split(' ')[0])));

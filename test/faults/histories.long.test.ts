@@ -205,7 +205,7 @@ async function replaceDuringRenewal({ service, front, proxy }: Late) {
 }
 
 test(
-  'a late reply to the renewal of a lease does not prolong the old token',
+  'a late reply to a lease renewal does not let a front accept the old token for longer',
   async () => {
     const late = await startLate({});
     for (let round = 0; round < 3; round++) {
@@ -233,7 +233,7 @@ const patience = ['dist/main.js', 'redis_silence_ms: 1500', 'redis_silence_ms: 1
 const preload = fileURLToPath(new URL('../support/histories/mutation.mjs', import.meta.url));
 
 test(
-  'the check finds a defect in each object of a changed build',
+  'the check finds the defect that the test adds to each kind of object',
   async () => {
     const late = await startLate({
       NODE_OPTIONS: `--import=${preload}`,

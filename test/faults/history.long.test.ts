@@ -296,7 +296,7 @@ async function goBackUnderLoad(): Promise<void> {
 }
 
 test(
-  'restoring Postgres from a copy of its data gives out no id twice and undoes no revocation',
+  'after Postgres is restored from a copy of its data, no id is given out twice and no revocation is undone',
   async () => {
     await begin(copied());
     await goBackUnderLoad();
@@ -305,7 +305,7 @@ test(
 );
 
 test(
-  'promoting a standby that lagged gives out no id twice and undoes no revocation',
+  'after a lagging standby is promoted, no id is given out twice and no revocation is undone',
   async () => {
     await begin(promoted());
     await goBackUnderLoad();
@@ -323,7 +323,7 @@ test.runIf(pgbouncer)(
 );
 
 test(
-  'promoting a standby that lost no data raises no incarnation',
+  'promoting a standby that lost no data does not raise the incarnation',
   async () => {
     await begin(promoted(true));
     const bot = await service.newBot(owner, 'stays');

@@ -160,7 +160,7 @@ async function changing(
 }
 
 test(
-  'R2: a sweeper and a flusher that freeze for seconds lose and duplicate no update or row',
+  'R2: if a sweeper and a flusher freeze for seconds, no update or row is lost or duplicated',
   async () => {
     const world = await createWorld(service);
     const count = amount(1_500, 20_000);

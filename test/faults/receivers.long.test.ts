@@ -152,7 +152,7 @@ test(
 );
 
 test(
-  'R10: a chat whose updates are refused delays no other chats, and later gets its updates in order',
+  'R10: a chat whose updates are refused does not delay other chats, and later gets its updates in order',
   async ({ onTestFinished }) => {
     let sick: number | undefined;
     const tally = await startTally((_, user) => (user === sick ? 500 : 200));
@@ -193,7 +193,7 @@ test(
 );
 
 test(
-  'R12: updates arrive even if every key of the wake queue is deleted during the run',
+  'R12: updates arrive even if every key of the wake queue is deleted meanwhile',
   async ({ onTestFinished }) => {
     const tally = await startTally();
     const masters = openMasters(service.redis);

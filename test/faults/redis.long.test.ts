@@ -81,7 +81,7 @@ test(
 );
 
 test(
-  'R5: if connections are cut before the reply, each acknowledged call still leaves exactly one message',
+  'R5: even if connections are cut before the reply, each acknowledged call stores exactly one message',
   async () => {
     const redis = await durableRedis();
     const made = await losingProxy(redis.url);

@@ -90,7 +90,7 @@ describe.each([
   }
 
   test(
-    'a standby answers only reads of data that it has replayed, so no read is stale',
+    'a standby serves a read only after it has replayed the data, so no read is stale',
     async () => {
       const first = await send('first');
       await send('second');

@@ -228,7 +228,7 @@ test(
   patienceMs,
 );
 
-test('a node that lacks a key reports this before it serves', async () => {
+test('a node that lacks a key reports the missing key before it serves requests', async () => {
   const [key, pepper] = await Promise.all([
     petrel({ ...service.env, TOKEN_KEYS: former.text }, 'webhooks', 'list'),
     petrel({ ...service.env, TOKEN_PEPPER: formerPepper }, 'webhooks', 'list'),
@@ -238,7 +238,7 @@ test('a node that lacks a key reports this before it serves', async () => {
   expect(pepper.log).toContain('TOKEN_PEPPER does not contain');
 });
 
-test('two nodes can run together only if each can decrypt what the other one encrypts', () => {
+test('two nodes can run together only if each can decrypt what the other encrypts', () => {
   const [a, b, c] = ['a', 'b', 'c'].map((id) => ({ id, key: randomBytes(32) })) as [Ring, Ring, Ring];
   const checks = (peppers: string[], ...ring: Ring[]) => createSecrets(peppers, ring).checks;
   const p = ['p'.repeat(32), 'q'.repeat(32)] as [string, string];

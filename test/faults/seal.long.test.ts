@@ -47,7 +47,7 @@ function cutTail(bytes: number): void {
   truncateSync(join(folder, file), statSync(join(folder, file)).size - bytes);
 }
 
-test('a start after SHUTDOWN skips ids, unless Redis was sealed before', async () => {
+test('a start after SHUTDOWN skips ids, unless an operator sealed Redis before', async () => {
   const refused = await seal();
   expect([refused.code, refused.log]).toEqual([1, expect.stringContaining('stop all roles first')]);
   const first = await send('one');
@@ -81,7 +81,7 @@ test('a start skips ids if something was written after the seal', async () => {
   await isCautious(first);
 }, 120_000);
 
-test('a start skips ids if Redis is killed after the seal and loses its latest writes', async () => {
+test('a start skips ids if Redis was killed after the seal and lost its latest writes', async () => {
   const first = await send('one');
   await stopRoles();
   expect((await seal()).code).toBe(0);

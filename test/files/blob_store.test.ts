@@ -85,7 +85,7 @@ describe.each(['folder', 's3'])('file storage: %s', (kind) => {
     expect(found.map(String)).toEqual(keys.map((_, i) => `file ${i}`[5]));
   });
 
-  test('a read stream of the file store ends when its reader abandons it', async () => {
+  test('a read stream of the file store ends when its reader stops reading', async () => {
     const key = newKey();
     await store().put(key, bytes);
     const stream = await store().open(key, 0, bytes.length - 1);
@@ -95,7 +95,7 @@ describe.each(['folder', 's3'])('file storage: %s', (kind) => {
   });
 });
 
-test('the file folder lists only complete files', async () => {
+test('the list of the file folder contains only complete files', async () => {
   const folder = join(dir, 'own');
   mkdirSync(join(folder, 'incoming'), { recursive: true });
   const [old, fresh] = ['old', 'fresh'].map((name) => join(folder, 'incoming', name)) as [string, string];

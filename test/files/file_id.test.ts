@@ -72,7 +72,7 @@ test('a typical file identifier is shorter than 200 characters', () => {
   expect(ids.idOf(document).length).toBeLessThan(200);
 });
 
-test('changed, cut or respelt file identifiers are refused', () => {
+test('a file identifier is refused if it was changed, cut or spelt differently', () => {
   const others = createFileIds('another pepper of more than thirty-two characters');
   fc.assert(
     fc.property(files, fc.nat(), fc.integer({ min: 1, max: 63 }), (file, at, by) => {
@@ -127,7 +127,7 @@ test('a download path leads to its own file and to no other file', () => {
   expect(() => fileAtPath(ids, `photos/${ids.idOf(url)}`)).toThrow('Not Found');
 });
 
-test('no file key leads to a path outside the store', () => {
+test('no file key can name a path outside the store', () => {
   expect(pathOfKey(newKey())).toMatch(/^[0-9a-f]{2}\/[0-9a-f]{2}\/[0-9a-f]{32}$/);
   for (const key of [
     '',

@@ -66,7 +66,7 @@ parentPort.on('message', ({ id, bytes }) => {
   await measurer.close();
 });
 
-test('if a measuring thread dies, only its current file fails', async () => {
+test('if a measuring thread dies, only the file that it was measuring fails', async () => {
   const dies = `${sayReady}
 parentPort.on('message', ({ id, bytes }) => {
   if (bytes[0] === 1) throw new Error('broken');
@@ -79,7 +79,7 @@ parentPort.on('message', ({ id, bytes }) => {
   await measurer.close();
 });
 
-test('files to measure are refused while the queue is full', async () => {
+test('no further file is accepted for measuring while the queue is full', async () => {
   const measurer = new Measurer(program(`${sayReady} parentPort.on('message', () => {});`));
   const waiting = Array.from({ length: limits.measure_waiting_max + 1 }, () =>
     measurer.measure(Buffer.from([1])),

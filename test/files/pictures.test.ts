@@ -195,7 +195,7 @@ describe.each(['avatar', 'start_picture'] as const)('hostile files as %s', (kind
   });
 });
 
-test('a picture that has fewer pixels than its header declares is refused', async () => {
+test('a picture is refused if its data has fewer pixels than its header declares', async () => {
   expect(await refusal('avatar', bomb(3_000, 3_000))).toBe(failed);
   const tiny = 'Bad Request: picture is too small';
   expect(await refusal('avatar', png(31, 64))).toBe(tiny);

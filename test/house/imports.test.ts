@@ -210,7 +210,7 @@ test('a part of the store imports only lower parts, even for types', () => {
   expect(listed(own.filter(({ from, to }) => level(to) > level(from)))).toEqual([]);
 });
 
-test('methods and endpoints never import each other', () => {
+test('no method or endpoint imports another one', () => {
   const isHandler = (file: string) => /^(methods|endpoints)\//.test(file) && !lists.test(file);
   const wrong = imports.filter(
     ({ from, to }) =>
@@ -274,12 +274,12 @@ test.each([
   expect(listed(users.filter(({ from }) => !owner.test(from)))).toEqual([]);
 });
 
-test('only one file names the HTTP engine', () => {
+test('only one file imports the HTTP engine', () => {
   const named = [...texts].filter(([, text]) => /['"`](uws-|uWebSockets)/.test(text)).map(([file]) => file);
   expect(named.filter((file) => file !== 'http/engine.ts')).toEqual([]);
 });
 
-test('the files of the folder rules do no I/O', () => {
+test('the files in src/rules do no I/O', () => {
   const wrong = imports.filter(({ from, to }) => from.startsWith('rules/') && to.startsWith('node:'));
   expect(listed(wrong)).toEqual([]);
 });

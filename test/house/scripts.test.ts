@@ -97,7 +97,7 @@ test('Lua scripts take the time from Redis, never from an argument', () => {
   }
 });
 
-test('a writing script gets its request id from the shared function', () => {
+test('every script that writes gets its request id from the shared function', () => {
   const store = readdirSync(join(root, 'src/store'), { encoding: 'utf8', recursive: true })
     .filter((file) => file.endsWith('.ts'))
     .map((file) => [file, readFileSync(join(root, 'src/store', file), 'utf8')] as const);

@@ -138,7 +138,7 @@ describe('each caller may use a limited share of the memory for request bodies',
     for (const client of sent) expect((await answered(client)).statuses).toEqual([200]);
   });
 
-  test('one client address cannot use up the memory for request bodies', async () => {
+  test('one client address cannot use up all memory for request bodies', async () => {
     const perAddress = (limits.upload_bytes_max + limits.body_bytes_max) / mebibyte;
     const one = [];
     for (let n = 0; n < 8; n++)
@@ -157,7 +157,7 @@ test('request bodies may use a quarter of the memory, with a minimum and a maxim
   expect(room).toBeLessThanOrEqual(limits.bodies_bytes_max);
 });
 
-test('BodyRoom removes addresses that have no body left', () => {
+test('BodyRoom forgets an address when the last body of that address is released', () => {
   const room = new BodyRoom(16 * mebibyte);
   for (const address of ['a', 'b']) {
     const body = new BodyBuffer(mebibyte, room, () => address);
@@ -169,10 +169,10 @@ test('BodyRoom removes addresses that have no body left', () => {
   expect(held.map(({ size }) => size)).toEqual([0, 0]);
 });
 
-describe('buffers of large bodies are reused', () => {
+describe('reuse of buffers for large bodies', () => {
   const bytes = limits.body_bytes_max;
 
-  test('later bodies reuse a limited number of buffers', () => {
+  test('a limited number of buffers is kept for later bodies', () => {
     const room = new BodyRoom(128 * mebibyte);
     const bodies = Array.from(
       { length: limits.reused_bodies_max },
@@ -204,7 +204,7 @@ describe('buffers of large bodies are reused', () => {
     expect(next.take().buffer).not.toBe(body.buffer);
   });
 
-  test('a request never sees the body of another request', async () => {
+  test('no request sees the body of another request', async () => {
     const echo = await start(
       async (request) => {
         await new Promise((resolve) => setTimeout(resolve, 1));

@@ -128,7 +128,7 @@ test.each(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])(
   },
 );
 
-test('requests with other methods are answered with 405, and the connection ends', async () => {
+test('a request with another method gets 405, and its connection ends', async () => {
   const client = await new RawClient(fixture.port).send(headOf('TRACE /x'));
   await client.untilClosed();
   expect(client.text).toContain('HTTP/1.1 405 Method Not Allowed\r\n');
@@ -234,7 +234,7 @@ test('the current HTTP engine answers HTTP/1.0 with 505, and the older engine do
   await expectAlive(fixture.port);
 });
 
-test('a request for a WebSocket upgrade is handled as an ordinary request', async () => {
+test('a request for a WebSocket upgrade is handled like any other request', async () => {
   const upgrade = [
     'Connection: Upgrade',
     'Upgrade: websocket',

@@ -101,7 +101,7 @@ test('HEAD with an ambiguous head gets a 400 without a body', async () => {
   expect(fixture.seen).toEqual([]);
 });
 
-describe('malformed requests are dropped by the engine', () => {
+describe('malformed requests that the engine drops', () => {
   test.each([
     ['a length that is no number', headOf('POST /x', 'Content-Length: abc')],
     ['a signed length', headOf('POST /x', 'Content-Length: +3')],
@@ -147,7 +147,7 @@ describe('malformed requests are dropped by the engine', () => {
   });
 });
 
-describe('a connection ends after the answer to a request with a chunked body', () => {
+describe('requests with a chunked body', () => {
   const head = headOf('POST /chunked', 'Transfer-Encoding: chunked');
 
   test('a chunked body arrives complete, and then the connection ends', async () => {
@@ -157,13 +157,13 @@ describe('a connection ends after the answer to a request with a chunked body', 
     expect(client.text).toContain('{"path":"/chunked","bytes":5}');
   });
 
-  test('no request behind a chunked body is run, whether it arrives in the same read or a later one', async () => {
+  test('a request that follows a chunked body is not run, whether it arrives in the same read or later', async () => {
     await client.send(`${head}3\r\nabc\r\n0\r\n\r\n${smuggled}`, smuggled, smuggled);
     await client.untilClosed();
     expect(fixture.seen).toEqual(['POST /chunked']);
   });
 
-  test('no request is run behind a chunk that is longer than its declared size', async () => {
+  test('after a chunk that is longer than its declared size, no request is run', async () => {
     await client.send(`${head}3\r\nabcXX0\r\n\r\n${smuggled}`);
     await client.untilClosed();
     expect(fixture.seen.filter((path) => path !== 'POST /chunked')).toEqual([]);
@@ -179,7 +179,7 @@ describe('a connection ends after the answer to a request with a chunked body', 
   });
 });
 
-describe('the size of a body is limited', () => {
+describe('size limits for bodies', () => {
   const tooLarge = '{"ok":false,"error_code":413,"description":"Request Entity Too Large"}';
 
   test('a declared length over the limit gets a 413 before the body arrives', async () => {
@@ -238,7 +238,7 @@ describe('the size of a body is limited', () => {
   });
 });
 
-describe('slow clients are served within time limits', () => {
+describe('time limits for slow clients', () => {
   test('a request head that arrives byte by byte is accepted', async () => {
     for (const byte of headOf('GET /slow')) {
       client.socket.write(byte);
@@ -271,7 +271,7 @@ describe('slow clients are served within time limits', () => {
   });
 });
 
-describe('requests are pipelined', () => {
+describe('pipelined requests', () => {
   test.each(['now', 'soon'])(
     'pipelined requests are answered in order when the handler answers at once (%s)',
     async (path) => {
@@ -302,7 +302,7 @@ describe('requests are pipelined', () => {
     },
   );
 
-  test('requests pipelined behind `Connection: close` are not run', async () => {
+  test('requests that follow a request with `Connection: close` are not run', async () => {
     await client.send(headOf('GET /last', 'Connection: keep-alive, Close') + smuggled);
     await client.untilClosed();
     expect(fixture.seen).toEqual(['GET /last']);

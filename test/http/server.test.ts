@@ -68,7 +68,7 @@ test('drain finishes open requests and ends each connection after its reply', as
   await server.close();
 });
 
-test('close ends an idle connection after its next reply, even if its client pauses between requests', async () => {
+test('close ends an idle connection after its next reply, even if the client pauses between requests', async () => {
   const { server, port } = await start((request) => request.reply(200, `"${request.path}"`), {
     quietMs: 5_000,
   });
@@ -83,7 +83,7 @@ test('close ends an idle connection after its next reply, even if its client pau
   await closed;
 });
 
-test('after leave(), the server accepts new connections and closes each one after its reply', async () => {
+test('after leave(), the server still accepts connections, and closes each one after its reply', async () => {
   const { server, port } = await start((request) => request.reply(200, `${request.handover}`));
   server.leave();
   const asked = await new RawClient(port).send(headOf('GET /x', 'X-Petrel-Handover: 1'));
@@ -211,7 +211,7 @@ test.each([
   rmSync(folder, { recursive: true });
 });
 
-test('a call whose body arrives during the token lookup may wait longer than ten seconds for its answer', async () => {
+test('a call whose body arrives during the token look-up may wait longer than ten seconds for its answer', async () => {
   const admit = () => sleep(20).then(() => true);
   const waiting = await start(
     async (request) => {

@@ -167,7 +167,7 @@ test('HEAD of an event stream gets no body and leaves no request open', async ()
   client.destroy();
 });
 
-test('a stream of lines is written only as fast as the client reads it', async () => {
+test('a stream of lines is written only as fast as the client reads', async () => {
   const client = await open('/lines');
   expect(client.text).toContain('Content-Type: application/x-ndjson\r\nX-More: 1\r\n');
   client.socket.pause();
@@ -195,7 +195,7 @@ test('a stream of lines is written only as fast as the client reads it', async (
   client.destroy();
 });
 
-test('a stream of lines that fails has no final chunk', async () => {
+test('a stream of lines that fails ends without a final chunk', async () => {
   const client = await open('/lines');
   stream!.write('{"n":1}\n');
   stream!.break();

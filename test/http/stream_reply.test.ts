@@ -99,7 +99,7 @@ test.each(['GET', 'HEAD'])(
   },
 );
 
-test('a chunked request for a streamed reply is refused, because its connection could not be ended', async () => {
+test('a chunked request for a streamed reply is refused, because the connection could not be ended after it', async () => {
   const one = source(5);
   await serve((request) => request.replyStream({ status: 200, headers, length: 5, body: one.stream }));
   const client = await new RawClient(fixture.port).send(
@@ -203,7 +203,7 @@ test('a source stream that fails before its first byte causes a 503', async () =
   await expectAlive(fixture.port);
 });
 
-test('a source stream that ends too early closes the connection, so that the client does not wait', async () => {
+test('a source stream that ends too early closes the connection, so that the client stops waiting', async () => {
   await serve((request) =>
     request.replyStream({ status: 200, headers, length: 100, body: source(60).stream }),
   );

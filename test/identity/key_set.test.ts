@@ -45,7 +45,7 @@ const valid = async (key: Key) =>
 const answer = (key: Key) => valid(key).catch((error: Error) => error.message);
 const away = `Service Unavailable: retry after ${limits.jwks_cooldown_ms / 1_000}`;
 
-test('the keys are read again for an unknown key id, at most once per cooldown', async () => {
+test('an unknown key id causes another read of the keys, at most once per cooldown', async () => {
   expect(await valid(first)).toBe(true);
   await publish(second);
   expect(await valid(second)).toBe(true);
@@ -59,7 +59,7 @@ test('the keys are read again for an unknown key id, at most once per cooldown',
   expect(failures).toEqual([]);
 });
 
-test('a removed key becomes invalid when the keys are read the next time', async () => {
+test('a removed key becomes invalid at the next read of the keys', async () => {
   expect(await valid(first)).toBe(true);
   await publish(second);
   now += limits.jwks_refresh_ms;

@@ -120,7 +120,7 @@ async function editAndDelete(perBot: number): Promise<void> {
   }
 }
 
-describe('a flusher is killed', () => {
+describe('a killed flusher', () => {
   it('a killed flusher loses and duplicates no rows', {
     timeout: 180_000,
   }, async () => {
@@ -167,7 +167,7 @@ describe('a flusher is killed', () => {
 });
 
 describe('when Postgres fails', () => {
-  it('the journal is drained once Postgres is up again', {
+  it('after an outage of Postgres, the flusher drains the journal', {
     timeout: 60_000,
   }, async () => {
     const errors: Error[] = [];
@@ -189,7 +189,7 @@ describe('when Postgres fails', () => {
     expect(await compareStores()).toBe(200);
   });
 
-  it('a draining flusher stops in time while Postgres is down', {
+  it('a flusher that is draining stops in time even while Postgres is down', {
     timeout: 60_000,
   }, async () => {
     const flusher = node.flusher();
@@ -206,7 +206,7 @@ describe('when Postgres fails', () => {
     }
   });
 
-  it('a batch that Postgres aborted because of a deadlock is written in a second attempt', async () => {
+  it('if Postgres aborts a batch because of a deadlock, a second attempt writes the batch', async () => {
     await putMessage(node, chat, 1, 'one');
     await putMessage(node, chat, 2, 'two');
     const first = node.flusher();
@@ -298,7 +298,7 @@ describe('entries are quarantined', () => {
   });
 });
 
-describe('expired rows are purged', () => {
+describe('purges of expired rows', () => {
   const backdate = (ids: string, hours: number) =>
     node.pool.query(
       statement(

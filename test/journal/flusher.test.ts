@@ -50,7 +50,7 @@ const watermarks = statement(
 );
 
 describe('the flusher writes journals to Postgres', () => {
-  it('the flusher shortens the time to live of messages only for a bot over its byte limit', async () => {
+  it('the flusher shortens the time to live of messages only if their bot is over its byte limit', async () => {
     const { client } = node.connection;
     const [noisy, calm] = [chat, chatOf(100_002)];
     const large = 'x'.repeat(10_000);
@@ -178,7 +178,7 @@ describe('the flusher writes journals to Postgres', () => {
   });
 });
 
-describe('the flusher is idle', () => {
+describe('an idle flusher', () => {
   async function waitingIds(): Promise<string[]> {
     const list = String(await node.connection.client.client('LIST'));
     return list
@@ -202,7 +202,7 @@ describe('the flusher is idle', () => {
   });
 });
 
-describe('two flushers work on one partition', () => {
+describe('two flushers on one partition', () => {
   /** Pauses a flusher at a step. The flusher ignores active leases, because it read its batch before the other flusher started. */
   async function holdAt(step: FlushStep) {
     const place = gate();
@@ -277,7 +277,7 @@ describe('two flushers work on one partition', () => {
   });
 });
 
-describe('an old batch is written again', () => {
+describe('a repeated old batch', () => {
   it('writing an old batch again does not restore messages that were deleted meanwhile', async () => {
     const { client } = node.connection;
     const journal = node.keys.journal(partitionOf(node, chat));

@@ -94,7 +94,7 @@ const refusal = (work: Promise<unknown>) =>
     (error) => (error as ApiError).kind,
   );
 
-it('a commit over an open connection to a replaced server is refused', async () => {
+it('Petrel refuses a commit on an open connection to a replaced Postgres server', async () => {
   const former = start(before);
   await touch(former);
   await branch();
@@ -109,7 +109,7 @@ it('a commit over an open connection to a replaced server is refused', async () 
   expect(present.found).toEqual([]);
 });
 
-it('a revocation stored only on a replaced Redis is repeated on the current Redis', async () => {
+it('a revocation that is stored only on a replaced Redis is repeated on the current Redis', async () => {
   const former = start(before);
   await touch(former);
   await branch();

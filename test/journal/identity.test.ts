@@ -35,7 +35,7 @@ function decided(
   return `${found.marked ? 'uses' : 'adopts'} ${found.generation}`;
 }
 
-describe('a Redis names its installation', () => {
+describe('the identity that a Redis stores', () => {
   it('a Redis is used when it and Postgres name the same installation and generation', () =>
     expect(decided(named(2), 2, [node(2)])).toBe('uses 2'));
   it('after Postgres was restored to an earlier time, a Redis with its own generation is still used', () =>

@@ -64,7 +64,7 @@ const put = (bot: number, id: number) => {
 };
 const lengthOf = (partition: number) => masterOf(partition).client.xlen(keys.journal(partition));
 
-test('a partition that cannot be settled delays no other partitions', async () => {
+test('a partition whose journal cannot be trimmed delays no other partition', async () => {
   const [bot, slot] = [bots[0] as number, keys.partitions.slots[stuck] as number];
   const [from, to] = [await cluster.ownerOf(slot), ((await cluster.ownerOf(slot)) + 1) % 3];
   for (let id = 1; id <= 30; id++) await put(bot, id);

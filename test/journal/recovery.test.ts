@@ -103,7 +103,7 @@ describe('partitions are recovered', () => {
     expect(await registered()).toEqual([]);
   });
 
-  it('a node that finds the partition opened by another node reports no raise', async () => {
+  it('a node reports no new incarnation if another node has opened the partition', async () => {
     const reported: number[] = [];
     const slow: ScriptRunner = {
       ...node.runner,
@@ -152,7 +152,7 @@ describe('partitions are recovered', () => {
     ]);
   });
 
-  describe('a Redis is sealed and shut down cleanly', () => {
+  describe('a sealed Redis that was shut down cleanly', () => {
     let trusting: Node;
     const all = [0, 1, 2, 3];
 
@@ -199,7 +199,7 @@ describe('partitions are recovered', () => {
       expect((await registered()).map(({ incarnation }) => incarnation)).toEqual([2, 2, 2, 2]);
     });
 
-    it('the incarnation is raised if sealed data is started a second time or older data is restored', async () => {
+    it('the incarnation is raised if sealed data is started twice, or replaced by older data', async () => {
       const unsealed = await copyOfData();
       await trusting.recovery.seal(all);
       const sealed = await copyOfData('sealed');
@@ -229,7 +229,7 @@ describe('partitions are recovered', () => {
     });
   });
 
-  describe('an operator seals a Redis', () => {
+  describe('a Redis that an operator sealed', () => {
     const all = [0, 1, 2, 3];
     let version: number;
 
@@ -259,7 +259,7 @@ describe('partitions are recovered', () => {
       expect(await incarnations()).toEqual(raised);
     });
 
-    it('the incarnation is raised if Redis was opened and written to after the operator sealed it', async () => {
+    it('the incarnation is raised if Redis was opened and written to after an operator sealed it', async () => {
       await sealed();
       await node.recovery.openAll(all, runId());
       await putMessage(node, chat, 2, 'later');

@@ -218,8 +218,8 @@ describe('journal/state', () => {
   });
 });
 
-describe('the memory of a Redis is full', () => {
-  it('every script of the journal runs on a full Redis, because it frees memory', async () => {
+describe('a Redis whose memory is full', () => {
+  it('every script of the journal runs on a full Redis, because these scripts free memory', async () => {
     const { client } = node.connection;
     await calls.recover(runId(), 1);
     const version = await putMessage(node, chat, 1, 'x');

@@ -120,7 +120,7 @@ test("a scan for leaked tokens searches every part of a repository's history", a
   expect((await found(join(root, 'below'))).map(({ place }) => place)).toEqual(['person']);
 });
 
-test('a scan for leaked tokens finds the same tokens for every chunk size', () => {
+test('a scan for leaked tokens finds the same tokens at every chunk size', () => {
   const token = made(123_456);
   const text = Buffer.from(`1234567890${token}rest, ${token}`);
   for (const size of [1, 2, 7, 48, 60, 1_000]) {

@@ -28,7 +28,7 @@ const get = (path: string, rows: readonly (readonly string[])[] = [[]]) => ({
   rows,
 });
 
-test('every request that was due during a pause of the server counts its delay, even with only one connection', async () => {
+test('when the server pauses, the delay of every request that was due counts, even on one connection', async () => {
   seen = [];
   silentUntil = performance.now() + 800;
   const load = { rate: 100, seconds: 1, connections: 1, salt: '' };

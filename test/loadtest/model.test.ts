@@ -134,7 +134,7 @@ function run(server: number, p99: number, trips: number): Results {
   } as unknown as Results;
 }
 
-test('each cost above its maximum is reported', () => {
+test('every cost above its maximum is reported', () => {
   const broken = (after: Results) =>
     changesOf([run(10, 2, 1), run(12, 2, 1)], [after], 0.1)
       .filter((change) => change.broken)

@@ -214,7 +214,7 @@ test('a conversation that sets texts or write access has the same effect as the 
   dave.close();
 });
 
-test('the management bot answers unexpected messages, and a dialogue can be cancelled', async () => {
+test('the management bot answers unexpected messages, and a person can cancel a dialogue', async () => {
   const said = inWords('en');
   const erin = await newTalker(service, 'erin');
   expect((await erin.say('hello')).text).toBe(said('unknown'));
@@ -271,7 +271,7 @@ test('no token of a conversation is stored in Redis, in Postgres or in a log', a
   expect(searched.keys).toBeGreaterThan(50);
 });
 
-test('the owner turns inline mode on and off, sets its hint and asks for feedback', async () => {
+test('the owner turns inline mode on and off, sets its hint and turns on feedback', async () => {
   const said = inWords('en');
   const owner = await newTalker(service, 'iris', 'en');
   const username = `finder_${owner.user.id}_bot`;

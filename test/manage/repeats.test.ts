@@ -49,7 +49,7 @@ async function handleInPieces(update: UpdateEntry): Promise<number> {
 
 const last = (written: readonly Written[]): Written => written.at(-1) ?? { id: 0, text: '', data: [] };
 
-test('an update that is handled twice creates a bot once and issues a new token once', async () => {
+test('an update that is handled twice creates one bot, and issues one new token', async () => {
   const { said, pressed, written, node } = world;
   const ann = await world.person();
   const username = 'pieces_bot';
@@ -83,7 +83,7 @@ test('an update that is handled twice creates a bot once and issues a new token 
   expect(world.errors).toEqual([]);
 });
 
-test('an update that is handled twice transfers a bot once and deletes it once', async () => {
+test('an update that is handled twice transfers a bot only once, or deletes it only once', async () => {
   const { said, pressed, written, node } = world;
   const [ann, bob] = [await world.person(), await world.person()];
   const username = 'moving_bot';
@@ -216,7 +216,7 @@ test('forged buttons cannot change the bot of another person', async () => {
   expect(world.errors).toEqual([]);
 });
 
-test('the management bot answers a person at once while Postgres is unavailable', async ({
+test('while Postgres is unavailable, the management bot still answers a person at once', async ({
   onTestFinished,
 }) => {
   const { node, said, written, manager } = world;

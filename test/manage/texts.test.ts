@@ -33,7 +33,7 @@ describe.each(languages)('%s', (language) => {
     for (const key of keys) expect([key, placeholders(own[key])]).toEqual([key, placeholders(texts.en[key])]);
   });
 
-  test('texts in other languages contain no English text', () => {
+  test('no text in another language contains English text', () => {
     for (const key of keys.filter((one) => !alike.includes(one))) {
       expect(own[key], key).toMatch(scripts[language]);
       if (language !== 'en' && key !== 'button_token') expect(own[key], key).not.toBe(texts.en[key]);
@@ -42,7 +42,7 @@ describe.each(languages)('%s', (language) => {
     }
   });
 
-  test('all texts are within the length limits of the fields that contain them', () => {
+  test('each text is within the length limit of the field that shows it', () => {
     const longest = {
       commands: menuOf(own)
         .map(({ description }) => description)
@@ -130,7 +130,7 @@ test('placeholders inside a value are not replaced', () => {
   expect(content.text?.slice(offset, offset + length)).toBe(texts.en.token_hidden);
 });
 
-test('a token that replaces its placeholder moves later entities accordingly', () => {
+test('when a token replaces its placeholder, the offsets of later entities move with it', () => {
   const content = contentOf(texts.hy, {
     key: 'created',
     values: { name: 'Ա', username: 'a_bot' },

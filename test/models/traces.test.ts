@@ -193,7 +193,7 @@ describe.skipIf(!canRun('spin', 'gcc'))('traces', () => {
     await replayLeases(steps);
   });
 
-  test('the runs contain every step of the models', () => {
+  test('the random runs together contain every step of the models', () => {
     const fills = [
       'read',
       'write',

@@ -13,7 +13,7 @@ function listen() {
   return { ...createTroubles(log, () => clock), lines, pass };
 }
 
-test('a background delay is logged as a warning with its consequence and cause', () => {
+test('a delay of background work is logged as a warning with its consequence and cause', () => {
   const { onDelay, lines } = listen();
   const late = onDelay('doorbell', 'nothing is lost', (error) => (error as Error).message === 'busy');
   late(new Error('busy', { cause: new Error('Redis was away') }));
@@ -24,7 +24,7 @@ test('a background delay is logged as a warning with its consequence and cause',
   ]);
 });
 
-test('each source of failures logs at most once in five seconds', () => {
+test('each kind of failure is logged at most once in five seconds', () => {
   const { onError, lines, pass } = listen();
   const [redis, postgres] = [onError('redis'), onError('postgres')];
   for (let n = 0; n < 3; n++) {

@@ -19,14 +19,14 @@ const namesIn = (query: string) =>
   );
 const asked = new Set([...shippedQueries(), ...alertsIn().map(({ expr }) => expr)].flatMap(namesIn));
 
-test('every metric in a rule or a panel is exported', async () => {
+test('every metric in an alert rule or a dashboard panel is exported', async () => {
   const exposition = await createMetrics({ version: '', engine: '', engineVersion: '' }).text();
   const byDefault = new Set([...exposition.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name));
   expect(asked.size).toBeGreaterThan(40);
   expect([...asked].filter((name) => !own.has(name) && !byDefault.has(name))).toEqual([]);
 });
 
-test('every metric that Petrel exports is on the dashboard or in a rule', () => {
+test('every exported metric is on the dashboard or in an alert rule', () => {
   expect([...own].filter((name) => !asked.has(name))).toEqual([]);
 });
 

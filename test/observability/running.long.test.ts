@@ -155,7 +155,7 @@ test('promtool accepts the shipped rules and configuration', () => {
   }
 });
 
-test('the rule tests of promtool fire the alerts whose metrics no process of this test exports', () => {
+test("promtool's rule tests fire the alerts that this installation cannot provoke", () => {
   const shipped = new URL('../../infra/observability/', import.meta.url).pathname;
   const args = ['test', 'rules', 'alerts_test.yml'];
   const output = spawnSync(findProgram('promtool') as string, args, { cwd: shipped, encoding: 'utf8' });
@@ -256,7 +256,7 @@ test(
 );
 
 test(
-  'lost transactions of Postgres fire their alert',
+  'lost transactions of Postgres fire the alert for them',
   () =>
     provoke(['PetrelPostgresWentBack'], () =>
       pool.query(statement('forget', 'update control_marks set mark = mark - 1 where mark > 0')),
@@ -304,7 +304,7 @@ test(
 );
 
 test(
-  'every alert was provoked, and every query of the dashboard has data',
+  'the tests before this one provoked every alert, and every query of the dashboard has data',
   async () => {
     expect(
       alertsIn()

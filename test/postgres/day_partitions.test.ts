@@ -75,7 +75,7 @@ afterEach(async () => {
   await run("delete from installation where name = 'tombstones_purged_at'");
 });
 
-test('several processes that create the same daily partitions at once create each partition once', async () => {
+test('several processes that create the same daily partitions at once create each of them once', async () => {
   for (let round = 0; round < 10; round++) {
     for (const offset of await days()) await run(`drop table ${dayName(offset)}`);
     const done = await Promise.all(Array.from({ length: 5 }, () => keepDays(pool, age_ms)));
@@ -142,7 +142,7 @@ async function holdTable(): Promise<() => Promise<void>> {
   };
 }
 
-test('a long transaction on the table delays the drop of a partition', async () => {
+test('a daily partition is dropped later while a long transaction uses the table', async () => {
   await keepDays(pool, age_ms);
   await makeDay(-9);
   const letGo = await holdTable();
@@ -155,7 +155,7 @@ test('a long transaction on the table delays the drop of a partition', async () 
   expect(await keepDays(pool, age_ms)).toEqual({ made: 0, dropped: 1, held: 0 });
 });
 
-test('daily partitions that could not be created are reported', async () => {
+test('daily partitions that cannot be created are reported', async () => {
   const errors: string[] = [];
   const maintenance = createMaintenance({
     pool,

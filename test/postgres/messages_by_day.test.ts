@@ -70,7 +70,7 @@ beforeEach(async () => {
   await run('truncate messages, partitions, chat_sequences, installation');
 });
 
-test('partitions of messages for coming days leave no gaps and are created once', async () => {
+test('partitions for the messages of coming days leave no gaps and are created once', async () => {
   const done = await Promise.all(Array.from({ length: 4 }, () => keepDays(pool, Infinity, messages)));
   expect(done.reduce((sum, { made }) => sum + made, 0)).toBeLessThanOrEqual(2);
   await keepDays(pool, Infinity, messages);
@@ -132,7 +132,7 @@ test('a message is stored in the default partition if its day has no partition',
   expect(await rows()).toEqual(['default 1 1', 'default 2 3', `${name(today + 1, today + 4)} 3 4`]);
 });
 
-test('a purge removes the tombstones of a partition and leaves the rows of other partitions', async () => {
+test('a purge removes the tombstones of one partition and leaves the rows of other partitions', async () => {
   await makeSpan(today - 4, today - 1);
   await keepDays(pool, Infinity, messages);
   // The first rows of all partitions have the same position in their partition.

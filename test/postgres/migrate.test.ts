@@ -41,7 +41,7 @@ async function tables(): Promise<string[]> {
   return rows.map((row) => row.name);
 }
 
-describe('migrate applies SQL files', () => {
+describe('migrations of a database', () => {
   it('migrate applies every file once and prints its name', async () => {
     const lines: string[] = [];
     expect(await appliedVersion(url)).toBe(0);
@@ -55,7 +55,7 @@ describe('migrate applies SQL files', () => {
     expect(again).toEqual([`schema ${schemaVersion()} is up to date`]);
   });
 
-  it('migrate reports which program versions can use the new schema', async () => {
+  it('migrate reports which versions of the program can use the new schema', async () => {
     await migrate(url);
     const now = schemaVersion();
     expect(await databaseProblem(url, now)).toBeNull();
@@ -72,7 +72,7 @@ describe('migrate applies SQL files', () => {
     expect(await databaseProblem(url, 1)).toMatch(/schema \d+/);
   });
 
-  it('migrate waits for a table in short attempts, so that it does not block other readers', async () => {
+  it('migrate waits for a locked table in short attempts, so that it does not block other readers', async () => {
     await migrate(url);
     writeFileSync(join(folder, `${next}_wider.sql`), 'alter table bots add column extra text;');
     const pool = createPool({ url, max: 2, name: 'test' });

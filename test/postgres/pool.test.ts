@@ -132,7 +132,7 @@ describe('the pool runs statements and transactions', () => {
     expect(isUnavailable(new TypeError('x is undefined'))).toBe(false);
   });
 
-  it('the pool fails quickly if the port is closed or the server is silent', async () => {
+  it('the pool fails quickly if the port is closed or the server does not answer', async () => {
     const silent = createServer(() => {}).listen(0, '127.0.0.1');
     await new Promise((listening) => silent.once('listening', listening));
     const ports = [await freePort(), (silent.address() as { port: number }).port];
@@ -147,7 +147,7 @@ describe('the pool runs statements and transactions', () => {
     silent.close();
   });
 
-  it('the pool replaces connections that Postgres closed, whether in use or idle', async () => {
+  it('the pool replaces connections that Postgres closed, whether they were idle or in use', async () => {
     const errors: Error[] = [];
     const cut = createPool({ url, max: 2, name: 'cut', onError: (error) => errors.push(error) });
     const end = statement(

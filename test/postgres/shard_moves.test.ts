@@ -40,14 +40,14 @@ test.each([
   expect(await load()).toEqual(before);
 });
 
-test('an undo does not claim a move that can only be finished', async () => {
+test('an undo is refused and changes nothing if the move has gone too far to be undone', async () => {
   await run("update shard_moves set step = 'switch'");
   const before = await load();
   await expect(undoMove(backends(), say)).rejects.toThrow('already has these partitions');
   expect(await load()).toEqual(before);
 });
 
-test('a command without the source in DATABASE_SHARDS does not claim the move', async () => {
+test('a command is refused and changes nothing if DATABASE_SHARDS lacks the source of the move', async () => {
   await run('update shard_moves set source = 3');
   const before = await load();
   await expect(movePartitions(backends(), [0, 1], 2, { say })).rejects.toThrow(

@@ -93,7 +93,7 @@ const wholeShard: Readonly<Record<string, RegExp>> = {
   'postgres/messages/history.ts': /rewrite_after|left_at/,
 };
 
-test('each SQL statement on a sharded table names the partition, or an id that determines the partition', () => {
+test('each SQL statement on a sharded table names the partition, or an id that determines it', () => {
   const sharded = statements().filter(({ sql }) => tablesOf(sql, Object.keys(shardedTables)).length > 0);
   expect(sharded.length).toBeGreaterThan(35);
   const loose = sharded.filter(({ file, sql }) => {
@@ -155,7 +155,7 @@ test('no foreign key refers to or from a sharded table', async () => {
   expect(rows.filter(({ child, parent }) => child in shardedTables || parent in shardedTables)).toEqual([]);
 });
 
-test('a database refuses rows of a partition that has moved away, even if the flusher follows an older map', async () => {
+test('a database refuses rows of a partition that has moved away, even from a flusher with an older map', async () => {
   const entry = {
     partition: 2,
     version: 2 ** 40 + 1,
@@ -195,7 +195,7 @@ async function movedDuring<T>(call: () => Promise<T>): Promise<PromiseSettledRes
   return (await called)[0];
 }
 
-describe('statements on rows of a moving partition are checked', () => {
+describe('statements on the rows of a moving partition', () => {
   const refused = { status: 'rejected', reason: { kind: 'unavailable' } };
   const pins = 'select user_id from chat_pins where chat_id = $1 order by user_id desc';
   const users = (sql: Sql) => sql.query<{ user_id: number }>(pins, [5]);

@@ -136,7 +136,7 @@ test.each<[string, Partial<Facts>, boolean, RegExp, RegExp]>([
   expect(found).toEqual({ bad, what: expect.stringMatching(what), todo: expect.stringMatching(todo) });
 });
 
-test('doctor reports no problem for idle journals, and lists problems before advice', () => {
+test('doctor does not report idle journals, and lists problems before advice', () => {
   expect(findingsOf({ ...well, journal: { waiting: 0, fullest: 0, flushedAgo: null } })).toEqual([]);
   // After a restore, the operator’s next step is to start a flusher.
   expect(

@@ -71,7 +71,7 @@ beforeAll(async () => {
   ends.push(() => second.stop());
 }, 90_000);
 
-test('a node on the Redis or the Postgres of another installation refuses to start', async () => {
+test('a node refuses to start on the Redis or the Postgres of another installation', async () => {
   const [named, other] = [await namedBy(first.databaseUrl), await namedBy(second.databaseUrl)];
   expect(named).not.toBe(other);
   const [id, otherId] = [named.split(' ')[0], other.split(' ')[0]];
@@ -106,7 +106,7 @@ test('an empty Redis is refused while other nodes use another Redis', async () =
   expect(await readyz(first)).toBe(200);
 }, 60_000);
 
-test('a node stops serving while its Redis is replaced by that of another installation', async () => {
+test('a node stops serving when the Redis of another installation takes the place of its own', async () => {
   const dir = temporaryFolder();
   const start = (folder: string, port?: number) =>
     startRedis({ dir: folder, appendfsync: 'always', detached: false, ...(port ? { port } : {}) });

@@ -48,7 +48,7 @@ test('each process answers only the documented paths on its metrics port', async
   expect((await get('deliver', '/metrics')).text).toMatch(/^petrel_build_info\{version="/m);
 });
 
-test('a delivering process reports deliveries, and a flushing process reports written entries', async () => {
+test('a delivering process reports its deliveries, and a flushing process reports written entries', async () => {
   const books = await keepBooks(({ text }) => (text === 'no' ? 500 : 200));
   const owner = await service.newUser('owner');
   const bot = await service.newBot(owner, 'hooked');

@@ -33,7 +33,7 @@ test('a role that waits for Redis becomes ready soon after Redis has started', a
   }
 });
 
-test('if a service does not become available, the error contains the last error of the service', async () => {
+test('if a service does not become available, the error quotes the last error of that service', async () => {
   const redis = await freshRedis();
   const env = { ...environment(redis, database.url, 'x'.repeat(20)), START_MS: '300' };
   const none = await freePort();

@@ -154,7 +154,7 @@ describe.each(here)('proxy %s', (kind) => {
     expect((await ask(proxy, `/bot${bot.token.replace(':', '%3A')}/getMe`)).status).toBe(200);
   });
 
-  test('the proxy masks everything in its log that looks like a token', async () => {
+  test('the proxy masks in its log everything that looks like a token', async () => {
     const { token } = bot;
     const escaped = token.replace(':', '%3A');
     const everyCharacter = [...token].map((c) => `%${c.charCodeAt(0).toString(16)}`).join('');
@@ -207,7 +207,7 @@ describe.each(here)('proxy %s', (kind) => {
     await expect.poll(() => proxy.log()).toContain(' /api/chats/17/messages ');
   });
 
-  test('the proxy answers HTTP/1.0, a missing host, and heads of many lines with the expected status', async () => {
+  test('the proxy answers HTTP/1.0, a request without a host, and long heads with the expected status', async () => {
     const many = (count: number) =>
       Array.from({ length: count }, (_, i) => `X-Header-${i}: ${i}\r\n`).join('');
     const path = `/bot${bot.token}/getMe`;
@@ -312,7 +312,7 @@ describe.each(here)('proxy %s', (kind) => {
     expect((await ask(proxy, `/bot${bot.token}/getMe`, { localAddress })).status).toBe(200);
   });
 
-  test('no client gets the answer of another over shared connections to fronts', async () => {
+  test('no client gets the answer of another client, although clients share connections to fronts', async () => {
     const lane = async (i: number) => {
       for (let n = 0; n < 6; n++) {
         const text = `${kind} ${i}.${n} ${'x'.repeat(1 + ((i * 397 + n * 911) % 3_000))}`;

@@ -46,7 +46,7 @@ test('the number of people notified of a message and the length of the queue are
   expect(await rows()).toEqual(before.map((row) => ({ ...row, message_id: '11' })));
 });
 
-test('a person gets no second notification about a chat before the pause is over', async () => {
+test('a person gets no second notification about a chat before a pause has passed', async () => {
   await sql('delete from push_due');
   await sql('insert into push_due (user_id, chat_id, message_id, pushed_at) values (1, $1, 1, now())', crowd);
   const bounds = { delayMs: 0, gapMs: 3_600_000, recipientsMax: 10, dueMax: 10 };

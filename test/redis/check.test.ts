@@ -58,7 +58,7 @@ test('the check of Redis refuses a user that may not run scripts or use sharded 
   await checkRedis(url);
 });
 
-test('the check of Redis reports a wrong password, a closed port or a silent server in one error without the password', async () => {
+test('the check of Redis reports a wrong password, a closed port or a silent server without the password', async () => {
   const wrong = checkRedis(`redis://:hunter2hunter2@127.0.0.1:${server.port}`);
   await expect(wrong).rejects.toThrow(/cannot be used: .*WRONGPASS/);
   await expect(wrong).rejects.not.toThrow(/hunter2/);
@@ -101,7 +101,7 @@ describe('the error of a failed TLS connection names the cause', () => {
       (error: Error) => error.message,
     );
 
-  it('the TLS error names an untrusted certificate, or a certificate for another host', async () => {
+  it('the TLS error says whether the certificate is untrusted or belongs to another host', async () => {
     const certificate = makeCertificate({ addresses: ['127.0.0.1'] });
     const server = createServer(certificate, (socket) => socket.end());
     await once(server.listen(0, '127.0.0.1'), 'listening');
@@ -118,7 +118,7 @@ describe('the error of a failed TLS connection names the cause', () => {
     );
   });
 
-  it('the TLS error names a port without TLS, a port where nothing listens, or a wrong password', async () => {
+  it('the TLS error says whether the port has no TLS, nothing listens there, or the password is wrong', async () => {
     const redis = await freshRedis();
     try {
       const { port, password } = new URL(redis.url);

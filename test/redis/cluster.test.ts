@@ -98,7 +98,7 @@ async function history(bot: TestBot): Promise<{ texts: string[]; ids: number[] }
 
 const once = (texts: readonly string[], text: string) => texts.filter((each) => each === text).length;
 
-test('partitions are spread evenly, and every master runs scripts', async () => {
+test('partitions are spread evenly over the masters, and every master runs scripts', async () => {
   const owners = await Promise.all(keys.partitions.slots.map((slot) => cluster.ownerOf(slot)));
   for (const i of masters) expect(owners.filter((each) => each === i).length).toBeGreaterThanOrEqual(21);
   for (const { client } of cluster.nodes) {
@@ -106,7 +106,7 @@ test('partitions are spread evenly, and every master runs scripts', async () => 
   }
 });
 
-test('messages, edits, buttons, streams and revoked tokens work on every master', async () => {
+test('messages, buttons, streams and revoked tokens work on every master', async () => {
   const events: EventSource = await openEvents(service.fronts[0].url, owner.token);
   for (const bot of bots) {
     const received: Heard = { ids: [], texts: [] };
@@ -147,7 +147,7 @@ test('messages, edits, buttons, streams and revoked tokens work on every master'
   await resultOf(service.bot(bots[2], 'getMe', {}, 1));
 });
 
-test('a long poll is woken by the master that stores the bot', async () => {
+test("a long poll is woken by the master that stores the bot's queue", async () => {
   const took: number[] = [];
   for (const bot of bots) {
     await poll(bot, { ids: [], texts: [] });
@@ -165,7 +165,7 @@ test('a long poll is woken by the master that stores the bot', async () => {
   expect(Math.min(...took)).toBeLessThan(1_000);
 });
 
-test('a group on any master sends each update once and in order to its bots on all masters', async () => {
+test('bots on all masters get each update of a group once and in order, whichever master stores the group', async () => {
   for (const [i, group] of groups.entries()) {
     const texts = Array.from({ length: 10 }, (_, n) => `/to_all ${i} ${n}`);
     for (const text of texts) await resultOf(sayInGroup(group, text));

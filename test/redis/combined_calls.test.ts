@@ -110,7 +110,7 @@ const fileBytes = async () => (await stat(await appendOnlyFile())).size;
 
 const record = (ref: ChatRef, id: number) => client.getBuffer(keys.message(ref, id));
 
-test('calls of one turn on one partition share a run, and each gets its own reply in order', async () => {
+test('calls made in the same event loop turn on one partition share a script run, and each gets its own reply', async () => {
   const sent = await Promise.all([send('a'), send('b', chats[1]), send('c'), send('d', chats[2])]);
   expect(sent.map((each) => each.status === 'ok' && each.first)).toEqual([1, 1, 2, 1]);
   expect(sent.map((each) => each.status === 'ok' && each.peer)).toEqual(
@@ -128,7 +128,7 @@ test('calls of one turn on one partition share a run, and each gets its own repl
   );
 });
 
-test('a run leaves the same versions and byte counts as single calls', async () => {
+test('a combined run leaves the same versions and byte counts as single calls', async () => {
   await Promise.all([send('a'), send('b', chats[1], { texts: ['x', 'longer'] }), send('c', chats[2])]);
   await send('d');
   const entries = await client.xrange(journal, '-', '+');
@@ -148,7 +148,7 @@ test('a run leaves the same versions and byte counts as single calls', async () 
   ]);
 });
 
-test('a lone call is sent alone, in the turn in which it was made', async () => {
+test('a call with no other call in its event loop turn is sent alone, in that turn', async () => {
   const sending = send('a');
   await new Promise(setImmediate);
   expect(connection.client.commandQueue.length).toBe(1);
@@ -156,7 +156,7 @@ test('a lone call is sent alone, in the turn in which it was made', async () => 
   expect(await client.info('commandstats')).toMatch(/cmdstat_evalsha:calls=1,/);
 });
 
-test('a refused call changes nothing, and the other calls of its run are applied', async () => {
+test('in a combined run, a refused call changes nothing, and the other calls are applied', async () => {
   const unknown = directChat(bot, 999);
   await client.hset(keys.chat(chats[3] as ChatRef), 't', 'blocked');
   const before = await client.dump(keys.chat(chats[3] as ChatRef));
@@ -178,7 +178,7 @@ test('a refused call changes nothing, and the other calls of its run are applied
   expect(await client.dump(keys.chat(chats[3] as ChatRef))).toBe(before);
 });
 
-test('two calls with the same request id in one run are applied once and get the same answer', async () => {
+test('two calls with one request id in a combined run are applied once and get the same answer', async () => {
   const [one, other, third] = await Promise.all([send('same'), send('same'), send('other')]);
   expect(await scriptsRun()).toBe(1);
   expect(other).toEqual(one);
@@ -186,7 +186,7 @@ test('two calls with the same request id in one run are applied once and get the
   expect(await client.xlen(journal)).toBe(5);
 });
 
-test('a call with a reply keyboard changes versions between other calls of its run', async () => {
+test('if a call with a reply keyboard is inside a combined run, the calls around it get the right versions', async () => {
   const sent = await Promise.all([send('a'), send('b', chats[1], { keep: 'rk' }), send('c', chats[2])]);
   expect(await scriptsRun()).toBe(1);
   expect(sent.map(({ status }) => status)).toEqual(['ok', 'ok', 'ok']);
@@ -196,7 +196,7 @@ test('a call with a reply keyboard changes versions between other calls of its r
   expect(await client.hget(meta, 'ver')).toBe(String(limits.versions_per_incarnation + 7));
 });
 
-test('an error in one call leaves the other calls of its run intact', async () => {
+test('an error in one call leaves the other calls of the combined run intact', async () => {
   await client.set(keys.message(chats[1] as ChatRef, 1), 'no record');
   await client.hset(keys.chat(chats[1] as ChatRef), 's', 'no number');
   const [one, two, three] = await Promise.allSettled([send('a'), send('b', chats[1]), send('c')]);
@@ -209,7 +209,7 @@ test('an error in one call leaves the other calls of its run intact', async () =
   expect(await send('d')).toMatchObject({ status: 'ok', first: 3 });
 });
 
-test('a run contains a limited number of calls, messages and bytes', async () => {
+test('a combined run contains a limited number of calls, messages and bytes', async () => {
   const runsOf = async (work: () => Array<Promise<unknown>>) => {
     await client.config('RESETSTAT');
     await Promise.all(work());
@@ -232,7 +232,7 @@ test('a run contains a limited number of calls, messages and bytes', async () =>
   expect(await runsOf(many(3, { texts: [third] }))).toBe(2);
 });
 
-test('calls of different scripts and partitions do not share a run', async () => {
+test('calls of different scripts or partitions do not share a run', async () => {
   const other = keys.partitions.of(bot + 1);
   expect(other).not.toBe(partition);
   const recall = (p: number) =>
@@ -243,7 +243,7 @@ test('calls of different scripts and partitions do not share a run', async () =>
   expect(await scriptsRun()).toBe(3);
 });
 
-test('a run on a partition that is closed recovers it, and every call is applied once', async () => {
+test('a combined run on a closed partition recovers the partition and applies every call once', async () => {
   await client.hset(meta, 'run', 'another');
   const sent = await Promise.all([send('a'), send('b'), send('c', chats[1])]);
   expect(sent.map(({ status }) => status)).toEqual(['ok', 'ok', 'ok']);
@@ -251,7 +251,7 @@ test('a run on a partition that is closed recovers it, and every call is applied
   expect(await client.hget(keys.chat(chats[1] as ChatRef), 's')).toBe('1');
 });
 
-test('a combined form that Redis no longer has is sent again in full', async () => {
+test('if Redis no longer has the combined form of a script, the form is sent again in full', async () => {
   await client.script('FLUSH');
   const sent = await Promise.all([send('a'), send('b')]);
   expect(sent).toMatchObject([{ first: 1 }, { first: 2 }]);
@@ -260,7 +260,7 @@ test('a combined form that Redis no longer has is sent again in full', async () 
   expect(await client.info('commandstats')).not.toMatch(/cmdstat_eval:/);
 });
 
-test('a run whose answer is lost is repeated call by call, and each call is applied once', async () => {
+test('if the answer of a combined run is lost, its calls are repeated one by one, and each is applied once', async () => {
   const sending = Promise.all([send('a'), send('b'), send('c', chats[1])]);
   await new Promise(setImmediate);
   connection.client.stream.destroy();
@@ -268,7 +268,7 @@ test('a run whose answer is lost is repeated call by call, and each call is appl
   expect(await client.xlen(journal)).toBe(6);
 });
 
-test('a Redis whose memory fills up during a run completes the run, and refuses the next one', async () => {
+test('if the memory of Redis fills up during a combined run, the run completes and the next one is refused', async () => {
   const used = async () => Number(/^used_memory:(\d+)/m.exec(await client.info('memory'))?.[1]);
   // Redis stores such a message three times: in its record, in the journal and with its request id.
   const sendAll = (round: number) =>
@@ -292,7 +292,7 @@ test('a Redis whose memory fills up during a run completes the run, and refuses 
   await client.config('SET', 'maxmemory', '0');
 });
 
-test('a run of the largest number of calls takes less than 2 ms of Redis', async () => {
+test('a combined run of the maximum number of calls takes Redis less than 2 ms', async () => {
   await client.config('SET', 'slowlog-log-slower-than', '0');
   const took: number[] = [];
   for (let round = 0; round < 10; round++) {
@@ -306,7 +306,7 @@ test('a run of the largest number of calls takes less than 2 ms of Redis', async
   expect(Math.min(...took)).toBeLessThan(2_000);
 });
 
-test('a run that is cut off in the append-only file is dropped as a whole', async () => {
+test('a combined run that is cut off in the append-only file is dropped as a whole', async () => {
   await Promise.all([send('a'), send('b', chats[1])]);
   const size = await fileBytes();
   await Promise.all([send('c'), send('d', chats[1]), send('e', chats[2])]);
@@ -342,7 +342,7 @@ async function checkWhole(acknowledged: ReadonlyMap<string, readonly [ChatRef, n
   }
 }
 
-test('a Redis that is killed at any moment has whole calls only, and every acknowledged one', async () => {
+test('a Redis killed at any moment has only whole calls, and has every acknowledged call', async () => {
   for (let round = 0; round < 4; round++) {
     const acknowledged = new Map<string, readonly [ChatRef, number]>();
     let count = 0;

@@ -95,7 +95,7 @@ describe('script headers are parsed', () => {
     expect(() => readScript(root, 'x.lua')).toThrow('x.lua: no header between --[[ and ]]');
   });
 
-  test('KEYS in a shared function is refused, with the file and line of that function', () => {
+  test('a shared function that uses KEYS is refused, and the error has its file and line', () => {
     put('lib/f.lua', '@summary f.', 'local function f()\n  return KEYS[1]\nend');
     expect(() => read('@summary x.', 'return ok(f())')).toThrow('lib/f.lua:5: use the names');
   });
@@ -200,7 +200,7 @@ describe('scripts inherit declarations of shared files', () => {
     expect(forms('f() return ok(k_key)')).toEqual(['one']);
   });
 
-  test('a declaration in the script overrides an inherited declaration', () => {
+  test('a declaration in the script overrides an inherited declaration of the same name', () => {
     put_f();
     const script = read('@summary x.\n@key k {NN}:own LIST\n@err e', "f() return refuse('e', k_key)");
     expect(script.keys.map(({ pattern }) => pattern)).toEqual(['{NN}:own']);
@@ -220,12 +220,12 @@ describe('the combined form', () => {
     ...['@arg f flag', '@args l int'],
   ].join('\n');
 
-  test('only a script that declares it has a combined form', () => {
+  test('a script has a combined form only if its header declares one', () => {
     expect(read(header.replace('@combine 4\n', '')).combined).toBeNull();
     expect(read(header).combined?.callsMax).toBe(4);
   });
 
-  test('the keys of a partition are common to all calls', () => {
+  test('all calls of a combined run share the keys that depend only on the partition', () => {
     expect(read(header).combined).toMatchObject({
       commonKeys: ['meta', 'root'],
       ownKeys: ['request', 'own'],
@@ -241,7 +241,7 @@ describe('the combined form', () => {
     expect(form?.origin[lines.indexOf('return ok(a)')]).toBe('a/b.lua:13');
   });
 
-  test('only the combined form contains the lines for it and their functions', () => {
+  test('only the combined form contains lines that are marked for it, and the functions they call', () => {
     put('lib/f.lua', '@summary f.', 'local function saved() end');
     const body = '  if combined then saved() end\nif not combined then a = 1 end\nreturn ok()';
     const { source, combined } = read(header, body);
@@ -251,7 +251,7 @@ describe('the combined form', () => {
     expect(combined?.source).toContain('if combined then saved() end');
   });
 
-  test('the combined form ends with the functions that its shared files name', () => {
+  test('the combined form ends with calls of the functions that shared files declare for its end', () => {
     put('lib/f.lua', '@summary f.\n@after ends', 'local f = 1\nlocal function ends() end');
     const { source, combined } = read(header, 'return ok(f)');
     expect(source).not.toContain('ends');
@@ -275,7 +275,7 @@ test('shared files are not read as scripts', () => {
   expect([...readScripts(root).keys()]).toEqual(['a/first', 'z/last']);
 });
 
-test('the generator creates one result type per status, without the run id, which the runner handles', () => {
+test('the generator creates one result type per status, and leaves out the run id that the runner handles', () => {
   put(
     'a/b.lua',
     '@summary Does it.\n@key k {NN}:k SET\n@arg run text\n@arg n int\n@args l bytes\n@ok a int?\n@err stale_run\n@err no t text',

@@ -111,7 +111,7 @@ async function listenAt(tag: string, lasting: string) {
   };
 }
 
-test('when the slot of a subscribed channel moves, hints come from the new master', async () => {
+test('when the slot of a subscribed channel moves, the node gets its hints from the new master', async () => {
   const at = await listenAt('one', 'four');
   try {
     await at.move();
@@ -127,7 +127,7 @@ test('when the slot of a subscribed channel moves, hints come from the new maste
   }
 }, 60_000);
 
-test('if a slot moves during an unsubscribe, the server’s notice and its error count as one reply', async () => {
+test('if a slot moves during an unsubscribe, the notice and the error of the server count as one reply', async () => {
   const at = await listenAt('five', 'four');
   try {
     await at.move();

@@ -202,7 +202,7 @@ test('while Redis is unavailable, repeatable calls wait for a limited time', asy
   expect(await pending).toMatchObject({ status: 'ok', first: 2 });
 });
 
-test('calls to a silent Redis are answered before its connection is closed', async () => {
+test('if Redis falls silent, its calls are answered before the connection is closed', async () => {
   // Two calls load the combined form, in which Redis gets the later calls.
   await Promise.all([send('r1'), send('r1')]);
   process.kill(redis.pid, 'SIGSTOP');

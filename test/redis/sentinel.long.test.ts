@@ -60,7 +60,7 @@ async function eventually(what: string, holds: () => Promise<boolean> | boolean)
     if (performance.now() > end) throw new Error(`not in time: ${what}`);
 }
 
-test('a client of the Sentinels uses the master', async () => {
+test('a client that asks the Sentinels uses the master', async () => {
   const { warnings } = await checkRedis(target());
   expect(warnings).toEqual([expect.stringContaining('min-replicas-to-write')]);
   const client = openClient(target(), { protocol: 2 });
@@ -70,7 +70,7 @@ test('a client of the Sentinels uses the master', async () => {
   await expect(checkRedis(unknown, 1_000)).rejects.toThrow(/the master nobody of 3 Sentinels cannot be used/);
 });
 
-test('after a master is killed under traffic, replicated changes remain and no id is given out twice', async () => {
+test('after a master is killed under traffic, replicated changes remain, and no id is given out twice', async () => {
   await resultOf(say(bot, 'before'));
   await resultOf(say(pushed, 'pushed before'));
   await eventually('a delivery', () => delivered.includes('pushed before'));
@@ -124,7 +124,7 @@ test('after the failover, long polls are woken and webhooks are delivered', asyn
   await eventually('a delivery', () => delivered.includes('pushed after'));
 });
 
-test('a connection that searches for the master reconnects if another master is announced meanwhile', async () => {
+test('a connection that is looking for the master reconnects if a new master is announced meanwhile', async () => {
   const servers = await freshSentinels();
   const [stopped = 0] = servers.sentinelPids;
   const connections = Array.from(

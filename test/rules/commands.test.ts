@@ -22,7 +22,7 @@ describe('checkCommands', () => {
     },
   );
 
-  it('the length of a command description is counted in code points, after trimming', () => {
+  it('the length of a command description is counted in code points after white space is trimmed', () => {
     const longest = '👍'.repeat(256);
     expect(checkCommands(one('a', ` ${longest} `))).toEqual(one('a', longest));
     for (const bad of ['', '  \n', `${longest}a`]) {
@@ -34,7 +34,7 @@ describe('checkCommands', () => {
     expect(checkCommands([{ command: 'a', description: 'd', more: 1 } as never])).toEqual(one('a'));
   });
 
-  it('a list of commands has at most commands_max commands', () => {
+  it('a list of commands has a limited length', () => {
     const many = (count: number) => Array.from({ length: count }, (_, i) => one(`c${i}`)[0]!);
     expect(checkCommands([])).toEqual([]);
     expect(checkCommands(many(limits.commands_max))).toHaveLength(limits.commands_max);

@@ -113,7 +113,7 @@ test('account removal also removes a reaction that is not yet in Postgres, even 
   expect([await left(), (await seen()).reactions]).toEqual([0, []]);
 });
 
-test('removing an account passes its groups to their first administrators and notifies the bots of the groups', async () => {
+test('when an account is removed, its groups pass to their first administrators, and their bots are notified', async () => {
   const ann = await makeUser(b);
   const ida = await makeUser(b);
   const group = await b.store.chats.create('group', 'Team', ann.id);

@@ -75,7 +75,7 @@ const waitsOn = (node: TestNode, script: string) => {
   return held;
 };
 
-test('if a forwarder dies before any bot has its updates, the next forwarder delivers them once and in order', async () => {
+test('if a forwarder dies before any bot has its updates, the next one delivers them once and in order', async () => {
   await send('1', '2');
   a.hooks.call = (name, run) =>
     name === 'updates/accept_forwarded' ? Promise.reject(new Error('died')) : run();
@@ -111,7 +111,7 @@ test('if a forwarder dies before it trims the outbox, no update is queued twice'
   await expectQueues('1', '2', '3');
 });
 
-test('a forwarder that pauses while another one empties the outbox loses and repeats no update', async () => {
+test('a forwarder that pauses while another one empties the outbox neither loses nor repeats an update', async () => {
   await send('1', '2');
   const held = waitsOn(a, 'updates/accept_forwarded');
   const slow = a.store.forwarder.forwardAll(source);
@@ -127,7 +127,7 @@ test('a forwarder that pauses while another one empties the outbox loses and rep
   await expectQueues('1', '2', '3', '4', '5');
 });
 
-test('a late trim of the outbox removes no newer entries', async () => {
+test('if a forwarder trims the outbox late, it removes no newer entries', async () => {
   await send('1');
   const held = waitsOn(a, 'updates/trim_outbox');
   const slow = a.store.forwarder.forwardAll(source);

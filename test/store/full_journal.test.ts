@@ -80,7 +80,7 @@ test('a journal at its byte limit refuses new messages but accepts deletions', a
   await client.hset(cluster.keys.meta(0), 'hwb', 64 * 1024 ** 2);
 });
 
-test('the byte count of the journal stays exact for any order and number of trims', async () => {
+test('the byte count of the journal stays exact, whatever the order and number of trims', async () => {
   const { user, bot, chat } = await makeDirect(node);
   const { messages, pins } = node.store;
   const { client } = node.connection;

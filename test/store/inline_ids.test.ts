@@ -13,7 +13,7 @@ const place = fc.record({
   messageId: id,
 });
 
-test('an id names its message, is always the same, and has at most 128 characters', () => {
+test('an inline message id names one message, is always the same, and has at most 128 characters', () => {
   fc.assert(
     fc.property(id, place, (bot, at) => {
       const name = ids.idOf(bot, at);
@@ -24,7 +24,7 @@ test('an id names its message, is always the same, and has at most 128 character
   );
 });
 
-test('an id is of no use to another bot or in another installation', () => {
+test('an inline message id names nothing for another bot or in another installation', () => {
   const at = { chat: { id: -7, user: 0 }, messageId: 3 };
   const name = ids.idOf(1, at);
   expect(ids.placeOf(2, name)).toBeNull();
@@ -33,7 +33,7 @@ test('an id is of no use to another bot or in another installation', () => {
   expect(ids.instanceOf(2, at.chat)).not.toBe(ids.instanceOf(1, at.chat));
 });
 
-test('a changed or invented id names nothing', () => {
+test('a changed or invented inline message id names nothing', () => {
   const name = ids.idOf(1, { chat: { id: -7, user: 0 }, messageId: 3 });
   for (let i = 0; i < name.length - 1; i++) {
     const other = name[i] === 'A' ? 'B' : 'A';
@@ -42,7 +42,7 @@ test('a changed or invented id names nothing', () => {
   fc.assert(fc.property(fc.string({ maxLength: 300 }), (text) => ids.placeOf(1, text) === null));
 });
 
-test('two messages of one chat have unrelated ids', () => {
+test('two messages of one chat have unrelated inline message ids', () => {
   const [one, other] = [3, 4].map((messageId) => ids.idOf(1, { chat: { id: -7, user: 0 }, messageId }));
   const common = [...(one as string)].findIndex((letter, i) => letter !== (other as string)[i]);
   expect(common).toBeLessThan(8);

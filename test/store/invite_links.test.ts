@@ -59,7 +59,7 @@ test('the code of an invite link has at least 96 random bits', async () => {
   expect(Buffer.from(code, 'base64url').length * 8).toBeGreaterThanOrEqual(96);
 });
 
-test('only one of several people who join at the same time takes the last place of an invite link', async () => {
+test('of several people who join at the same time, only one takes the last place of an invite link', async () => {
   const { code } = await create({ member_limit: 1 });
   const other = await cluster.node();
   const people = [ben, eve, await makeUser(node), await makeUser(node)];
@@ -94,7 +94,7 @@ test('an invite link that is revoked, expired or unknown is refused and changes 
   await expect(create({ expire_date: 1 })).rejects.toEqual(refusal('link_expiry_invalid'));
 });
 
-test('an invite link that is revoked while people join admits nobody afterwards', async () => {
+test('after an invite link is revoked, it admits nobody, not even people who are just joining', async () => {
   const { code, id } = await create();
   const people = await Promise.all(Array.from({ length: 3 }, () => makeUser(node)));
   const joins = people.map((who) => join(code, who).catch(() => null));
@@ -137,7 +137,7 @@ test('a person who is in the maximum number of chats cannot join by an invite li
   expect(await join(code, eve)).toMatchObject({ status: 'joined' });
 });
 
-test('only administrators who may invite can manage invite links and decide on requests to join', async () => {
+test('only administrators with the right to invite can manage invite links and decide on requests to join', async () => {
   const link = await create({ creates_join_request: true });
   await put(eve, 'administrator', { can_change_info: true });
   await join(link.code, ben);
@@ -223,7 +223,7 @@ test('a request to join ends when the person is approved, declined, banned or jo
   expect(await pending()).toEqual([]);
 });
 
-test('a request to join is reported only to bots that may invite', async () => {
+test('only bots with the right to invite are told about a request to join', async () => {
   const [deciding, reading] = [await makeBot(node, owner), await makeBot(node, owner)];
   await put(deciding, 'administrator', { can_invite_users: true }, true);
   await put(reading, 'administrator', { can_change_info: true }, true);
@@ -241,7 +241,7 @@ test('a request to join is reported only to bots that may invite', async () => {
   expect(await kinds(reading)).toEqual([]);
 });
 
-test('an administrator who lost the right to invite gets no new primary link when the old one is revoked', async () => {
+test('when a primary link is revoked, an administrator without the right to invite gets no new one', async () => {
   await put(ben, 'administrator', { can_invite_users: true });
   const live = async () => (await node.store.chats.links(chat, 1e15, 100)).filter((link) => !link.is_revoked);
   const before = (await live()).length;

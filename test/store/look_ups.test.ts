@@ -26,7 +26,7 @@ async function allowed(by: number, bot: number | null, count: number): Promise<n
   return taken;
 }
 
-test('all bots of one owner share one limit of DNS look-ups per minute', async () => {
+test('all bots of an owner share one limit of DNS look-ups per minute', async () => {
   const regained = 10;
   const began = performance.now();
   let sum = 0;

@@ -92,7 +92,7 @@ test('after Redis lost its latest writes, new message ids, update ids and versio
   expect(Math.floor(raised / limits.versions_per_incarnation)).toBe(2);
 });
 
-test('a new chat skips no ids after a node registered an incarnation that Redis never used', async () => {
+test('if a node registers an incarnation that Redis never uses, a new chat skips no ids', async () => {
   await node.written.query('update partitions set incarnation = incarnation + 1');
   const { chat, user } = await makeDirect(node);
   const next = async () => (await node.store.messages.send(chat, user.sender, text('x'))).id;
@@ -228,7 +228,7 @@ test('a replaced token stays invalid even if Redis restores its record', async (
   expect(await node.store.auth.bot(token)).toMatchObject({ id: made.bot.id });
 });
 
-test('a look-up that waits while Redis loses the refresh of a replaced token stores no old copy', async () => {
+test('if Redis loses the refresh of a replaced token during a look-up, the look-up stores no old copy', async () => {
   await node.store.bots.regenerateToken(made.user.id, made.bot.id);
   const former = await node.store.bots.token(made.user.id, made.bot.id);
   const reader = await cluster.node();
@@ -280,7 +280,7 @@ test('after a loss of data, a member who left does not return', async () => {
   expect(shown(await poll(node, bot))).toEqual(['I am here']);
 });
 
-test('a forwarder that waits while Redis loses updates of a queue does not prevent that they are queued again', async () => {
+test('if Redis loses updates of a queue while a forwarder waits, these updates are queued again', async () => {
   const group = await node.store.chats.create('group', 'Talk', made.user.id);
   const source = cluster.keys.partitions.of(group.id);
   let bot = await makeBot(node, made.user);

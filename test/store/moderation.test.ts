@@ -34,7 +34,7 @@ const add = (status: 'administrator' | 'member', by: Person) =>
 const kept = async () => (await put(ben, 'member', {}, ben)).status;
 const refusal = (kind: string) => expect.objectContaining({ kind });
 
-test('a restriction that was just committed cannot be lifted by adding the person again', async () => {
+test('adding a person again does not lift a restriction that was just committed', async () => {
   await restrict(node.db, change(ben), { can_send_photos: true }, null);
   await expect(add('member', helper)).rejects.toEqual(refusal('not_enough_rights'));
   await expect(add('member', ben)).rejects.toEqual(refusal('not_enough_rights'));
@@ -57,14 +57,14 @@ test('a demoted administrator cannot add, promote or remove members', async () =
   expect(await kept()).toBe('member');
 });
 
-test('only an administrator who may restrict members removes a member', async () => {
+test('an administrator without the right to restrict members cannot remove a member', async () => {
   await expect(put(ben, 'kicked', {}, helper)).rejects.toEqual(refusal('not_enough_rights'));
   expect(await kept()).toBe('member');
   await put(helper, 'administrator', { can_restrict_members: true });
   expect((await put(ben, 'kicked', {}, helper)).status).toBe('kicked');
 });
 
-test('only bans in force count towards the limit of bans', async () => {
+test('only bans in force count towards the maximum number of bans', async () => {
   const fill = (until: string) =>
     node.db.query(
       `insert into chat_members (chat_id, member_id, is_bot, status, until_date)

@@ -47,8 +47,8 @@ beforeEach(async () => {
 });
 afterEach(() => cluster.close());
 
-describe('nodes cache the names of bots', () => {
-  test('a change of a bot name updates the cache entries by token and by id at once', async () => {
+describe('the cache of bot names', () => {
+  test('when a bot is renamed, its cache entries by token and by id change at once', async () => {
     await a.store.auth.bot(bot.token);
     // One look-up fills both cache entries.
     expect(fromMemory(a)).toBe('Bot');
@@ -100,7 +100,7 @@ describe('nodes cache the names of bots', () => {
   });
 });
 
-describe('bots have copies in Redis', () => {
+describe('copies of bots in Redis', () => {
   const copied = async (node: TestNode) => (await node.store.bots.descriptions(bot.id)).description[''];
 
   test.each([true, false])(
@@ -121,7 +121,7 @@ describe('bots have copies in Redis', () => {
     },
   );
 
-  test('an old value that was read before a change does not overwrite the copy after the change', async () => {
+  test('a value that was read before a change does not overwrite the copy made after the change', async () => {
     await describeAs(b, 'first');
     await evict(b, cluster.keys.descriptions(bot.id));
     const late = gate();
@@ -137,7 +137,7 @@ describe('bots have copies in Redis', () => {
     for (const node of [a, b]) expect(await copied(node)).toBe('second');
   });
 
-  test('a change of the name does not change the copy of the descriptions, because their versions are separate', async () => {
+  test('a change of the name does not change the copy of the descriptions, which has its own version', async () => {
     await describeAs(b, 'first');
     const bytes = () => b.connection.client.getBuffer(cluster.keys.descriptions(bot.id));
     const before = await bytes();
@@ -146,7 +146,7 @@ describe('bots have copies in Redis', () => {
     expect(await bytes()).toEqual(before);
   });
 
-  test('if a process dies between commit and refresh, the sweep refreshes the copies', async () => {
+  test('if a process dies between the commit and the refresh of the copies, the sweep refreshes them', async () => {
     await Promise.all([nameOn(a), copied(a)]);
     b.hooks.call = async (name, run) => {
       if (name.startsWith('control/')) throw new Error('the process died');
@@ -161,7 +161,7 @@ describe('bots have copies in Redis', () => {
     expect(await a.store.auth.bot(bot.token)).toMatchObject({ name: 'New' });
   });
 
-  test('a cached bot written by a release without localized names can still be read', async () => {
+  test('a node can read a cached bot written by a release without localised names', async () => {
     const key = cluster.keys.bot(bot.id);
     await nameOn(b);
     const fields = unpack<unknown[]>((await b.connection.client.getBuffer(key)) as Buffer);

@@ -69,7 +69,7 @@ async function consistent(now: Person): Promise<string> {
   return token;
 }
 
-describe('the owner of a bot is changed concurrently', () => {
+describe("concurrent changes of a bot's owner", () => {
   test('of two concurrent transfers of a bot, only one succeeds', async () => {
     const ended = await Promise.allSettled([transfer(a, ben), transfer(b, cora)]);
     expect(kinds(ended)).toEqual(['done', 'not_bot_owner']);
@@ -163,7 +163,7 @@ test('the username of a deleted bot becomes free when its reservation ends', asy
   await expect(again()).rejects.toMatchObject({ kind: 'username_taken' });
 });
 
-describe('control calls are repeated', () => {
+describe('repeated control calls', () => {
   test('a repeated control call gets the first answer, even if the bot has a new owner by then', async () => {
     const run = (again: boolean) =>
       a.store.under(`t${bot.id}`, again).bots.transfer(owner.id, bot.id, names[ben.id] as string);
@@ -202,7 +202,7 @@ describe('control calls are repeated', () => {
   });
 });
 
-describe('write access to a bot is checked on every node', () => {
+describe('write access to a bot', () => {
   const chat = () => directChat(bot.id, ben.id);
   const send = (node: TestNode) => node.store.messages.send(chat(), ben.sender, text('x'));
   const set = (node: TestNode, ...people: Person[]) =>
@@ -212,7 +212,7 @@ describe('write access to a bot is checked on every node', () => {
     );
   const refused = { kind: 'cant_write_to_bot' };
 
-  test('a stale answer about write access lets nobody write after a change', async () => {
+  test('once a change has taken write access from a person, a node with the old answer cannot restore it', async () => {
     await a.store.chats.openDirect(bot.id, ben.id);
     await set(a, ben);
     const held = gate();
@@ -230,7 +230,7 @@ describe('write access to a bot is checked on every node', () => {
     await expect(send(b)).rejects.toMatchObject(refused);
   });
 
-  test('of two concurrent changes of write access, the last committed change applies', async () => {
+  test('of two concurrent changes of write access, the one that commits last applies', async () => {
     await a.store.chats.openDirect(bot.id, ben.id);
     for (let round = 0; round < 5; round++) {
       await Promise.all([set(a, ben), set(b, cora)]);

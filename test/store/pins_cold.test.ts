@@ -42,7 +42,7 @@ const pinnedIn = async (chat: ChatRef) => b.store.history.pinned(await stateOf(c
 const media: Media = { type: 'photo', id: 'f', unique: 'u', url: 'https://example.org/a.jpg' };
 const photo = (caption: string): NewMessage => ({ ...text(caption), content: { text: caption, media } });
 
-test('interface §3: a cold message can be pinned in place of another', async () => {
+test('interface §3: a message that Redis has evicted can be pinned in place of another', async () => {
   const { chat, bot, user } = await makeDirect(a);
   const first = await a.store.messages.send(chat, bot.sender, text('first'));
   const second = await a.store.messages.send(chat, bot.sender, text('second'));
@@ -68,7 +68,7 @@ test('interface §3: a cold message can be pinned in place of another', async ()
   });
 });
 
-test('the messages with reply keyboards of a cold chat are found after many other messages, together with its pin', async () => {
+test('an evicted chat is read back with its pin and reply keyboards, even if many messages came after them', async () => {
   const { chat, bot } = await makeDirect(a);
   const origin = { keyboard: { keyboard: [[{ text: 'Yes' }]], resize_keyboard: true } } as const;
   const shown = await a.store.messages.send(chat, bot.sender, { ...text('ask'), origin });
@@ -91,7 +91,7 @@ test('the messages with reply keyboards of a cold chat are found after many othe
   ]);
 });
 
-test('interface §3: a pinned message that is deleted while cold is unpinned', async () => {
+test('interface §3: deleting a pinned message that Redis has evicted unpins it', async () => {
   const { chat, bot } = await makeDirect(a);
   const { id } = await a.store.messages.send(chat, bot.sender, text('gone'));
   await a.store.pins.pin(chat, bot.sender, id, true);
@@ -105,7 +105,7 @@ test('interface §3: a pinned message that is deleted while cold is unpinned', a
   });
 });
 
-test('interface §4.3.5: editing the caption of a cold message keeps its photo', async () => {
+test('interface §4.3.5: editing the caption of a message that Redis has evicted keeps its photo', async () => {
   const { chat, bot, user } = await makeDirect(a);
   const { id } = await a.store.messages.send(chat, bot.sender, photo('old'));
   await cool(chat);
@@ -162,7 +162,7 @@ test('interface §5.11, §5.12: in a channel, can_edit_messages lets a bot pin a
   expect(service?.record).toMatchObject({ post: 0, origin: { service: { pinned: id } } });
 });
 
-test('behaviour §11: history and event stream show the message that a reply answers, even if it is cold', async () => {
+test('behaviour §11: history and event stream show the message that a reply answers, even an evicted one', async () => {
   const { chat, bot, user } = await makeDirect(a);
   const question = await a.store.messages.send(chat, bot.sender, text('question'));
   await a.store.messages.send(chat, bot.sender, text('between'));

@@ -61,7 +61,7 @@ test('a hint wakes a poll on another node at once', async () => {
   expect(Math.min(...took)).toBeLessThan(limits.poll_tick_ms / 4);
 });
 
-test('a poll whose hint was lost reads its queue again within a second and finds the update', async () => {
+test('if the hint is lost, a poll reads its queue again within a second and finds the update', async () => {
   a.hooks.hint = () => false;
   const pending = waiting(a);
   await sleep(150);
@@ -124,7 +124,7 @@ test('a poll ends if a newer poll starts between its first read and its wait', a
   expect(shown(await newer)).toEqual(['x']);
 });
 
-test('a poll finds at once an update that arrives between its last read and its subscription', async () => {
+test("an update that arrives between a poll's first read and its subscription is found at once", async () => {
   const held = gate();
   let looks = 0;
   a.hooks.call = async (name, run) => {
@@ -150,7 +150,7 @@ test('an offset of a poll confirms the updates below it', async () => {
   expect(await b.store.queues.info(made.bot.id)).toMatchObject({ pending: 0 });
 });
 
-test('an offset of -N is fast even if fewer than N updates are pending', async () => {
+test('an offset of -N takes little time even if fewer than N updates are pending', async () => {
   const { bot } = await makeDirect(a);
   await poll(a, bot);
   const { client } = a.connection;
@@ -193,7 +193,7 @@ test('an offset of -N is fast even if fewer than N updates are pending', async (
   expect(await client.xlen(queue)).toBe(2);
 });
 
-test('a poll that keeps only the last update of a long queue removes the others in several bounded steps', async () => {
+test('a poll that keeps only the last update of a long queue removes the others in several small steps', async () => {
   const { client } = a.connection;
   const { id } = made.bot;
   await send('first');

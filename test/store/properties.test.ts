@@ -63,7 +63,7 @@ const messagesOf = (kind: MessageKind): fc.Arbitrary<MessageRecord> =>
     post: fc.oneof(fc.constant(0), id),
   });
 
-describe('message records are encoded', () => {
+describe('encoding of message records', () => {
   let redis: Redis;
   beforeAll(() => {
     redis = new Redis(inject('redisUrl'), { protocol: 2, disableClientInfo: true });
@@ -80,7 +80,7 @@ describe('message records are encoded', () => {
     );
   });
 
-  test('message records whose header Lua wrote are unpacked like others', async () => {
+  test('a record whose header Lua wrote is unpacked like any other', async () => {
     // Builds the header as lib/message.lua does, both for a new record and for a record whose header was unpacked and
     // packed again.
     const source = `
@@ -109,7 +109,7 @@ describe('message records are encoded', () => {
     );
   });
 
-  test('Lua packs numbers of every size into message records without loss of precision', async () => {
+  test('Lua packs numbers of every size without loss of precision', async () => {
     await fc.assert(
       fc.asyncProperty(versions, async (version) => {
         const bytes = await redis.callBuffer('EVAL', 'return cmsgpack.pack(tonumber(ARGV[1]))', 0, version);
@@ -121,10 +121,10 @@ describe('message records are encoded', () => {
   });
 });
 
-describe('ids are assigned to partitions', () => {
+describe('assignment of ids to partitions', () => {
   const counts = fc.integer({ min: 1, max: limits.partitions_max });
 
-  test('partitions have different hash tags, each in the slot range of its partition', () => {
+  test('each partition has its own hash tag, which is in the slot range of the partition', () => {
     fc.assert(
       fc.property(counts, (count) => {
         const { tag } = layPartitions(count);
@@ -139,7 +139,7 @@ describe('ids are assigned to partitions', () => {
     );
   });
 
-  test('computed slots match the Redis Cluster specification', () => {
+  test('the computed slots are those of the Redis Cluster specification', () => {
     expect(clusterSlot('123456789')).toBe(0x31c3);
     expect(clusterSlot('foo')).toBe(12_182);
   });
@@ -225,7 +225,7 @@ describe('secrets are encrypted', () => {
   });
 });
 
-describe('cursors and chat names are encoded', () => {
+describe('encoding of cursors and chat names', () => {
   test('an encoded cursor decodes to the original cursor', () => {
     const cursors = fc.uniqueArray(fc.tuple(fc.integer({ min: 0, max: 63 }), versions), {
       selector: ([p]) => p,
@@ -239,7 +239,7 @@ describe('cursors and chat names are encoded', () => {
     );
   });
 
-  test('any text given as a cursor is accepted or refused without a fault', () => {
+  test('any text given as a cursor is either accepted or refused, without an internal error', () => {
     fc.assert(
       fc.property(fc.oneof(words, fc.stringMatching(/^[0-9a-z.,]{0,40}$/)), (text) => {
         for (const [partition, version] of parseCursor(text, 64)) {

@@ -156,7 +156,7 @@ test('if a node dies before, during or after it sends counts, no update is lost 
   }
 });
 
-test('the sweep of any node sends the reaction counts, even if the post and the channel are cold', async () => {
+test('the sweep of any node sends the reaction counts, even if Redis has evicted the post and the channel', async () => {
   await set(1);
   await cluster.flush();
   const acted = await a.connection.client.keys(`${cluster.keys.acted(post)}*`.replaceAll(/[{}]/g, '?'));
@@ -169,7 +169,7 @@ test('the sweep of any node sends the reaction counts, even if the post and the 
   expect(await dueIn()).toBeNull();
 });
 
-test('no reaction counts are sent for a deleted post, hot or cold', async () => {
+test('no reaction counts are sent for a deleted post, whether Redis has evicted it or not', async () => {
   await set(1);
   await a.store.messages.remove(chat, owner.sender, message);
   await cluster.flush();

@@ -92,7 +92,7 @@ test('after 500 users toggled one emoji at once, the counts are the same everywh
   expect((await a.store.posts.react(post, second, set('👍'))).reactions[0]?.count).toBe(expected.length);
 });
 
-test('if removals shorten a list of reactors, earlier reactors fill it', async () => {
+test('if removals shorten the list of the latest reactors, earlier reactors fill it', async () => {
   const post = await makePost();
   const users = people(300, 10_000);
   for (const user of users) await a.store.posts.react(post, user, set('🔥'));
@@ -107,7 +107,7 @@ test('if removals shorten a list of reactors, earlier reactors fill it', async (
   expect(entry?.users.slice(0, 100)).toEqual(expected.slice(0, 100));
 });
 
-test('a reaction on a post with many reactions writes little more than one on a post with few', async () => {
+test('a reaction writes little more on a post with many reactions than on one with few', async () => {
   const [few, many] = await Promise.all([makePost(), makePost()]);
   const written = async () => {
     const info = await a.connection.client.info('persistence');
@@ -124,7 +124,7 @@ test('a reaction on a post with many reactions writes little more than one on a 
   expect((await perReaction(many, 22_000)) - first).toBeLessThan(300);
 });
 
-test('a reaction lists as many users as configured, the caller first', async () => {
+test('a post lists at most the configured number of reactors, the caller first', async () => {
   const post = await makePost();
   const brief = await cluster.node(3);
   const users = people(5, 30_000);

@@ -56,7 +56,7 @@ async function coldMessage() {
 
 const edited = { what: 'text', content: { text: 'second' }, markup: null } as const;
 
-test('a read-back does not restore the old version of a message that was edited and evicted meanwhile', async () => {
+test('if a message was edited and evicted during a read-back, its old version is not restored', async () => {
   const { chat, bot, user, id, key } = await coldMessage();
   const fills = answersOf(a, 'messages/fill');
   const held = holdAnswer(a, 'from messages');
@@ -76,7 +76,7 @@ test('a read-back does not restore the old version of a message that was edited 
   expect(newest?.record.content).toEqual({ text: 'second' });
 });
 
-test('a read-back does not restore a message that was deleted and evicted meanwhile', async () => {
+test('if a message was deleted and evicted during a read-back, it is not restored', async () => {
   const { chat, bot, user, id, key } = await coldMessage();
   const fills = answersOf(a, 'messages/fill');
   const held = holdAnswer(a, 'from messages');
@@ -92,7 +92,7 @@ test('a read-back does not restore a message that was deleted and evicted meanwh
   expect(await a.store.history.list(chat, 0, 10)).toEqual([]);
 });
 
-test('a read-back of a chat gives out no id twice if a message was sent and evicted meanwhile', async () => {
+test('if a message was sent and evicted during a read-back of its chat, no id is given out twice', async () => {
   const { chat, bot, id } = await coldMessage();
   const fills = answersOf(a, 'chats/fill');
   const held = holdAnswer(a, 'from chat_sequences');
@@ -110,7 +110,7 @@ test('a read-back of a chat gives out no id twice if a message was sent and evic
   ]);
 });
 
-test('a read-back does not restore the old version of a control record that was changed and evicted meanwhile', async () => {
+test('if a control record was changed and evicted during a read-back, its old version is not restored', async () => {
   const { bot, user } = await makeDirect(b);
   const key = cluster.keys.bot(bot.id);
   await evict(b, key);
@@ -128,7 +128,7 @@ test('a read-back does not restore the old version of a control record that was 
   expect(await a.store.auth.bot(token)).toMatchObject({ id: bot.id });
 });
 
-test('a delayed refresh does not restore an old value after a later refresh and an eviction', async () => {
+test('if a refresh is delayed until after a later refresh and an eviction, it restores no old value', async () => {
   const { bot } = await makeDirect(b);
   const key = cluster.keys.bot(bot.id);
   const held = gate();
@@ -145,7 +145,7 @@ test('a delayed refresh does not restore an old value after a later refresh and 
   for (const node of [a, b]) expect(await node.store.auth.botById(bot.id)).toMatchObject({ name: 'later' });
 });
 
-test('of several nodes that read the same missing record, one stores it and all calls succeed', async () => {
+test('when several nodes read the same missing record, one of them stores it and all calls succeed', async () => {
   const { chat, bot, id } = await coldMessage();
   const tickets: unknown[] = [];
   const held = [a, b].map((node) => holdAnswer(node, 'from chat_sequences'));
@@ -168,7 +168,7 @@ test('of several nodes that read the same missing record, one stores it and all 
   expect(fills.sort()).toEqual([false, true]);
 });
 
-test('one statement reads all messages that a deletion does not find in Redis', async () => {
+test('messages to delete that are not in Redis are all read by one statement', async () => {
   const { chat, bot } = await makeDirect(b);
   const ids: number[] = [];
   for (const words of ['one', 'two', 'three'])

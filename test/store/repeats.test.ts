@@ -78,7 +78,7 @@ async function newGroup(type: 'group' | 'channel' = 'group', rights = {}): Promi
   return made;
 }
 
-test('behaviour §5: a repeated pin of a message that was already pinned does not replace a later pin', async () => {
+test('behaviour §5: repeating a pin that had no effect does not replace a later pin', async () => {
   const [a, b] = [await send(), await send()];
   await one.store.pins.pin(chat, bot.sender, a, true);
   const result = await again('pinChatMessage', { chat_id: user.id, message_id: a }, () =>
@@ -87,7 +87,7 @@ test('behaviour §5: a repeated pin of a message that was already pinned does no
   expect([result, await pinned()]).toEqual([true, b]);
 });
 
-test('behaviour §5: a repeated unpinAll that found no pins the first time keeps a later pin', async () => {
+test('behaviour §5: repeating an unpinAll that found no pins does not remove a later pin', async () => {
   const message = await send();
   await one.store.pins.unpinAll(chat, bot.sender);
   const result = await again('unpinAllChatMessages', { chat_id: user.id }, () =>
@@ -235,7 +235,7 @@ test('behaviour §4: a repeated leaveChat does not remove a bot that was added a
   expect(await member(group, bot)).toBe('left');
 });
 
-test('behaviour §11: repeated calls that add, remove or leave get the first answer and keep later changes of members', async () => {
+test('behaviour §11: a repeated call that adds or removes a member gets the first answer and undoes no later change', async () => {
   const group = await newGroup();
   const ann = await makeUser(one);
   const path = `/api/chats/${group.id}`;
@@ -272,7 +272,7 @@ test('behaviour §11: repeated calls create a chat, a bot or a token only once',
   expect([renewed.token, await one.store.bots.token(user.id, created.id)]).toEqual([since, since]);
 });
 
-test('behaviour §2, §4: repeated setters do not undo a later name or later commands', async () => {
+test('behaviour §2, §4: a repeated setter does not undo a later name or later commands', async () => {
   await again('setMyName', { name: 'first' }, () =>
     one.store.bots.setTexts(bot.id, { name: { '': 'second' } }),
   );
@@ -284,7 +284,7 @@ test('behaviour §2, §4: repeated setters do not undo a later name or later com
   expect((await one.store.bots.commands(bot.id))['default|']).toEqual(commands('second'));
 });
 
-test('behaviour §8: a repeated reaction gets an answer without reactions if its post was removed meanwhile', async () => {
+test('behaviour §8: a repeated reaction succeeds without reactions in its answer if the post was removed', async () => {
   const channel = await newGroup('channel', { can_post_messages: true });
   const sent = await one.store.messages.send(channel, bot.sender, text('post'));
   const { post } = sent.record;
@@ -302,7 +302,7 @@ test('behaviour §8: a repeated reaction gets an answer without reactions if its
   expect(await again(`${path}/reactions`, { emoji: '👍' }, gone, user)).toEqual(none);
 });
 
-test('a repeated start of a bot sends one message', async () => {
+test('repeating the start of a bot sends one message', async () => {
   const eve = await makeUser(one);
   const { username } = (await one.store.bots.find(bot.id)) as { username: string };
   const start = `POST /api/bots/${username}/start`;

@@ -77,7 +77,7 @@ test('if a node dies before a replay reaches the queue, the sweep queues the upd
   expect(await inQueue(bot)).toEqual(['one', 'two']);
 });
 
-test('two concurrent replays queue each dead letter once', async () => {
+test('two concurrent replays queue each dead letter only once', async () => {
   const { bot } = await bury(...Array.from({ length: 7 }, (_, n) => `${n}`));
   const other = await cluster.node();
   const counts = await Promise.all([
@@ -88,7 +88,7 @@ test('two concurrent replays queue each dead letter once', async () => {
   expect(await inQueue(bot)).toEqual(['0', '1', '2', '3', '4', '5', '6']);
 });
 
-test('a journal batch that is written again restores no dead letters that were replayed or discarded', async () => {
+test('a journal batch that is written again restores no dead letter that was replayed or discarded', async () => {
   for (const take of ['replay', 'discard'] as const) {
     const { bot } = await bury('one');
     const [row] = await node.written.query<{ version: number; record: Buffer; update_id: number }>(
@@ -130,7 +130,7 @@ const answered = (status: number): Outcome => ({
 });
 const facts = { tries: 1, nextAtMs: null, secrets: [] };
 
-test('only the last successes are stored, but all are counted', async () => {
+test('only the latest successes are stored, but all are counted', async () => {
   const { bot, deliveries } = await bury('one');
   let away = true;
   const reported: unknown[] = [];
@@ -171,7 +171,7 @@ test('only the last successes are stored, but all are counted', async () => {
   );
 });
 
-test('a delivery attempt that Postgres refuses blocks no other attempts', async () => {
+test('a delivery attempt that Postgres refuses does not block other attempts', async () => {
   const { bot, deliveries } = await bury('one');
   const { bot: other } = await bury('two');
   const refused: unknown[] = [];
@@ -209,7 +209,7 @@ test('a delivery attempt that Postgres refuses blocks no other attempts', async 
 });
 const all = { ofOwner: false, updateId: null, delivered: null, status: null };
 
-test('delivery attempts and dead letters beyond their maximum age or number are purged', async () => {
+test('delivery attempts and dead letters are purged when they exceed their maximum age or number', async () => {
   const { bot } = await bury('one', 'two');
   const { db, pool, id } = node.shards.of(node.keys.partitions.of(bot.id));
   const add = (count: number, days: number, delivered: boolean) =>

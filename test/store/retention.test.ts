@@ -63,7 +63,7 @@ async function aged() {
   return { chat, cold, hot, send };
 }
 
-test('old messages are removed from history, forwards and pins', async () => {
+test('history, forwards and pins no longer contain messages past the age limit', async () => {
   const { chat, cold, hot, send } = await aged();
   // The dates of messages are whole seconds.
   await sleep(2_100);
@@ -119,7 +119,7 @@ test.each([
   },
 );
 
-test('a removed message is not restored by a read-back in progress', async () => {
+test('a read-back that is in progress does not restore a removed message', async () => {
   const { chat, cold } = await aged();
   const other = await cluster.node();
   let held: (() => void) | undefined;
@@ -182,7 +182,7 @@ test('only one process at a time removes old messages', async () => {
   expect(await node.store.retention.messages(any)).toBe(null);
 });
 
-test('all old messages of a chat are removed, even if they need more than one batch', async () => {
+test('all old messages of a chat are removed, even if this takes more than one batch', async () => {
   const group = await node.store.chats.create('group', 'Long', ann.id);
   const all = 2 * limits.messages_batch_max + 30;
   for (let n = 0; n < all; n += limits.messages_batch_max) {
@@ -201,7 +201,7 @@ test('all old messages of a chat are removed, even if they need more than one ba
   expect(await node.store.history.list(sharedChat(group.id), 0, 10)).toEqual([]);
 });
 
-test('old files except pictures of bots and present photos of chats are removed', async () => {
+test('old files are removed, except pictures of bots and current photos of chats', async () => {
   const hour = 3_600_000;
   const key = (n: number) => n.toString(16).padStart(32, '0');
   const all = Array.from({ length: limits.retention_batch_max + 20 }, (_, n) => ({
@@ -277,7 +277,7 @@ async function spanNamesOf(chat: ChatRef): Promise<string[]> {
   return (await readSpans(pool, { table: 'messages' })).spans.map(({ name }) => name);
 }
 
-test('a partition of messages is dropped with its pins and posts once its whole day is too old', async () => {
+test('a partition of messages is dropped with its pins and posts when its whole day is past the age limit', async () => {
   await divide();
   const owner = await makeUser(node);
   const chat = directChat(bot.id, (await makeUser(node)).id);
@@ -339,7 +339,7 @@ test('a partition of messages is dropped with its pins and posts once its whole 
   expect(await pass(3 * day_ms)).toBe(0);
 });
 
-test('an old message that was written late for a dropped partition is deleted as a row', async () => {
+test('an old message that was written after the drop of its partition is deleted as a row', async () => {
   await divide();
   const { chat, cold, hot } = await aged();
   await backdate(chat, 40, cold);
@@ -351,7 +351,7 @@ test('an old message that was written late for a dropped partition is deleted as
   expect(idsOf(await node.store.history.list(chat, 0, 10))).toEqual([hot]);
 });
 
-test('a partition that another session locks is dropped in a later pass', async () => {
+test('a partition that another session has locked is dropped in a later pass', async () => {
   await divide();
   const { chat, cold, send } = await aged();
   await backdate(chat, 8, cold);

@@ -47,11 +47,11 @@ beforeEach(async () => {
 });
 afterEach(() => cluster.close());
 
-describe('tokens are revoked while Redis works', () => {
+describe('revocations while Redis works', () => {
   // Nodes that have known Redis for less than a lease wait for one whole lease.
   beforeEach(() => sleep(leaseMs));
 
-  test('a revocation returns as soon as every node has dropped the token from its cache, long before a lease ends', async () => {
+  test('a revocation returns once every node has dropped the token from its cache, long before a lease ends', async () => {
     await a.store.auth.bot(bot.token);
     expect(fromMemory(a, bot.token)).toMatchObject({ id: bot.id });
     let former = bot.token;
@@ -65,7 +65,7 @@ describe('tokens are revoked while Redis works', () => {
     expect(took).toBeLessThan(limits.auth_lease_ms / 2);
   });
 
-  test('a token that is looked up before its revocation and cached afterwards is not accepted', async () => {
+  test('a look-up that began before a revocation does not make the token valid again', async () => {
     const held = gate();
     a.store.auth.beforeRemember = () => held.wait();
     const looked = a.store.auth.bot(bot.token);
@@ -77,7 +77,7 @@ describe('tokens are revoked while Redis works', () => {
     expect(await a.store.auth.bot(bot.token)).toBeNull();
   });
 
-  test('a revocation waits for a node that cannot renew its lease, which then stops trusting its cache', async () => {
+  test('a revocation waits for a node that cannot renew its lease, until that node stops trusting its cache', async () => {
     await a.store.auth.bot(bot.token);
     const cut = gate();
     a.hooks.call = async (name, run) => {
@@ -98,7 +98,7 @@ describe('tokens are revoked while Redis works', () => {
     cut.open();
   });
 
-  test('a lease counts from the time its renewal was sent, not from the arrival of the answer', async () => {
+  test('a lease counts from the time at which its renewal was sent, not from the arrival of the answer', async () => {
     await a.store.auth.bot(bot.token);
     const slow = gate();
     a.hooks.call = async (name, run) => {
@@ -114,7 +114,7 @@ describe('tokens are revoked while Redis works', () => {
     expect(fromMemory(a, bot.token)).toBeNull();
   });
 
-  test('if all hints are lost, a revocation is delayed by at most one renewal', async () => {
+  test('if all hints are lost, a revocation waits for one more renewal at most', async () => {
     a.hooks.hint = () => false;
     await a.store.auth.bot(bot.token);
     let { token } = bot;
@@ -127,7 +127,7 @@ describe('tokens are revoked while Redis works', () => {
     expect(took).toBeLessThan(limits.auth_lease_ms);
   });
 
-  test('an idle node without a lease accepts no token that was revoked meanwhile', async () => {
+  test('an idle node without a lease does not accept a token that was revoked meanwhile', async () => {
     await a.store.auth.bot(bot.token);
     await sleep(limits.auth_idle_ms + 2 * limits.auth_lease_renew_ms);
     let renewals = 0;
@@ -169,7 +169,7 @@ describe('tokens are revoked while Redis works', () => {
     await eventually('struck off', async () => (await left()).length === 0);
   });
 
-  test('if a sweep dies while it works, another sweep processes the row', async () => {
+  test('if a sweep dies at work, another sweep processes the row', async () => {
     b.hooks.call = dyingAfterCommit;
     await expect(regenerate(b)).rejects.toThrow('died');
     await sleep(1_000);
@@ -181,7 +181,7 @@ describe('tokens are revoked while Redis works', () => {
   });
 });
 
-describe('Redis refuses revocations for a while', () => {
+describe('revocations that Redis refuses for a while', () => {
   const away = () => Promise.reject(new ApiError('unavailable', { retry_after: 1 }));
 
   test.each(beforeCommit)(
@@ -203,7 +203,7 @@ describe('Redis refuses revocations for a while', () => {
   });
 });
 
-describe('Redis starts again without its data', () => {
+describe('revocations after Redis has lost its data', () => {
   async function emptied(): Promise<void> {
     await b.connection.client.flushall();
   }
@@ -226,7 +226,7 @@ describe('Redis starts again without its data', () => {
     expect(a.store.auth.stats.epoch).toBe(1);
   });
 
-  test('a revocation waits for nodes that Redis no longer lists', async () => {
+  test('a revocation waits even for nodes that Redis no longer lists', async () => {
     await sleep(leaseMs);
     await a.store.auth.bot(bot.token);
     const cut = gate();
@@ -242,7 +242,7 @@ describe('Redis starts again without its data', () => {
     cut.open();
   });
 
-  test('a revocation waits for nodes that Redis loses while the revocation runs', async () => {
+  test('a revocation waits even for nodes that Redis forgets during the revocation', async () => {
     // A node without a lease. It is not in the list of nodes after the loss, so only the incarnation shows the loss.
     const c = await cluster.node();
     await c.store.auth.revoke('bot:1');

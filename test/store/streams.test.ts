@@ -35,7 +35,7 @@ async function open(node: TestNode, user: number, from = '') {
 
 const listen = async (node: TestNode, user: number) => (await open(node, user)).seen;
 
-test('a chat has a log only while somebody reads it', async () => {
+test('a chat has a log of changes only while somebody reads the chat', async () => {
   const owner = await makeUser(a);
   const group = await a.store.chats.create('channel', 'Quiet', owner.id);
   const send = (words: string) => b.store.messages.send(group, owner.sender, text(words));

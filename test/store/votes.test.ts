@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => cluster.close());
 
-test('people read messages with polls while Postgres is unavailable', async () => {
+test('people can read messages with polls while Postgres is unavailable', async () => {
   const { user, bot, chat } = await makeDirect(node);
   const { store, keys, hooks } = node;
   const draft = { type: 'poll', bot: bot.id, question: 'Where?', options: ['Here', 'There'] } as const;
@@ -74,7 +74,7 @@ test('a page of polls that are only in Postgres takes one query for the polls an
   expect(queries).toBe(2);
 });
 
-test('a poll of a deleted bot that closes later opens no queue for the bot', async () => {
+test('when a poll of a deleted bot closes later, no queue is created for the bot', async () => {
   const { user, bot } = await makeDirect(node);
   const { store, keys, connection } = node;
   const group = await store.chats.create('group', 'Polls', user.id);

@@ -71,7 +71,7 @@ test.each([true, false])(
   },
 );
 
-test('a repeated deleteWebhook completes a drop that the first run did not make', async () => {
+test('a repeated deleteWebhook drops the pending updates if the first run died before the drop', async () => {
   const { bot, say } = await newBot();
   await say('old');
   const state = dieAt(one, 'webhooks/switch', 'before');
@@ -114,7 +114,7 @@ async function bury({ bot, say }: Awaited<ReturnType<typeof newBot>>, ...texts: 
   await one.connection.client.hdel(cluster.keys.queueState(bot.id), 'leased');
 }
 
-test('a repeated discard removes the dead letters once, and keeps later ones', async () => {
+test('a repeated discard of dead letters removes no later ones', async () => {
   const made = await newBot();
   await bury(made, 'a', 'b');
   const discard = `DELETE ${made.path}/dead_letters`;
@@ -123,7 +123,7 @@ test('a repeated discard removes the dead letters once, and keeps later ones', a
   expect(await one.store.replays.countDead(made.bot.id)).toBe(1);
 });
 
-test('a repeated replay queues the dead letters once, and keeps later ones', async () => {
+test('a repeated replay queues the same dead letters once, and keeps later ones', async () => {
   const made = await newBot();
   await bury(made, 'a', 'b');
   const reply = await again(made.user, `POST ${made.path}/replay`, { dead_letters: true }, async () => {
@@ -136,7 +136,7 @@ test('a repeated replay queues the dead letters once, and keeps later ones', asy
   expect(await waiting(made.bot)).toEqual([]);
 });
 
-test('a repeated replay queues the dead letters once even if the first run died before it queued them', async () => {
+test('a repeated replay queues the dead letters once, even if the first run died before it queued them', async () => {
   const made = await newBot();
   await bury(made, 'a', 'b');
   const params = { dead_letters: true };

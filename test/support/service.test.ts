@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { commandOf } from '../../src/dev/processes.js';
 import { resultOf, startService } from './service.js';
 
-test('a killed front of a test service can start again', async () => {
+test('a killed front of the test service can start again', async () => {
   const service = await startService({ fronts: 2 });
   const pids = () => [...service.fronts, service.deliver, service.flush].map(({ pid }) => pid);
   const [a, b] = service.fronts;

@@ -117,7 +117,7 @@ test('albums of 2 to 10 pictures and videos have no hole, in the chat and on the
   await page.context().close();
 });
 
-test('an album without a caption has its time on the pictures and no empty strip below them', async () => {
+test('an album without a caption shows its time on the pictures, with no empty strip below them', async () => {
   await world.service.openChat(alice, bot);
   await sendAlbum(alice.id, photos(4));
   const page = await world.open(alice, `#/chat/${bot.id}`);
@@ -134,7 +134,7 @@ test('an album without a caption has its time on the pictures and no empty strip
   await page.context().close();
 });
 
-test('an album in a channel is one post with one set of reactions, which its chat shows too', async () => {
+test('in a channel, an album is one post with one set of reactions, and the chat shows the same set', async () => {
   const channel = await newChat('channel', 'Gallery');
   const ids = await sendAlbum(channel, photos(4), ['', 'The harbour at dawn']);
   // The page of posts has 20 messages, so the album begins on the second one.
@@ -196,7 +196,7 @@ test('an album that begins on an older page of history is shown once it is compl
   await page.context().close();
 });
 
-test('files and sounds of an album are one list, with each caption below its own file', async () => {
+test('files and sounds of an album form one list, with each caption below its own file', async () => {
   const group = await newChat('group', 'Papers');
   await sendAlbum(group, ['document', 'document', 'document'], ['First page', '', 'Last page']);
   await sendAlbum(group, ['audio', 'audio'], ['Both sides']);
@@ -210,7 +210,7 @@ test('files and sounds of an album are one list, with each caption below its own
   await page.context().close();
 });
 
-test('an album is replied to, pinned, forwarded and deleted as a whole', async () => {
+test('a person replies to, pins, forwards or deletes an album as a whole', async () => {
   const group = await newChat('group', 'Whole');
   const target = await newChat('group', 'Target');
   const before = await idsIn(group);

@@ -18,7 +18,7 @@ async function newChat(params: object): Promise<number> {
   return id;
 }
 
-test('a public channel shows its description and posts before a person joins, and its subscribers to nobody but administrators', async () => {
+test('people who have not joined see the posts of a public channel, and only administrators see its subscribers', async () => {
   const { service } = world;
   const username = `news_${process.pid}`;
   const channel = await newChat({ type: 'channel', title: 'News', username });

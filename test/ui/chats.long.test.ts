@@ -82,7 +82,7 @@ test('a message whose answer was cut off is sent again after a reload', async ()
   await page.context().close();
 });
 
-test('a refused message is shown as not sent after a reload, until the person deletes it', async () => {
+test('after a reload, a refused message is shown as not sent until the person deletes it', async () => {
   const chat = await world.service.newGroup(alice, 'Pier', [bob]);
   const page = await world.open(alice, `#/chat/${chat}`);
   const refusal = { ok: false, error_code: 400, description: 'Bad Request: message is too long' };
@@ -145,7 +145,7 @@ const inView = (page: Page, text: string) =>
     return inner.top >= outer.top && inner.bottom <= outer.bottom;
   }, text);
 
-test('a chat with 60 unread messages opens at the first of them, and only messages that were in view count as read', async () => {
+test('a chat with 60 unread messages opens at the first one, and only messages in view count as read', async () => {
   const { service } = world;
   const chat = await service.newGroup(bob, 'Harvest', [alice]);
   const say = (text: string) =>
@@ -175,7 +175,7 @@ test('a chat with 60 unread messages opens at the first of them, and only messag
   await page.context().close();
 });
 
-test('a message that comes while the person has scrolled up is counted on the down arrow until it is seen', async () => {
+test('while a person has scrolled up, the down arrow counts new messages until they are seen', async () => {
   const { service } = world;
   const chat = await service.newGroup(bob, 'Orchard', [alice]);
   const say = (text: string) =>
@@ -269,7 +269,7 @@ test('a new group is first in the list of every window of its creator', async ()
   await Promise.all([page.context().close(), other.context().close()]);
 });
 
-test('a person sees at once that they were added to a channel or removed from it', async () => {
+test('a person who is added to a channel or removed from it sees this at once', async () => {
   const { service } = world;
   const channel = await resultOf(
     service.app(alice, 'POST', '/api/chats', { type: 'channel', title: 'Tides', private: true }),
@@ -289,7 +289,7 @@ test('a person sees at once that they were added to a channel or removed from it
   await page.context().close();
 });
 
-test('chats that a person joined or left while offline are shown after the connection is back', async () => {
+test('after a connection loss, the list shows the chats that the person joined or left meanwhile', async () => {
   const { service } = world;
   const kept = await service.newGroup(alice, 'Former harbour', [bob]);
   const page = await world.open(bob);
@@ -334,7 +334,7 @@ test('Pin and Delete are offered only to people who have the right', async () =>
   await Promise.all([a.context().close(), b.context().close()]);
 });
 
-test('the list of commands is above the text field, and Escape and a click outside close it', async () => {
+test('the list of commands is above the text field, and Escape or a click outside closes it', async () => {
   const { service } = world;
   const bot = await service.newBot(alice, 'waiter');
   const commands = ['menu', 'bill'].map((command) => ({ command, description: `Shows the ${command}` }));

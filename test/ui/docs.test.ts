@@ -48,7 +48,7 @@ const background = (page: Page) =>
 const overflow = (page: Page) =>
   page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
 
-test('a search of the documentation finds a method by its name, with samples in three languages', async () => {
+test('a search in the documentation finds a method by its name, with samples in three languages', async () => {
   const page = await open('/docs');
   await shot(page, 'start');
   await page.getByRole('searchbox').fill('sendmess');
@@ -87,7 +87,7 @@ test('the API reference lists each method once', async () => {
   await page.context().close();
 });
 
-test('the documentation is dark if the system is, until a person chooses light or dark', async () => {
+test('the documentation follows the light or dark mode of the system, until a person chooses one', async () => {
   const page = await open('/docs/bots', { colorScheme: 'dark' });
   await expect.poll(async () => Math.max(...((await background(page)) ?? []))).toBeLessThan(80);
   await shot(page, 'guide-dark');

@@ -88,7 +88,7 @@ async function findings(page: Page): Promise<string[]> {
   });
 }
 
-test('results are shown above the composer, and a click sends one by way of the bot', async () => {
+test('results appear above the composer, and a click sends one of them as a message via the bot', async () => {
   const page = await open();
   await type(page, 'cats');
   await resultsOf(page).getByText('Result 1', { exact: true }).waitFor();
@@ -114,7 +114,7 @@ test('results are shown above the composer, and a click sends one by way of the 
   expect(world.faults()).toEqual([]);
 });
 
-test('the keyboard selects a result, loads further results and sends one', async () => {
+test('with the keyboard, a person can select a result, load further results and send one', async () => {
   const page = await open();
   await type(page, 'many');
   await resultsOf(page).getByText('Result 20').waitFor();
@@ -138,7 +138,7 @@ test('Escape closes the results, and the text is then sent as it is', async () =
   await expect.poll(newest).toMatchObject({ text: `@${bot.username} plain` });
 });
 
-test('an empty answer, a silent bot and a name without a bot are explained or left alone', async () => {
+test('the page explains an empty answer and a silent bot, and ignores the username of a person', async () => {
   const page = await open();
   await type(page, '');
   await page.getByText('Search numbers').waitFor();

@@ -43,7 +43,7 @@ test('the emoji search shows the emoji with the exact name first', async () => {
   await page.context().close();
 });
 
-test('text from right to left is aligned to the right, and messages of others in a group have an avatar', async () => {
+test('right-to-left text is aligned to the right, and messages of others in a group have an avatar', async () => {
   await post(bob, group, 'A long line from left to right, so that the bubble is wide\nabc');
   await post(bob, group, 'שורה ארוכה מאוד מימין לשמאל, כדי שהבועה תהיה רחבה\nשלום');
   await post(alice, group, 'mine');
@@ -72,7 +72,7 @@ test('text from right to left is aligned to the right, and messages of others in
   await page.context().close();
 });
 
-test('on a phone a long press opens the menu of a message, and no button is visible beside it', async () => {
+test('on a phone, a long press opens the menu of a message, and the message shows no button', async () => {
   await post(bob, group, 'press me');
   const phone = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true };
   const page = await world.open(alice, '', phone);
@@ -91,7 +91,7 @@ test('on a phone a long press opens the menu of a message, and no button is visi
   await page.context().close();
 });
 
-test('a note covers neither the header nor the pinned message, and a transfer names the bot and its new owner', async () => {
+test('after a transfer, a note at the bottom of the page names the bot and its new owner', async () => {
   const page = await world.open(alice, `#/bots/${bot.id}/transfer`);
   await page.getByLabel('Username of the new owner').fill(bob.username);
   await page.getByRole('button', { name: 'Transfer', exact: true }).click();

@@ -77,7 +77,7 @@ test.each(['light', 'dark'] as const)(
   },
 );
 
-test('the rows of a table keep their order while figures change, until a person presses a column header', async () => {
+test('while figures change, the rows of a table keep their order until a person clicks a column header', async () => {
   const info = () => world.service.bot(bot, 'getWebhookInfo');
   await info();
   const page = await look();
@@ -102,7 +102,7 @@ test('the rows of a table keep their order while figures change, until a person 
   await page.context().close();
 });
 
-test("the operators' page keeps its content and shows an error while no front or no Redis answers", async () => {
+test("while no front or no Redis answers, the operators' page keeps its content and shows an error", async () => {
   const page = await look();
   world.wire.cut();
   await page.getByText(/^No front answers\./).waitFor();

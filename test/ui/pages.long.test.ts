@@ -31,7 +31,7 @@ afterAll(() => world?.stop());
 const send = (text: string, more: object = {}) =>
   resultOf(world.service.bot(bot, 'sendMessage', { chat_id: alice.id, text, ...more }));
 
-test('markup in names, texts, entities, addresses and file names is shown as plain text', async () => {
+test('the application shows markup in names, texts, addresses and file names as plain text', async () => {
   const { service } = world;
   const evil = '<img src=x onerror="window.hit=1"><script>window.hit=1</script>';
   await resultOf(service.app(alice, 'PATCH', `/api/me/bots/${bot.id}`, { name: { '': '<b>bold</b><i>x' } }));
@@ -103,7 +103,7 @@ test('the content security policy blocks injected scripts, markup and other orig
   await page.context().close();
 });
 
-test(`after ${cut_ms / 1000} s without the event stream, under traffic, the page shows the same history as the service`, async () => {
+test(`after ${cut_ms / 1000} s without the event stream, under traffic, the page shows the full history again`, async () => {
   const { service, wire } = world;
   const other = await service.newBot(alice, 'busy');
   await service.openChat(alice, other);
@@ -160,7 +160,7 @@ async function send1(from: TestBot): Promise<string> {
   return text;
 }
 
-test('messages written offline are sent automatically, once and in order, when the connection is back', async () => {
+test('messages written offline are sent automatically, once and in order, after a reconnect', async () => {
   const page = await world.open(alice, `#/chat/${bot.id}`);
   const list = page.getByRole('log');
   const field = page.getByRole('combobox', { name: 'Message' });
@@ -183,7 +183,7 @@ test('messages written offline are sent automatically, once and in order, when t
   await page.context().close();
 });
 
-test('a username typed into the chat list is also searched outside the list', async () => {
+test('a username typed into the search field of the chat list is also searched outside the list', async () => {
   const { service } = world;
   for (const title of ['Mountain huts', 'Mountain bread', 'Sea']) await service.newGroup(bob, title, []);
   const page = await world.open(bob);

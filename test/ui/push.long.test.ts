@@ -47,7 +47,7 @@ test('the chat list shows that a chat is muted', async () => {
   await page.context().close();
 });
 
-test('the switch for notifications asks the browser for permission only on a click', async () => {
+test('the notification switch asks the browser for permission only on a click', async () => {
   const refused = await open('#/settings');
   await refused.getByText('Your browser blocks notifications').waitFor();
   expect(await refused.getByRole('switch', { name: 'Notifications' }).isDisabled()).toBe(true);
@@ -144,7 +144,7 @@ const shown = (page: Page) =>
     return ((await registration?.getNotifications()) ?? []).map(({ title, body, tag }) => [title, body, tag]);
   });
 
-test('the service worker notifies about the latest message of a chat unless the chat is in view', async () => {
+test('the service worker shows a notification for the latest message of a chat, unless the chat is in view', async () => {
   const page = await open('#/settings', ['notifications']);
   const { worker, push } = await workerOf(page);
   const payload = { chat_id: bot.id, title: 'news', date: Math.floor(Date.now() / 1_000) };

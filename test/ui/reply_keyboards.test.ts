@@ -45,7 +45,7 @@ async function findings(page: Page): Promise<string[]> {
   });
 }
 
-test('a reply keyboard is shown below the composer, survives a reload, and sends the text of a pressed button', async () => {
+test('a reply keyboard below the composer survives a reload, and a press sends the text of its button', async () => {
   const page = await world.open(alice, `#/chat/${bot.id}`);
   await fieldOf(page).waitFor();
   const keyboard = [['Yes', 'No'], [{ text: 'My number', request_contact: true }]];
@@ -80,7 +80,7 @@ test('a reply keyboard is shown below the composer, survives a reload, and sends
   await page.context().close();
 });
 
-test('a one-time keyboard closes after a press and can be opened again, and a persistent one has no button to close it', async () => {
+test('a one-time keyboard closes after a press and can be opened again, and a persistent one cannot be closed', async () => {
   await send(alice.id, 'Once', { keyboard: [['Only']], one_time_keyboard: true });
   const page = await world.open(alice, `#/chat/${bot.id}`);
   const only = keysOf(page).getByRole('button', { name: 'Only' });
@@ -100,7 +100,7 @@ test('a one-time keyboard closes after a press and can be opened again, and a pe
   await page.context().close();
 });
 
-test('a forced reply opens the reply once, and after a reload until it is answered', async () => {
+test('a forced reply opens the reply field once, and again after a reload until the person has replied', async () => {
   const page = await world.open(alice, `#/chat/${bot.id}`);
   await fieldOf(page).waitFor();
   const forced = { force_reply: true, input_field_placeholder: 'Full name' };
@@ -121,7 +121,7 @@ test('a forced reply opens the reply once, and after a reload until it is answer
   await page.context().close();
 });
 
-test('in a group a selective keyboard is shown to the mentioned person, and a press replies to its message', async () => {
+test('in a group, only the mentioned person sees a selective keyboard, and a press replies to its message', async () => {
   const group = await world.service.newGroup(alice, 'Dinner', [bob, bot]);
   const [a, b] = [await world.open(alice, `#/chat/${group}`), await world.open(bob, `#/chat/${group}`)];
   await Promise.all([a, b].map((page) => fieldOf(page).waitFor()));

@@ -67,7 +67,7 @@ afterAll(async () => {
   rmSync(demo, { force: true });
 });
 
-test('the demo link works in only one browser, where every window offers to sign in as the demo people', async () => {
+test('the demo link works in one browser only, and each window there can sign in as a demo person', async () => {
   const users = { [alice.username]: alice, [bob.username]: bob };
   writeFileSync(demo, JSON.stringify({ users }));
   writeFileSync(demoKeyPath(demo), 'short-key');
@@ -108,7 +108,7 @@ test('a direct chat with a bot shows its start screen, buttons, edits and pins',
   await page.context().close();
 });
 
-test('a new button in the place of a pressed button does not look pressed', async () => {
+test('a button that takes the place of a pressed button does not look pressed', async () => {
   await world.service.openChat(alice, made);
   const page = await world.open(alice, `#/chat/${made.id}`);
   await page.getByRole('combobox', { name: 'Message' }).fill('/steps ');
@@ -163,7 +163,7 @@ test('locations, venues and contacts are shown as cards that open the map or the
   await page.context().close();
 });
 
-test('dice are shown large, and a video note as a circle', async () => {
+test('a dice is shown large, and a video note as a circle', async () => {
   await world.service.openChat(alice, made);
   await bot.api.sendVideoNote(alice.id, new InputFile(mp4(240, 240, 7), 'v.mp4'));
   const { dice } = await bot.api.sendDice(alice.id, '🎯');
@@ -322,7 +322,7 @@ test('a button can open a Web App that knows the person, copy a text, or write a
   await page.context().close();
 });
 
-test('a reply is sent once, and messages written offline keep their order', async () => {
+test('a reply is sent only once, and messages written offline keep their order', async () => {
   const { service } = world;
   const group = await service.newGroup(alice, 'Tunnel', [bob]);
   await resultOf(service.app(bob, 'POST', `/api/chats/${group}/messages`, { text: 'Where are you?' }));
@@ -431,7 +431,7 @@ test("members of a group see each other's messages, replies, edits and deletions
   await Promise.all([a.context().close(), b.context().close()]);
 });
 
-test('a forwarded message names its first sender', async () => {
+test('a forwarded message names the original sender', async () => {
   const { service } = world;
   const [from, to] = [
     await service.newGroup(alice, 'Kitchen', [bob, made]),
@@ -614,7 +614,7 @@ test('an operator sees the processes and replays dead letters', async () => {
   await hook.close();
 });
 
-test('a person chooses who may add them, accepts one invitation and declines another', async () => {
+test('a person sets who may add them, accepts one invitation and declines another', async () => {
   const { service } = world;
   const [cleo, dan] = [await service.newUser('cleo'), await service.newUser('dan')];
   const page = await world.open(cleo, '#/settings');
@@ -637,7 +637,7 @@ test('a person chooses who may add them, accepts one invitation and declines ano
   await page.context().close();
 });
 
-test('an administrator creates an invite link and accepts a person who asks to join by it', async () => {
+test('an administrator creates an invite link and accepts a person who asks to join with it', async () => {
   const { service } = world;
   const group = await service.newGroup(alice, 'Harbour');
   const a = await world.open(alice, `#/chat/${group}`);
@@ -682,7 +682,7 @@ test('the settings show the size of the stored files', async () => {
   await page.context().close();
 });
 
-test('the chat list loads further pages while a person scrolls and searches', async () => {
+test('the chat list loads more pages while a person scrolls or searches', async () => {
   const { service } = world;
   const gus = await service.newUser('gus');
   await service.newGroup(gus, 'The very first');

@@ -23,7 +23,7 @@ afterAll(() => world?.stop());
 
 const openChat = (page: Page) => new URL(page.url()).hash;
 
-test('Ctrl+K opens a list of all chats, which are chosen by name, Enter and arrow keys', async () => {
+test('Ctrl+K opens a list of all chats, and typing, the arrow keys and Enter choose one', async () => {
   const page = await world.open(alice, `#/chat/${harbour}`);
   const dialog = page.getByRole('dialog', { name: 'Find a chat' });
   // The text field of the chat has the focus.
@@ -50,7 +50,7 @@ test('Ctrl+K opens a list of all chats, which are chosen by name, Enter and arro
   await page.context().close();
 });
 
-test('a question mark lists the shortcuts outside of text fields, and is typed in them', async () => {
+test('a question mark outside of text fields opens the list of shortcuts', async () => {
   const page = await world.open(alice, '#/settings');
   const dialog = page.getByRole('dialog', { name: 'Keyboard shortcuts' });
   await page.keyboard.press('?');
@@ -64,7 +64,7 @@ test('a question mark lists the shortcuts outside of text fields, and is typed i
   await page.context().close();
 });
 
-test('Escape closes only the topmost part, whichever element has the focus', async () => {
+test('Escape closes only the topmost panel, whichever element has the focus', async () => {
   const page = await world.open(alice, `#/chat/${harbour}`);
   await page.getByRole('log').getByText('Who is in?').click({ button: 'right' });
   await page.getByRole('menuitem', { name: 'Reply' }).click();

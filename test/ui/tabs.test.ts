@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => world?.stop());
 
-test('a chat opened in a new tab shows its messages, and signing out in one tab signs out all tabs', async () => {
+test('a chat can be opened in a new tab, and signing out in one tab signs out all tabs', async () => {
   const first = await world.open(alice);
   const context = first.context();
   const row = first.locator(`.chat-row[href="#/chat/${group}"]`);
@@ -45,14 +45,14 @@ test('a chat opened in a new tab shows its messages, and signing out in one tab 
   await context.close();
 });
 
-test('a browser shares no session with another browser', async () => {
+test('two browsers do not share a session', async () => {
   const first = await world.open(alice);
   const other = await world.open(null, `#/chat/${group}`);
   await other.getByRole('button', { name: 'Sign in', exact: true }).waitFor();
   await Promise.all([first, other].map((page) => page.context().close()));
 });
 
-test('a chat that is read in one window has no unread count in the other windows of the person', async () => {
+test("a chat that is read in one window shows no unread count in the person's other windows", async () => {
   const { service } = world;
   const bob = await service.newUser('bob');
   const pier = await service.newGroup(alice, 'Pier', [bob]);

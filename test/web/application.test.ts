@@ -43,7 +43,7 @@ async function load(
 const me = (user: TestUser, verb: string, path: string, body?: unknown) =>
   resultOf(service.app(user, verb, path, body));
 
-describe('the pages of the application are served', () => {
+describe('the pages of the application', () => {
   test.each(['/app', '/ops'])(
     'pages are served under a strict policy, and %s loads everything from this host',
     async (at) => {
@@ -86,7 +86,7 @@ describe('the pages of the application are served', () => {
     expect((await load(from, headers, 'HEAD')).status).toBe(307);
   });
 
-  test('a client that does not accept HTML gets 404 for /', async () => {
+  test('a client that does not accept HTML gets 404 for `/`', async () => {
     for (const headers of [{}, { accept: 'application/json' }]) {
       const answer = await load('/', headers);
       expect([answer.status, JSON.parse(String(answer.bytes))]).toMatchObject([404, { ok: false }]);
@@ -153,7 +153,7 @@ describe('the pages of the application are served', () => {
   });
 });
 
-describe('a person signs in with one click', () => {
+describe('one-click sign-in', () => {
   test('one-click sign-in works only on this machine, with its host name and the right key', async () => {
     const key = { authorization: 'Bearer one-time-key' };
     const ask = (headers: Record<string, string>) => load('/app/demo', headers, 'POST');
@@ -188,8 +188,8 @@ describe('a person signs in with one click', () => {
   });
 });
 
-describe('the read position of a chat is stored', () => {
-  test('the unread count covers messages of others', async () => {
+describe('the read position of a chat', () => {
+  test('the unread count of a chat counts only messages of others', async () => {
     const group = await service.newGroup(alice, 'Team', [bob]);
     const write = (user: TestUser, text: string) =>
       me(user, 'POST', `/api/chats/${group}/messages`, { text });
@@ -217,7 +217,7 @@ describe('the read position of a chat is stored', () => {
   });
 });
 
-test('a look-up of a username finds its bot, person or public chat', async () => {
+test('a look-up of a username finds the bot, person or public chat that has it', async () => {
   const about = { type: 'channel', title: 'News', username: 'app_news' };
   const { id } = await me(alice, 'POST', '/api/chats', about);
   const find = (name: string) => service.app(bob, 'GET', `/api/names/${name}`);

@@ -21,7 +21,7 @@ describe('people forward messages', () => {
   const forward = (who: TestUser, to: number, from: number, message_ids: readonly number[], front = 0) =>
     service.app(who, 'POST', `/api/chats/${to}/forward`, { from_chat_id: from, message_ids }, front);
 
-  test('a person forwards messages to other chats with the origin shown', async () => {
+  test('a person forwards messages to other chats, which show the original sender', async () => {
     const [from, to, channel] = await Promise.all([
       service.newGroup(alice, 'From', [bob, bot]),
       service.newGroup(alice, 'To', [bot]),
@@ -101,7 +101,7 @@ describe('people forward messages', () => {
     expect((await me(alice, 'GET', `/api/chats/${channel}/messages`)).items).toHaveLength(1);
   });
 
-  test('a forwarded message of the management bot shows no token', async () => {
+  test('a forwarded message of the management bot does not show its token', async () => {
     const manager = await me(alice, 'GET', '/api/bots/petrelbot');
     const newest = async () => (await me(alice, 'GET', `/api/chats/${manager.id}/messages?limit=1`)).items[0];
     const answered = async ({ message_id }: { message_id: number }) => {
@@ -135,7 +135,7 @@ describe('people forward messages', () => {
   });
 });
 
-test('bots see at once that a person changed the language', async () => {
+test('bots see at once that a person has changed the language', async () => {
   const carol = await service.newUser('carol');
   await service.openChat(carol, bot);
   const hear = async () => {

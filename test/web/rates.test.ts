@@ -22,14 +22,14 @@ const front = (id: string, reported_ms: number, calls: Call[]): Node => ({
 });
 const seen = (...nodes: Node[]) => ({ nodes, bounds_seconds: bounds }) as unknown as Overview;
 
-test('a computed quantile lies between the bounds of its bucket', () => {
+test('a computed quantile is within the bounds of its bucket', () => {
   expect(quantile(bounds, [0, 0, 0, 0], 0.5)).toBeNull();
   expect(quantile(bounds, [100, 0, 0, 0], 0.5)).toBeCloseTo(0.5);
   expect(quantile(bounds, [50, 0, 50, 0], 0.99)).toBeCloseTo(98.2);
   expect(quantile(bounds, [0, 0, 0, 7], 0.5)).toBe(100);
 });
 
-test('a rate is the sum of differences over all processes, even if some started or ended meanwhile', () => {
+test('a rate adds up the differences of all processes, even if some started or ended meanwhile', () => {
   const rating = new Rating();
   expect(rating.add(seen(front('a', 1_000, [call('getMe', 100, [100, 0, 0, 0])])))).toBeNull();
   // The same report arrives twice, so there is no time between the two.
@@ -46,7 +46,7 @@ test('a rate is the sum of differences over all processes, even if some started 
   expect([...(second?.byNode.keys() ?? [])]).toEqual(['b']);
 });
 
-test('the mean latency excludes counts from before the window', () => {
+test('the mean latency leaves out calls before the window', () => {
   const rating = new Rating();
   let last = null;
   for (let s = 0; s <= 40; s += 2)

@@ -106,11 +106,11 @@ describe('addresses', () => {
   it.each(cases)('addresses are found in: %s', (text, ...expected) => expect(found(text)).toEqual(expected));
 });
 
-it('offsets of computed entities count UTF-16 code units', () => {
+it('the offsets of computed entities count UTF-16 code units', () => {
   expect(computedEntities('👍 /a')).toEqual([{ type: 'bot_command', offset: 3, length: 2 }]);
 });
 
-it('finding entities takes linear time for every repeated text', () => {
+it('finding entities takes linear time, whatever text is repeated', () => {
   const units = [
     'a.',
     '@a',

@@ -62,13 +62,13 @@ describe('explicit entities', () => {
     expect(marked('ab', [{ ...at('text_link', 0, 1), url: 'javascript:x' }, at('bold', 1, 0)])).toEqual([]);
   });
 
-  it('explicit entities of computed types are ignored, because these types are always computed', () => {
+  it('explicit entities of a computed type are ignored, because the text alone determines these types', () => {
     expect(marked('word @name', [at('mention', 0, 4), at('phone_number', 0, 4)])).toEqual([
       at('mention', 5, 5),
     ]);
   });
 
-  it('offsets of entities change when white space before them is trimmed', () => {
+  it('trimming white space before an entity changes its offset', () => {
     expect(formatText(' \n ab \n', undefined, [at('bold', 4, 3)])).toEqual({
       text: 'ab',
       entities: [at('bold', 1, 1)],

@@ -294,7 +294,7 @@ describe('the number of marks in a text is limited', () => {
     expect(refusal('x'.repeat(10 * most), mode)).toBe('no refusal');
   });
 
-  it('a text of the maximum length is accepted if it consists of escapes', () => {
+  it('a text of the maximum length is accepted even if it consists of escapes', () => {
     const { text } = formatText('\\!'.repeat(limits.text_length_max), 'MarkdownV2');
     expect(text).toBe('!'.repeat(limits.text_length_max));
     expect(formatText('&lt;'.repeat(limits.text_length_max), 'HTML').text).toHaveLength(
@@ -302,7 +302,7 @@ describe('the number of marks in a text is limited', () => {
     );
   });
 
-  it('a text with too many marks is refused before it is parsed completely', () => {
+  it('a text with too many marks is refused before all of it is parsed', () => {
     const source = '*_~'.repeat(limits.markup_length_max / 3);
     const times = Array.from({ length: 10 }, () => processorMs(() => refusal(source, 'MarkdownV2')));
     // Parsing the whole text would take 80 ms.

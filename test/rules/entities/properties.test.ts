@@ -98,7 +98,7 @@ function expectValid({ text, entities }: FormattedText): void {
   });
 }
 
-describe('properties hold for every text', () => {
+describe('properties of every text', () => {
   it.each(['HTML', 'MarkdownV2', 'Markdown', ''])(
     'parsing with mode %j returns valid entities or throws an ApiError',
     (mode) => {
@@ -181,7 +181,7 @@ function dropSplit<T extends { offset: number; length: number }>(given: T[]): T[
   return given.filter(({ offset, length }) => offset !== inside && offset + length !== inside);
 }
 
-it('formatting takes linear time for every repeated text', () => {
+it('formatting takes linear time, whatever text is repeated', () => {
   const units = [
     '<b>',
     '<b>a</b>',

@@ -85,7 +85,7 @@ describe('a register', () => {
     expect(verdict(register, history)).toBe('violation');
   });
 
-  test('checks each key separately, and explains a violation', () => {
+  test('the checker checks each key separately, and explains a violation', () => {
     const other = { ...read(4, 5, 'a'), key: 'other' };
     const verdicts = checkLinearizable(register, [write(0, 1, 'a'), read(2, 3, 'a'), other]);
     expect(verdicts.map(({ key, result }) => [key, result])).toEqual([
@@ -98,7 +98,7 @@ describe('a register', () => {
     );
   });
 
-  test('stops at the maximum number of steps, and refuses more operations than allowed', () => {
+  test('the checker stops at the maximum number of steps, and refuses too many operations', () => {
     const history = Array.from({ length: 12 }, (_, i) => write(0, 100, `${i}`));
     const bounds = { operations_max: 13, steps_max: 1_000 };
     const [found] = checkLinearizable(register, [...history, read(101, 102, 'x')], bounds);
@@ -130,7 +130,7 @@ describe('a register', () => {
     });
   }
 
-  test('agrees with a search through all orders', () => {
+  test('the checker agrees with a search through all orders', () => {
     const value = fc.constantFrom('a', 'b');
     const input: fc.Arbitrary<[RegisterInput, string | boolean]> = fc.oneof(
       fc.tuple(fc.record({ what: fc.constant('write' as const), value }), fc.constant('')),
@@ -154,7 +154,7 @@ describe('a register', () => {
     expect(Math.min(seen.linearizable, seen.violation)).toBeGreaterThan(300);
   });
 
-  test('decides long histories of many clients in few steps', () => {
+  test('the checker decides long histories of many clients in few steps', () => {
     const next = numbersFrom(5);
     const history: Operation<RegisterInput, string | boolean>[] = [];
     // Applies each call at a random moment of its interval, so that the history is linearizable.
@@ -177,20 +177,20 @@ describe('a register', () => {
   });
 });
 
-describe('the pin of a chat', () => {
+describe('the model of the pin of a chat', () => {
   const pin = (from: number, to: number, message: number) =>
     op(from, to, { what: 'pin', message } as const, 'done' as const);
   const unpin = (from: number, to: number, output: 'done' | 'not_found', message?: number) =>
     op(from, to, { what: 'unpin', ...(message ? { message } : {}) } as const, output);
   const read = (from: number, to: number, pinned: number) => op(from, to, { what: 'read' } as const, pinned);
 
-  test('accepts concurrent pins, of which one replaces the other', () => {
+  test('the model accepts concurrent pins, one of which replaces the other', () => {
     expect(verdict(pins, [pin(0, 9, 1), pin(0, 9, 2), read(10, 11, 1), unpin(12, 13, 'not_found', 2)])).toBe(
       'linearizable',
     );
   });
 
-  test('rejects a replaced pin that returns, a double unpin, and an unpin that finds nothing', () => {
+  test('the model rejects a replaced pin that returns, a double unpin, and a refused unpin of the pinned message', () => {
     expect(verdict(pins, [pin(0, 1, 1), pin(2, 3, 2), read(4, 5, 1)])).toBe('violation');
     expect(verdict(pins, [pin(0, 1, 1), unpin(2, 9, 'done'), unpin(2, 9, 'done')])).toBe('violation');
     expect(verdict(pins, [pin(0, 1, 1), unpin(2, 3, 'not_found')])).toBe('violation');
@@ -211,7 +211,7 @@ describe('reactions', () => {
   const read = (from: number, to: number, person: string, output: ReactionOutput) =>
     op(from, to, { what: 'read', person } as const, output);
 
-  test('accepts reactions of two people at the same time', () => {
+  test('the model accepts reactions of two people at the same time', () => {
     const history = [
       ...react(0, 9, 'set', 'a', shown(['👍'], { '👍': 2 })),
       ...react(0.5, 9, 'set', 'person b', one),
@@ -221,7 +221,7 @@ describe('reactions', () => {
     expect(verdict(reactions, history)).toBe('linearizable');
   });
 
-  test('rejects a lost count and a removed reaction that returns', () => {
+  test('the model rejects a lost count, and a removed reaction that returns', () => {
     const lost = [...react(0, 9, 'set', 'a', one), ...react(0.5, 9, 'set', 'b', one), read(10, 11, 'a', one)];
     expect(verdict(reactions, lost)).toBe('violation');
     const removed = react(2, 3, 'remove', 'a', shown([], {}));
@@ -230,7 +230,7 @@ describe('reactions', () => {
     );
   });
 
-  test('rejects an unknown change that is applied twice', () => {
+  test('the model rejects a change with an unknown outcome that is applied twice', () => {
     const once = [
       ...react(0, 9, 'set', 'a', null),
       read(1, 2, 'a', one),
@@ -240,7 +240,7 @@ describe('reactions', () => {
     expect(verdict(reactions, [...once, read(5, 6, 'a', one)])).toBe('violation');
   });
 
-  test('accepts an answer that shows a later change, and rejects a change that is repeated after it', () => {
+  test('the model accepts an answer that shows a later change, and rejects a second effect of a change after it', () => {
     const removed = react(3, 20, 'remove', 'a', one);
     const history = [
       ...react(0, 1, 'set', 'a', one),
@@ -260,7 +260,7 @@ describe('ownership', () => {
   const owns = (from: number, to: number, person: string, answer: boolean) =>
     op(from, to, { what: 'owns', person } as const, answer);
 
-  test('accepts the one transfer that wins', () => {
+  test('of several transfers by one owner, the model accepts one', () => {
     const won = [
       transfer(0, 9, ['a', 'b'], true),
       transfer(0, 9, ['a', 'c'], false),
@@ -269,7 +269,7 @@ describe('ownership', () => {
     expect(verdict(ownership('a'), won)).toBe('linearizable');
   });
 
-  test('rejects two transfers by the same owner, and access of the former owner', () => {
+  test('the model rejects two transfers by the same owner, and access of the former owner', () => {
     const both = [transfer(0, 9, ['a', 'b'], true), transfer(0, 9, ['a', 'c'], true)];
     expect(verdict(ownership('a'), both)).toBe('violation');
     expect(verdict(ownership('a'), [transfer(0, 1, ['a', 'b'], true), owns(2, 3, 'a', true)])).toBe(
@@ -288,7 +288,7 @@ describe('tokens', () => {
     op(from, to, { what: 'use', token } as const, accepted);
   const model = tokens('t0');
 
-  test('accepts both answers for both tokens until the replacement has answered', () => {
+  test('until a replacement has answered, the model accepts both answers for both tokens', () => {
     const history = [
       use(0, 1, 't0', true),
       ...replace(2, 20, 't1'),
@@ -302,7 +302,7 @@ describe('tokens', () => {
     expect(verdict(model, history)).toBe('linearizable');
   });
 
-  test('accepts replacements that overlap', () => {
+  test('the model accepts overlapping replacements', () => {
     const history = [
       ...replace(0, 20, 't1'),
       ...replace(1, 5, 't2'),
@@ -319,7 +319,7 @@ describe('tokens', () => {
     expect(verdict(model, other)).toBe('linearizable');
   });
 
-  test('rejects the old token once the replacement has answered', () => {
+  test('the model rejects the old token once its replacement has answered', () => {
     expect(verdict(model, [...replace(0, 5, 't1'), use(6, 7, 't0', true)])).toBe('violation');
     const overlapping = [...replace(0, 5, 't1'), ...replace(1, 5, 't2'), use(6, 7, 't0', true)];
     expect(verdict(model, overlapping)).toBe('violation');
@@ -332,12 +332,12 @@ describe('tokens', () => {
     expect(verdict(model, both)).toBe('violation');
   });
 
-  test('rejects the refusal of a valid token', () => {
+  test('the model rejects a refusal of the valid token', () => {
     expect(verdict(model, [use(0, 1, 't0', false)])).toBe('violation');
     expect(verdict(model, [...replace(0, 5, 't1'), use(6, 7, 't1', false)])).toBe('violation');
   });
 
-  test('accepts the old token after a replacement with an unknown outcome, until the next replacement', () => {
+  test('after a replacement with an unknown outcome, the model accepts the old token until the next replacement', () => {
     const unknown = [
       ...replace(0, never, 't1', false),
       use(6, 7, 't0', true),
@@ -355,7 +355,7 @@ describe('edits', () => {
   const read = (from: number, to: number, text: string) => op(from, to, { what: 'read' } as const, { text });
   const model = edits('new', 1_000);
 
-  test('accepts one edit a second and refusals in between', () => {
+  test('the model accepts one edit a second, and refusals in between', () => {
     const history = [
       edit(0, 1, 'a'),
       edit(500, 501, 'x', 'too_often'),
@@ -369,13 +369,13 @@ describe('edits', () => {
     expect(verdict(model, history)).toBe('linearizable');
   });
 
-  test('rejects two edits within a second, however they overlap', () => {
+  test('the model rejects two edits within a second, however their calls overlap', () => {
     expect(verdict(model, [edit(0, 1, 'a'), edit(900, 901, 'b')])).toBe('violation');
     expect(verdict(model, [edit(0, 700, 'a'), edit(0, 900, 'b')])).toBe('violation');
     expect(verdict(model, [edit(0, 1_100, 'a'), edit(0, 1_100, 'b'), edit(0, 1_900, 'c')])).toBe('violation');
   });
 
-  test('rejects a refusal before the first edit, and a lost edit', () => {
+  test('the model rejects a refusal before the first edit, and a lost edit', () => {
     expect(verdict(model, [edit(0, 1, 'a', 'too_often')])).toBe('violation');
     expect(verdict(model, [edit(0, 1, 'a'), read(2, 3, 'new')])).toBe('violation');
     expect(verdict(model, [edit(0, 1, 'a', null), read(2, 3, 'new'), read(4, 5, 'a')])).toBe('linearizable');

@@ -21,25 +21,25 @@ const check = (arrivals: readonly Arrival[], rules: Partial<UpdateRules> = {}) =
     ...rules,
   });
 
-test('accepts consecutive updates of several chats', () => {
+test('the checker accepts consecutive updates of several chats', () => {
   expect(check([])).toEqual([]);
   expect(check([arrival(7), arrival(8, 'b'), arrival(9)], { acknowledged: ['m7', 'm9'] })).toEqual([]);
 });
 
-test('accepts updates of different chats in any order if they are pushed', () => {
+test('the checker accepts updates of different chats in any order if they are pushed', () => {
   const arrivals = [arrival(8, 'b'), arrival(7), arrival(9)];
   expect(check(arrivals, { ordered: 'chat' })).toEqual([]);
   expect(check(arrivals)).toEqual(['reordered: update 7 after 8']);
 });
 
-test('rejects updates of one chat out of order', () => {
+test('the checker rejects updates of one chat that are out of order', () => {
   expect(check([arrival(8), arrival(7)], { ordered: 'chat' })).toEqual([
     'reordered: update 7 after 8',
     'reordered: message 7 of a in update 7',
   ]);
 });
 
-test('rejects a gap, and accepts one skip for each restart', () => {
+test('the checker rejects a gap, and accepts one skip of ids for each restart', () => {
   expect(check([arrival(7), arrival(9)])).toEqual(['gap: no update between 7 and 9']);
   const skipped = [arrival(7), arrival(10_008), arrival(10_009)];
   expect(check(skipped)).toEqual(['gap: no update between 7 and 10008']);
@@ -47,13 +47,13 @@ test('rejects a gap, and accepts one skip for each restart', () => {
   expect(check([arrival(7), arrival(9)], { skips: 1 })).toEqual(['gap: no update between 7 and 9']);
 });
 
-test('rejects lost, invented and doubled messages', () => {
+test('the checker rejects lost, invented and doubled messages', () => {
   expect(check([arrival(7)], { acknowledged: ['m7', 'm8'] })).toEqual(['lost: "m8"']);
   expect(check([arrival(7)], { attempted: new Set() })).toEqual(['invented: update 7 "m7"']);
   expect(check([arrival(7), arrival(8, 'a', { text: 'm7' })])).toEqual(['doubled: "m7" again as update 8']);
 });
 
-test('accepts announced repeats and rejects others', () => {
+test('the checker accepts repeats that were announced, and no others', () => {
   expect(check([arrival(7), arrival(7, 'a', { announced: true }), arrival(8)])).toEqual([]);
   expect(check([arrival(7), arrival(7)])).toEqual(['repeated: update 7 after it was confirmed']);
   expect(check([arrival(7), arrival(7, 'a', { announced: true, text: 'x' })])).toEqual([
@@ -61,7 +61,7 @@ test('accepts announced repeats and rejects others', () => {
   ]);
 });
 
-test('expects updates of a poll again until an offset confirms them', () => {
+test('the checker expects the updates of a poll again until an offset confirms them', () => {
   const updates = [arrival(7), arrival(8)];
   expect(
     check(
