@@ -56,7 +56,7 @@ test('a sender opens a limited number of connections per receiver, and other req
 });
 
 test('requests that wait for a connection fail at their deadline', async ({ onTestFinished }) => {
-  const { target, receiver, held, release } = await holding(onTestFinished);
+  const { target } = await holding(onTestFinished);
   const sender = senderFor(onTestFinished, { receiverConnectionsMax: 1, deadlineMs: 600 });
   const first = sender.send(target, headers, body);
   const waiting = times(3, () => sender.send(target, headers, body));
