@@ -3,9 +3,11 @@
  * only then settles the batch. Meanwhile the previous batch is settled and the next batch is read. Batches are written
  * one at a time, so that commits, watermarks and trims follow the order of the journal. A partition that cannot be
  * settled is set aside and read again from its start. After any other failure all batches in flight are dropped and
- * read again, which is safe because a batch may be written any number of times.
+ * read again, which is safe because a batch may be written any number of times. This also happens if the incarnation of
+ * a partition was raised after its journal was read.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isOlderFlush } from '../postgres/pool.js';
 import type { Shard } from '../postgres/shards.js';
 import type { RedisServers } from '../redis/connection.js';
 import type { ScriptRunner } from '../redis/scripts/scripts.js';
@@ -17,7 +19,14 @@ import { journalLimits as limits } from './limits.js';
 import { settlePrefixes } from './settle.js';
 import { type ReadResult, readPrefixes } from './source.js';
 import { createUnsettled, retryMs } from './unsettled.js';
-import { type OnQuarantine, type PreparedBatch, prepareBatch, type Written, writeBatch } from './write.js';
+import {
+  type OnQuarantine,
+  type PreparedBatch,
+  prepareBatch,
+  readIncarnations,
+  type Written,
+  writeBatch,
+} from './write.js';
 
 export type FlushStep = 'read' | 'committed' | 'settled';
 
@@ -82,6 +91,8 @@ export class Pipeline {
   readonly #unsettled = createUnsettled();
   /** The version of the last entry in flight, by partition. */
   readonly #cursors = new Map<number, number>();
+  /** The registered incarnations, read before the journals in flight were read. */
+  readonly #incarnations = new Map<number, number>();
   #inFlight: InFlight[] = [];
   /** The requested stop may change from `drain` to `now`. */
   #stopping: 'no' | 'drain' | 'now' = 'no';
@@ -108,9 +119,12 @@ export class Pipeline {
         if (this.#inFlight.length === 0)
           await this.#rest(intervals * this.#options.intervalMs - (performance.now() - start));
       } catch (error) {
-        this.#counts.failures++;
-        this.#options.onError(error as Error);
+        if (!isOlderFlush(error)) {
+          this.#counts.failures++;
+          this.#options.onError(error as Error);
+        }
         await this.#settleAll().catch(() => {});
+        this.#incarnations.clear();
         await this.#rest(retryMs(failed++));
       }
     }
@@ -145,7 +159,7 @@ export class Pipeline {
   async #turn(): Promise<{ readonly found: boolean; readonly idle: boolean }> {
     const batch = await this.#read();
     if (batch.failure) this.#options.onError(batch.failure);
-    const prepared = prepareBatch(batch.prefixes);
+    const prepared = prepareBatch(batch.prefixes, this.#incarnations);
     while (this.#inFlight.length >= in_flight_max) await this.#inFlight.shift()?.settled;
     const found = batch.prefixes.length > 0;
     if (found) this.#inFlight.push(this.#begin(batch, prepared));
@@ -161,13 +175,17 @@ export class Pipeline {
     const at = performance.now();
     const { connection, keys } = this.#options;
     const held = new Set(this.#options.held());
-    for (const known of [this.#caughtUpAt, this.#lengths])
+    for (const known of [this.#caughtUpAt, this.#lengths, this.#incarnations])
       for (const partition of known.keys()) if (!held.has(partition)) known.delete(partition);
     for (const partition of held) if (!this.#caughtUpAt.has(partition)) this.#caughtUpAt.set(partition, at);
     const isInFlight = (partition: number) =>
       this.#inFlight.some(({ partitions }) => partitions.has(partition));
     for (const partition of this.#unsettled.takeBack(isInFlight)) this.#cursors.delete(partition);
     const readable = [...held].filter((partition) => !this.#unsettled.has(partition));
+    const unknown = readable.filter((partition) => !this.#incarnations.has(partition));
+    if (unknown.length > 0)
+      for (const [partition, incarnation] of await readIncarnations(this.#options.shard.pool, unknown))
+        this.#incarnations.set(partition, incarnation);
     return { ...(await readPrefixes(connection, keys, readable, this.#cursors)), at };
   }
 

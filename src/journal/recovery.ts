@@ -70,12 +70,13 @@ const noteLoss = statement(
  * Registers the incarnation of a partition before its first use, and gives it to only one caller. The row stays
  * unchanged if it was raised since it was read, because another node is working on the partition. One raise is enough
  * if a hundred nodes detect one failover. Also compares the watermark, so that a row restored from a backup cannot get
- * an incarnation below that of its entities.
+ * an incarnation below that of its entities. The row also stays unchanged if a flush has raised the watermark above
+ * `harmless` since it was read, because Redis may lack that flush.
  */
 const raiseIncarnations = statement(
   'raise_incarnations',
   `with wanted as (
-     select * from unnest($1::int[], $2::int[], $3::int[]) as w (partition, exceeds, seen)
+     select * from unnest($1::int[], $2::int[], $3::int[], $5::bigint[]) as w (partition, exceeds, seen, harmless)
    )
    insert into partitions as p (partition, incarnation, run_id)
    select partition, exceeds + 1, $4 from wanted order by partition
@@ -83,7 +84,8 @@ const raiseIncarnations = statement(
      incarnation = greatest(p.incarnation, excluded.incarnation - 1, (p.flushed_version >> 40)::int) + 1,
      run_id = excluded.run_id,
      seal = null
-   where p.incarnation = (select seen from wanted w where w.partition = p.partition) and p.left_at is null
+   where (select p.incarnation = seen and p.flushed_version <= harmless from wanted w where w.partition = p.partition)
+     and p.left_at is null
    returning partition, incarnation,
      coalesce((select last_number from post_sequences s where s.partition = p.partition), 0) as post`,
 );
@@ -303,6 +305,7 @@ export class Recovery {
             own.map((b) => Math.floor(b.highest / limits.versions_per_incarnation)),
             own.map((b) => b.seen?.incarnation ?? 0),
             runId,
+            own.map((b) => (lacksChanges(b) ? Number.MAX_SAFE_INTEGER : b.highest)),
           ]),
         ),
     );

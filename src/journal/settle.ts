@@ -74,7 +74,6 @@ export async function settlePrefixes(
     add(records, entry.partition, table.record(keys, key), entry.version, brief);
   }
   for (const { table, partition, key, version } of written.sequences) {
-    // Adds a sequence once per part of a batch that was written in parts. Only its greatest version can match.
     if (table.sequence?.state) add(states, partition, table.sequence.state(keys, key), version);
   }
   for (const { partition, state, version } of namedStates(prefixes, written)) {

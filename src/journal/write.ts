@@ -26,7 +26,7 @@ interface Encoded extends Written {
 }
 
 export interface PreparedBatch extends Encoded {
-  readonly prefixes: readonly JournalPrefix[];
+  readonly watermarks: Call;
   readonly unreadable: readonly JournalEntry[];
 }
 
@@ -91,15 +91,26 @@ const sequenceUpserts = new Map(
   journalTables.flatMap((table) => (table.sequence ? [[table, upsertSequence(table.sequence)]] : [])),
 );
 
+/**
+ * Raises the watermarks of a batch. Refuses the batch if the incarnation of a partition was raised after its journal was
+ * read, because Redis may have lost some of these entries. The lock of the row puts this transaction before or after a
+ * raise.
+ */
 const raiseWatermarks = statement(
   'flush_watermarks',
-  `insert into partitions as stored (partition, flushed_version, flushed_at)
-   select partition, version, now() from unnest($1::bigint[], $2::bigint[]) as rows (partition, version)
+  `insert into partitions as stored (partition, flushed_version, incarnation, flushed_at)
+   select *, now() from unnest($1::bigint[], $2::bigint[], $3::bigint[])
    on conflict (partition) do update
-   set flushed_version = case when stored.left_at is null
-         then greatest(stored.flushed_version, excluded.flushed_version)
-         else refuse_left_partition(stored.partition) end,
+   set flushed_version = case
+         when stored.left_at is not null then refuse_left_partition(stored.partition)
+         when stored.incarnation > excluded.incarnation then refuse_older_flush(stored.partition)
+         else greatest(stored.flushed_version, excluded.flushed_version) end,
        flushed_at = now()`,
+);
+
+const registeredIncarnations = statement(
+  'flush_incarnations',
+  'select partition, incarnation from partitions where partition = any($1::int[])',
 );
 
 const quarantineEntry = statement(
@@ -160,16 +171,33 @@ function encode(changes: readonly Change[]): Encoded {
   return { changes, sequences: allSequences, calls };
 }
 
-export function prepareBatch(prefixes: readonly JournalPrefix[]): PreparedBatch {
-  const { changes, unreadable } = gather(prefixes.flatMap(({ entries }) => entries));
-  return { ...encode(changes), prefixes, unreadable };
+/** Returns the registered incarnations of partitions, and 0 for a partition that was never opened. */
+export async function readIncarnations(
+  pool: Pool,
+  partitions: readonly number[],
+): Promise<Map<number, number>> {
+  const { rows } = await pool.query<{ partition: number; incarnation: number }>(registeredIncarnations, [
+    partitions,
+  ]);
+  const registered = new Map(rows.map(({ partition, incarnation }) => [partition, incarnation]));
+  return new Map(partitions.map((partition) => [partition, registered.get(partition) ?? 0]));
 }
 
-function watermarks(prefixes: readonly JournalPrefix[]): Call {
+/** `incarnations` must be read from Postgres before the journals are read. */
+export function prepareBatch(
+  prefixes: readonly JournalPrefix[],
+  incarnations: ReadonlyMap<number, number>,
+): PreparedBatch {
+  const { changes, unreadable } = gather(prefixes.flatMap(({ entries }) => entries));
+  return { ...encode(changes), watermarks: watermarks(prefixes, incarnations), unreadable };
+}
+
+function watermarks(prefixes: readonly JournalPrefix[], incarnations: ReadonlyMap<number, number>): Call {
   const sorted = [...prefixes].sort((a, b) => a.partition - b.partition);
   const values = [
     bigintArray(sorted.map(({ partition }) => partition)),
     bigintArray(sorted.map(({ last }) => last)),
+    bigintArray(sorted.map(({ partition }) => incarnations.get(partition) ?? 0)),
   ];
   return { statement: raiseWatermarks, values };
 }
@@ -192,21 +220,58 @@ const quarantineIn =
     if (count > 0) onQuarantine(entry, reason);
   };
 
-/** Halves a refused batch until each refused entry is isolated, and quarantines those entries. */
-async function bisect(pool: Pool, part: Encoded, quarantine: Quarantine): Promise<Written[]> {
+/** Runs statements in a transaction and rolls it back. Errors: those of the statements. */
+async function tryOut(pool: Pool, calls: readonly Call[]): Promise<void> {
+  const end = new Error('rolled back');
+  const tried = pool.transaction(async (tx) => {
+    for (const { statement, values } of calls) await tx.query(statement, values);
+    throw end;
+  });
+  await tried.catch((error) => {
+    if (error !== end) throw error;
+  });
+}
+
+/**
+ * Returns the changes that Postgres accepts. Halves refused changes until each refused entry is isolated, and
+ * quarantines those entries.
+ */
+async function accepted(
+  pool: Pool,
+  changes: readonly Change[],
+  quarantine: Quarantine,
+): Promise<readonly Change[]> {
   try {
-    await pool.batch(part.calls);
-    return [part];
+    await tryOut(pool, encode(changes).calls);
+    return changes;
   } catch (error) {
     if (!isDataError(error)) throw error;
-    if (part.changes.length === 1) {
-      await quarantine((part.changes[0] as Change).entry, (error as Error).message);
+    if (changes.length === 1) {
+      await quarantine((changes[0] as Change).entry, (error as Error).message);
       return [];
     }
-    const middle = part.changes.length >> 1;
-    const first = await bisect(pool, encode(part.changes.slice(0, middle)), quarantine);
-    return [...first, ...(await bisect(pool, encode(part.changes.slice(middle)), quarantine))];
+    const middle = changes.length >> 1;
+    const first = await accepted(pool, changes.slice(0, middle), quarantine);
+    return [...first, ...(await accepted(pool, changes.slice(middle), quarantine))];
   }
+}
+
+/** Writes changes in one transaction, without those that are quarantined. Returns what was written. */
+async function commitAccepted(
+  pool: Pool,
+  batch: Encoded,
+  quarantine: Quarantine,
+  commit: (calls: readonly Call[]) => Promise<unknown>,
+): Promise<Written> {
+  try {
+    await commit(batch.calls);
+    return batch;
+  } catch (error) {
+    if (!isDataError(error)) throw error;
+  }
+  const rest = encode(await accepted(pool, batch.changes, quarantine));
+  await commit(rest.calls);
+  return rest;
 }
 
 export async function writeEntries(
@@ -214,8 +279,9 @@ export async function writeEntries(
   entries: readonly JournalEntry[],
   onQuarantine: OnQuarantine,
 ): Promise<void> {
-  const { changes } = gather(entries);
-  if (changes.length > 0) await bisect(pool, encode(changes), quarantineIn(pool, onQuarantine));
+  const batch = encode(gather(entries).changes);
+  const commit = (calls: readonly Call[]) => pool.batch(calls);
+  if (batch.calls.length > 0) await commitAccepted(pool, batch, quarantineIn(pool, onQuarantine), commit);
 }
 
 export async function writeSequences(
@@ -239,22 +305,12 @@ export async function writeBatch(
   onQuarantine: OnQuarantine,
   marks?: ControlMarks,
 ): Promise<Written> {
-  const commit = async (calls: readonly Call[]) => {
+  const commit = async (changes: readonly Call[]) => {
+    const calls = [...changes, batch.watermarks];
     if (marks === undefined) await pool.batch(calls);
     else await marks.note(await pool.batch<RaisedMark>(calls, raiseMark));
   };
   const quarantine = quarantineIn(pool, onQuarantine);
   for (const entry of batch.unreadable) await quarantine(entry, 'unknown or malformed entity');
-  try {
-    await commit([...batch.calls, watermarks(batch.prefixes)]);
-    return batch;
-  } catch (error) {
-    if (!isDataError(error)) throw error;
-  }
-  const written = await bisect(pool, batch, quarantine);
-  await commit([watermarks(batch.prefixes)]);
-  return {
-    changes: written.flatMap((part) => part.changes),
-    sequences: written.flatMap((part) => part.sequences),
-  };
+  return commitAccepted(pool, batch, quarantine, commit);
 }

@@ -143,6 +143,9 @@ export function isUnavailable(error: unknown): boolean {
 /** Returns whether the answer came from another Postgres server than the guard admitted (`raise_control_mark`). */
 const isOtherServer = (error: unknown): boolean => sqlState(error) === 'PTL01';
 
+/** Returns whether a flush was refused because the incarnation of a partition was raised after its journal was read. */
+export const isOlderFlush = (error: unknown): boolean => sqlState(error) === 'PTL03';
+
 /**
  * Returns whether the values of a statement caused an error: they are out of range, malformed, or violate a constraint.
  */

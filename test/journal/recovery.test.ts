@@ -2,15 +2,18 @@ import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ApiError } from '../../src/errors.js';
+import type { Flusher } from '../../src/journal/flusher.js';
 import { Recovery } from '../../src/journal/recovery.js';
 import { journalState } from '../../src/journal/state.js';
 import { limits } from '../../src/limits.js';
 import { statement } from '../../src/postgres/pool.js';
 import type { ScriptRunner } from '../../src/redis/scripts/scripts.js';
+import { messageHeader } from '../../src/store/core/codec.js';
 import {
   bytesMax,
   chatOf,
   eventually,
+  gate,
   highWater,
   journalEmpty,
   messageRows,
@@ -150,6 +153,87 @@ describe('partitions are recovered', () => {
       'kept 3',
       ...[4, 5, 6, 7, 8, 9].map((i) => `again ${i}`),
     ]);
+  });
+
+  describe('a flusher read changes that Redis then lost', () => {
+    /** Starts a flusher that has read two changes. Redis restarts without the second change. */
+    async function loseFlush(): Promise<{ flusher: Flusher; errors: Error[]; commit: () => void }> {
+      await node.recovery.recover(partition(), runId());
+      const kept = await putMessage(node, chat, 1, 'kept');
+      const copy = await copyOfData();
+      await putMessage(node, chat, 1, 'lost');
+      await putMessage(node, chat, 2, 'lost too');
+      const before = gate();
+      const errors: Error[] = [];
+      const flusher = node.flusher({
+        onStep: (step) => (step === 'read' ? before.wait() : undefined),
+        onError: (error) => errors.push(error),
+      });
+      flusher.start();
+      await before.reached;
+      await restartFrom(copy);
+      expect((await meta()).ver).toBe(`${kept}`);
+      return { flusher, errors, commit: before.open };
+    }
+
+    /** Returns the versions of the first message in Redis and in Postgres. */
+    async function versions(): Promise<[number | null, number | undefined]> {
+      const record = await node.connection.client.getBuffer(node.keys.message(chat, 1));
+      const row = (await messageRows(node.pool)).find(({ message_id }) => message_id === 1);
+      return [record && messageHeader(record).version, row?.version];
+    }
+
+    it('the flusher reads the journal again if it commits after the incarnation was raised', async () => {
+      const { flusher, errors, commit } = await loseFlush();
+      await node.recovery.recover(partition(), runId());
+      commit();
+      await eventually('journal empty', () => journalEmpty(node));
+      expect(texts(await messageRows(node.pool))).toEqual(['kept']);
+      const [inRedis, inPostgres] = await versions();
+      expect(inRedis).toBe(inPostgres);
+      await putMessage(node, chat, 2, 'next');
+      await eventually('written', async () => (await messageRows(node.pool)).length === 2);
+      expect(errors.filter((error) => (error as { code?: string }).code === 'PTL03')).toEqual([]);
+      expect(flusher.stats().quarantined).toBe(0);
+    });
+
+    it('the flusher writes no part of such a batch if Postgres refuses one of its entries', async () => {
+      await node.pool.query(
+        statement('test_check', 'alter table messages add constraint refused check (message_id <> 2)'),
+      );
+      const { commit } = await loseFlush();
+      await node.recovery.recover(partition(), runId());
+      commit();
+      await eventually('journal empty', () => journalEmpty(node));
+      expect(texts(await messageRows(node.pool))).toEqual(['kept']);
+    });
+
+    it('recovery compares Postgres again if the flusher commits after the comparison', async () => {
+      const { flusher, commit } = await loseFlush();
+      const slow: ScriptRunner = {
+        ...node.runner,
+        call: async (name, at, keys, args) => {
+          const result = await node.runner.call(name, at, keys, args);
+          // The first call finds the closed partition, and the second one precedes the raise.
+          if (name === 'partition/recover' && ++calls === 2) {
+            commit();
+            await eventually('committed', async () => (await messageRows(node.pool)).length === 2);
+          }
+          return result;
+        },
+      };
+      let calls = 0;
+      const { shards, keys, connection } = node;
+      const recovery = new Recovery({
+        ...{ shards: () => shards, keys, connection, highWater, bytesMax },
+        runner: () => slow,
+      });
+      await recovery.recover(partition(), runId());
+      expect(texts(await messageRows(node.pool))).toEqual(['lost', 'lost too']);
+      expect((await versions())[0]).toBe(null);
+      await flusher.stop();
+      expect((await registered())[0]?.incarnation).toBe(2);
+    });
   });
 
   describe('a sealed Redis that was shut down cleanly', () => {

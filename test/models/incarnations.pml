@@ -52,7 +52,6 @@ byte row_id_under = 1; /* the incarnation under which the chat was created */
 /* The highest version and id that were ever assigned, also by a Redis that lost them. */
 byte version_max = 0;
 byte id_max = 0;
-byte recovering = 0; /* the run for which a recovery has compared Redis with Postgres */
 byte changes = 0; /* since the partition was opened */
 
 #ifdef NO_RUN_CHECK
@@ -131,33 +130,37 @@ inline open_partition() {
 }
 
 proctype flusher() {
-  byte read_from, batch, batch_id, batch_id_under, expected, seen, seen_flushed, highest, raised;
+  byte known, batch, batch_id, batch_id_under, expected, seen, seen_flushed, highest, raised;
 end:
   do
-  :: /* The flusher reads the newest image of the record in the journal, commits and trims. It may die in between. */
-    atomic { OPEN && redis.journal != 0 ->
-      read_from = run_id; batch = redis.journal; batch_id = redis.journal_id; batch_id_under = redis.journal_under };
+  :: /* The flusher reads the incarnation in Postgres, then the newest image of the record in the journal. It commits and
+        trims. It may die in between. */
+    atomic { redis.journal != 0 -> known = incarnation };
+    atomic { batch = redis.journal; batch_id = redis.journal_id; batch_id_under = redis.journal_under };
+#ifdef KNOWS_INCARNATION_TOO_LATE
+    atomic { known = incarnation };
+#endif
 #ifdef TRIM_BEFORE_COMMIT
-    atomic { OPEN -> trim() };
+    atomic { trim() };
 #endif
     if
-    :: /* A flusher that commits later than this leaves a record in Redis that is older than its row: see decision 0051. */
-#ifdef COMMITS_DURING_RECOVERY
+    :: /* Postgres refuses a batch if the incarnation was raised since it was read. */
+#ifdef COMMITS_OLDER_BATCH
       atomic { commit() };
 #else
-      atomic { read_from == run_id || (read_from == run_id - 1 && recovering != run_id) -> commit() };
+      atomic { known == incarnation -> commit() };
 #endif
       if
 #ifndef TRIM_BEFORE_COMMIT
-      :: atomic { OPEN -> trim() }
+      :: atomic { trim() }
 #endif
       :: true
       fi
     :: true
     fi;
-    atomic { read_from = 0; batch = 0; batch_id = 0; batch_id_under = 0 }
+    atomic { known = 0; batch = 0; batch_id = 0; batch_id_under = 0 }
   :: /* Recovery of a closed partition. */
-    atomic { !OPEN -> expected = run_id; recovering = run_id; seen = incarnation; seen_flushed = flushed };
+    atomic { !OPEN -> expected = run_id; seen = incarnation; seen_flushed = flushed };
     atomic { highest = redis.counter };
 #ifndef KEEPS_OLDER_RECORDS
     atomic {
@@ -174,7 +177,11 @@ end:
       raised++
 #else
       if
+#ifdef RAISES_AFTER_UNSEEN_FLUSH
       :: incarnation == seen ->
+#else
+      :: incarnation == seen && (flushed <= highest || seen_flushed > highest) ->
+#endif
         raised = (raised > incarnation -> raised : incarnation);
         raised = (INCARNATION_OF(flushed) > raised -> INCARNATION_OF(flushed) : raised) + 1;
         incarnation = raised

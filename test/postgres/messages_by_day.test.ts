@@ -39,7 +39,7 @@ const entry = (id: number, version: number, image: Buffer): JournalEntry => ({
 const write = (...entries: JournalEntry[]) =>
   writeBatch(
     pool,
-    prepareBatch([{ partition: 1, entries, last: entries.at(-1)?.version ?? 0, whole: true }]),
+    prepareBatch([{ partition: 1, entries, last: entries.at(-1)?.version ?? 0, whole: true }], new Map()),
     (_, reason) => expect.unreachable(reason),
   );
 /** Returns the partition and version of each message; the version of a tombstone is negative. */

@@ -163,7 +163,10 @@ test('a database refuses rows of a partition that has moved away, even from a fl
     image: Buffer.from('x'),
     state: '',
   };
-  const batch = prepareBatch([{ partition: 2, entries: [entry], last: entry.version, whole: true }]);
+  const batch = prepareBatch(
+    [{ partition: 2, entries: [entry], last: entry.version, whole: true }],
+    new Map(),
+  );
   const never = () => expect.unreachable();
   await client.query('insert into partitions (partition, left_at) values (2, now())');
   await expect(writeBatch(pool, batch, never)).rejects.toMatchObject({ code: 'PTL02' });
