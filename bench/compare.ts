@@ -94,7 +94,7 @@ async function compare(ref: string, options: Options): Promise<void> {
         async () => before.push(await runOf(other, join(folder, `before${i}.json`), options)),
         async () => after.push(await runOf(root, join(folder, `after${i}.json`), options)),
       ];
-      // Alternates the order, because the second side runs on a warmer machine.
+      // Alternates the order of the sides, because the second one runs on a warmer machine.
       for (const turn of i % 2 === 0 ? turns : turns.reverse()) await turn();
     }
     const changes = changesOf(before, after, options.budget);

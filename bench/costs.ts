@@ -48,8 +48,8 @@ export function costsOf({
     return value;
   };
   const calls = scenarios.flatMap(({ name, sides, goal }): Array<[string, CallCost]> => {
-    // These scenarios measure a call on growing data or beside idle polls. Other scenarios measure the same calls
-    // alone.
+    // Leaves out scenarios that measure a call on growing data or beside idle polls. Other scenarios measure the same
+    // calls alone.
     if (goal?.growth !== undefined || name === 'idle_polls') return [];
     const side = sides.find(({ role }) => role === 'subject');
     const half = latencies.find(({ scenario, role }) => scenario === name && role === 'subject');

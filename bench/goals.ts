@@ -2,7 +2,7 @@
 import type { GoalResult, LatencyResult, Results, ScenarioResult } from '../src/loadtest/results.js';
 import { whole } from '../src/loadtest/table.js';
 
-/** The share of a core above which the core of a server counts as fully used. */
+/** A server counts as using its whole core above this share. */
 const saturated = 0.9;
 /** The limit for p99 at half of the service's rate, as a multiple of the floor's p99. */
 const p99_times_max = 3;

@@ -1,6 +1,6 @@
 /**
  * The floors: servers on the same HTTP engine that do the minimum for a call. One process serves one floor. The parent
- * names the floor, and the process ends with the parent.
+ * process names the floor, and the floor ends with its parent.
  */
 import {
   type EngineRequest,

@@ -15,7 +15,7 @@ import type { RedisWatch } from '../service/redis_watch.js';
 import type { Service } from '../service/service.js';
 import type { Measurement } from './measurement.js';
 
-/** The number of bots whose chats share the backlog. Several bots spread the backlog over several partitions. */
+/** The number of bots whose chats make the backlog. Several bots spread it over several partitions. */
 const chats = 8;
 /** The maximum number of bots to create until all databases have equally many. */
 const bots_tried = 1_000;

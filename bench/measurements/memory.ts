@@ -29,7 +29,7 @@ const words = 'Three hundred bytes of a letter that is neither short nor long. '
 async function settledBytes(service: Service, watch: RedisWatch): Promise<number> {
   await untilFlushed(watch, service.signal);
   await watch.forgetRequests();
-  // The step that empties the journal sets expiry times. Some time later, Redis frees buffers.
+  // Emptying the journal also sets expiry times, and Redis frees buffers some time later.
   await sleep(300, undefined, { signal: service.signal });
   return watch.dataBytes();
 }

@@ -36,7 +36,7 @@ interface Turn {
   readonly rate: number;
   readonly cpu: ReturnType<typeof costsBetween>;
   readonly p99_ms: number;
-  /** The cores that other processes of the machine leave free. */
+  /** The number of cores that other processes of the machine do not use. */
   readonly cores: number;
   readonly idle: number;
 }

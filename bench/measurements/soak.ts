@@ -15,7 +15,7 @@ import { residentBytes } from '../service/processes.js';
 import type { RedisWatch } from '../service/redis_watch.js';
 import type { Service } from '../service/service.js';
 
-/** The HOT_TTL_MS of a soak, which is the lowest allowed value. */
+/** The HOT_TTL_MS of the long run: the lowest allowed value. */
 export const soak_hot_ttl_ms = 60_000;
 const highest_s = 3;
 const slice_s_max = 30;

@@ -11,10 +11,10 @@ import type { Certificate } from '../service/certificate.js';
 export interface Expected {
   readonly kind: 'expect';
   readonly count: number;
-  /** The numbers of arrivals at which the measured part begins and ends. */
+  /** The measured part begins and ends when this many requests have arrived. */
   readonly from: number;
   readonly until: number;
-  /** The number of connections on which a request must arrive before the first one is answered. */
+  /** The receiver answers its first request only when requests have arrived on this many connections. */
   readonly connections: number;
 }
 
@@ -53,7 +53,7 @@ interface Arrival {
   readonly body: Buffer;
 }
 
-/** The maximum number of surplus requests that are stored. */
+/** At most this many unexpected requests are stored. */
 const excess = 1_000;
 const head_bytes_max = 16_384;
 const ok = Buffer.from('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');

@@ -145,8 +145,8 @@ function findingOf(
     what: `webhook deliveries of ${bots} bots over ${connections} connections, compared with ${named[floor]}`,
     measured: `${byRate.toFixed(2)} × by rate, ${byCpu.toFixed(2)} × by CPU time: ${shown('service')}, ${shown(floor)}`,
     goal: goal.rate === goal.cpu ? `${goal.rate} ×` : `${goal.rate} × by rate, ${goal.cpu} × by CPU time`,
-    // Both ratios must meet their goals, because a slow receiver makes the rates equal, and a busy machine makes them
-    // differ.
+    // Both ratios (rate and CPU time) must meet their goals. A slow receiver makes the rates equal, and a busy machine
+    // makes them differ.
     met: byRate >= goal.rate && (Number.isNaN(byCpu) || byCpu >= goal.cpu),
   };
 }

@@ -17,7 +17,7 @@ async function verifyEdits(
   path: string,
   probes: readonly number[],
 ): Promise<void> {
-  // Waits, because a message can be edited only once a second, and a load may just have edited the same messages.
+  // Waits a second, because a message can be edited only once a second, and the load before may have edited it.
   await sleep(limits.edit_interval_ms_min);
   const words = `edit ${++edits} of ${pair.bot.id}`;
   for (const message_id of probes) {

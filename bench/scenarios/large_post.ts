@@ -63,7 +63,7 @@ export const largePost: Scenario = {
 };
 
 /**
- * The lists of users are full in the small case too, so the cases differ only in the number of reactions.
+ * The list of users of a post is full in the small case too, so the two cases differ only in the number of reactions.
  */
 export const largePostAlone: Scenario = {
   ...largePost,

@@ -1,4 +1,4 @@
-/** P2: measures reactions set and removed on posts in Redis, compared with the same script on a bare server. */
+/** P2: measures setting and removing reactions on posts in Redis, compared with the same script on a bare server. */
 import { isDeepStrictEqual } from 'node:util';
 import { expect } from '../../src/loadtest/client.js';
 import { makePeople, makePosts, type Person, type Post } from '../service/population.js';

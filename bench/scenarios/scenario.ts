@@ -6,12 +6,13 @@ import type { Service, Target } from '../service/service.js';
 
 export interface Sizes {
   /**
-   * The number of messages that edits cycle through. Each may be edited once a second, so this number bounds the
-   * measurable rate.
+   * The number of messages that edits cycle through. Each can be edited once a second, so a higher rate of edits cannot
+   * be measured.
    */
   readonly messages: number;
   /**
-   * The number of posts that reactions cycle through. Posts times the twenty people must far exceed the connections.
+   * The number of posts that reactions cycle through. This number times the twenty people must be much larger than the
+   * number of connections.
    */
   readonly posts: number;
   readonly reactions: number;

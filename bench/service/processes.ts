@@ -3,7 +3,10 @@ import { spawn, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 
-/** The measured server has the first core alone. Load, Redis, Postgres and flusher share the second. */
+/**
+ * The measured server has the first core alone. The load generator, Redis, Postgres and the flusher share the second
+ * core.
+ */
 export const serverCore = 0;
 export const otherCore = 1;
 

@@ -49,8 +49,8 @@ export async function watchRedis(url: string, partitions: number): Promise<Redis
   const connection = new RedisConnection({ url, name: 'bench' });
   await connection.ready(10_000);
   const { client } = connection;
-  // Disables rewrites of the append-only file. A rewrite would cost CPU time in only some turns, and its cost
-  // does not depend on the measured calls.
+  // Disables rewrites of the append-only file. A rewrite takes CPU time in only some turns, however many calls are
+  // measured.
   await client.config('SET', 'auto-aof-rewrite-percentage', '0');
   const keys = makeKeys(partitions);
   const number = (text: string, pattern: RegExp) => Number(pattern.exec(text)?.[1] ?? 0);

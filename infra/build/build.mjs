@@ -80,8 +80,8 @@ async function transpile(compiler, files, target, options) {
 }
 
 /**
- * These packages have hundreds of small files. Without bundling, reading these files takes most of the start time of a
- * role.
+ * These packages have hundreds of small files. If they were not bundled, a role would spend most of its start on
+ * reading these files.
  */
 const bundled = [
   'bullmq',
@@ -130,7 +130,7 @@ function bundle(compiler, target) {
     chunkNames: 'main-[hash]',
     outbase: source,
     plugins: [program],
-    // This lets CommonJS code call require.
+    // The bundle is an ES module. This line defines `require` for the CommonJS code in it.
     banner: {
       js: "import { createRequire as requireFrom } from 'node:module';\nconst require = requireFrom(import.meta.url);",
     },

@@ -24,7 +24,7 @@ const slug = (text) =>
     .replace(/\s/g, '-');
 const escaped = (text) => text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/"/g, '&quot;');
 
-/** The documents that become pages: the source file in the repository, and the path below `/docs`. */
+/** Each document that becomes a page: its file in the repository, and its path below `/docs`. */
 export function documentsOf(root) {
   const listed = (folder) =>
     existsSync(join(root, folder)) ? readdirSync(join(root, folder)).filter(isMarkdown).sort() : [];

@@ -75,7 +75,7 @@ function keepStamp(lock) {
   try {
     writeFileSync(stampPath, hash(lock));
   } catch {
-    // On a read-only image this write fails, and the next start checks again.
+    // In a read-only image this write fails. The next start then checks the packages again.
   }
 }
 

@@ -117,7 +117,7 @@ function runUnderPrometheus(args) {
 
 function runAllFaults(args) {
   const rows = args.filter((arg) => /R\d/.test(arg)).join();
-  // The fault test R19 needs HAProxy and nginx.
+  // One of the fault tests, R19, needs HAProxy and nginx.
   if ((rows === '' || /\bR19\b/.test(rows)) && !args.includes('--help')) ensurePrograms(balancers, say);
   return runFaults(runTests, say)(args);
 }

@@ -15,7 +15,7 @@ function allowed(schema) {
   return refused.success ? 'text' : (refused.error.issues[0]?.message ?? '');
 }
 
-/** Returns a default in the form that the setting has. Rates are the only defaults that are not plain values. */
+/** Returns a default in the form that the setting has. Only the default of a rate is not a plain value. */
 const shown = (fallback) =>
   typeof fallback === 'object' && fallback !== null && 'calls' in fallback
     ? rateText(fallback)

@@ -102,8 +102,7 @@ export async function bundleClient({ esbuild, source, target, former, fingerprin
     target,
     at: '/app',
   });
-  // The operations page is a separate bundle, so people do not load this page, and operators do not load the
-  // application.
+  // The operations page is a separate bundle, so that people do not load it, and operators do not load the application.
   await bundlePage({
     ...build,
     entry: 'ops/main.tsx',

@@ -17,7 +17,7 @@ let bot: TestBot;
 let seen: string[][][] = [];
 /** The times, in seconds of the Redis clock, at which the front renewed its authentication lease. */
 let renewals: number[] = [];
-/** If the front pauses for longer than this, it looks up the token of the next call in Redis. */
+/** After a pause longer than this, the front must look up the token of the next call in Redis. */
 const heldUpSecondsMax = (limits.auth_lease_ms - limits.auth_lease_margin_ms) / 1_000;
 
 beforeAll(async () => {

@@ -99,7 +99,7 @@ test('only administrators with the right to post may post in a channel', async (
 
 test('a username can be taken only once', async () => {
   const username = uniqueName();
-  // This look-up finds nothing, and must not hide the chat that is created later.
+  // This look-up finds nothing. Its result must not hide the chat, which is created later.
   const unknown = [400, 'Bad Request: chat not found'] as const;
   expectEnvelope(await service.bot(bot, 'getChat', { chat_id: `@${username}` }), ...unknown);
   const chat = await newChat({ username });

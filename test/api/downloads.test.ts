@@ -126,7 +126,7 @@ test('a large file is streamed to many slow readers without being loaded into me
     }),
   );
   await sleep(1_000);
-  // A whole copy of the file for each reader would take three gigabytes.
+  // If the front held a whole copy of the file for each reader, it would need three gigabytes.
   expect((await memory()) - before).toBeLessThan(120 * 1024 * 1024);
   const denied = await fetch(fileUrl(file_path));
   expect([denied.status, denied.headers.get('retry-after')]).toEqual([429, '1']);

@@ -152,7 +152,7 @@ test('behaviour §14: all bots in a chat share one limit for changes of the chat
   for (const answer of answers) if (answer.status !== 200) expectWait(answer, 86_400 / 5);
   const kept = await itemsOf(service.app(ann, 'GET', `/api/chats/${chat_id}/messages`));
   expect(kept.filter(({ text }: { text?: string }) => text)).toHaveLength(5);
-  // getMe changes no chat, so it does not count. Each person has the same limit in the chat as all its bots
+  // A call of getMe changes no chat, so it does not count. In a chat, each person has the same limit as all its bots
   // together.
   expect((await service.bot(await service.newBot(ann, 'late'), 'getMe')).status).toBe(200);
   await resultOf(service.app(ann, 'PUT', `/api/chats/${chat_id}/members/${ben.id}`, { status: 'member' }));
@@ -372,7 +372,7 @@ test('behaviour §14: the service looks up a limited number of new webhook host 
   for (let n = 0; n < limits.host_look_ups_per_bot_max; n++) statuses.push((await set(first)).status);
   expect([...new Set(statuses)]).toEqual([400]);
   let refused = await set(first);
-  // The bucket regained some look-ups during the first calls.
+  // During the first calls, the bot may have regained some look-ups.
   while (refused.status === 400) refused = await set(first);
   expectWait(refused, 60 / limits.host_look_ups_per_bot_max);
   expect((await set(first, 'https://127.0.0.1/')).status).toBe(400);

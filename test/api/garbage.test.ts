@@ -124,7 +124,7 @@ test('every random call gets a valid answer, and changes nothing that its caller
   });
   if (cases < 10_000) return;
   expect([...called.keys()].sort()).toEqual(targets.map(({ name }) => name).sort());
-  // Enough targets must also accept a call. Otherwise the test would cover only the first checks.
+  // Many methods and endpoints must also accept a call. Otherwise the test would only cover the first checks of a call.
   const done = [...called].filter(([, count]) => count.done > 0);
   expect(done.length).toBeGreaterThan(0.6 * targets.length);
 });

@@ -77,7 +77,7 @@ async function drop(by: TestBot): Promise<void> {
   if (last) await resultOf(service.bot(by, 'getUpdates', { offset: last.update_id + 1 }));
 }
 
-/** Asks a question, and answers it as the bot. */
+/** Sends an inline query as a person, and answers it as the bot. */
 async function asked(who: TestUser, query: string, results: readonly object[], more: object = {}, at = {}) {
   const asking = ask(who, query, at);
   const question = await next('inline_query');
@@ -220,7 +220,7 @@ test('the chosen result becomes a message of the person that names the bot, and 
   expect(seen).toMatchObject({ message_id: sent.message_id, via_bot: { id: bot.id }, text: 'dog' });
   const [listed] = await itemsOf(service.app(ann, 'GET', `/api/chats/${group}/messages?limit=1`));
   expect(listed).toEqual(sent);
-  // Without a keyboard there is no id, because the bot has no reason to change the message.
+  // A message without a keyboard has no inline message id, because its bot has no reason to change it.
   const without = await sendInline(ben, group, article('n'));
   expect('inline_message_id' in without.chosen).toBe(false);
 });
@@ -443,7 +443,7 @@ describe('cached answers', () => {
     expect(again.inline_query_id).toBe(question.id);
     expect((await resultOf(choose(ben, again, 'w'))).text).toBe('text of w');
     await next('chosen_inline_result');
-    // The type of the chat and the offset belong to the query.
+    // The stored answer is only for queries with the same chat type and offset.
     const asking = ask(ann, 'wide', { chat: other.id });
     expect((await next('inline_query')).chat_type).toBe('private');
     await asking;
@@ -475,7 +475,7 @@ describe('cached answers', () => {
     await resultOf(setMode(big, { enabled: true }));
     const results = Array.from({ length: 30 }, (_, i) => article(`${i}`, 'x'.repeat(4_096)));
     const shown: Any[] = [];
-    // Each answer has about 125 KiB, and 4 MiB of them are kept.
+    // Each answer has about 125 KiB, and Petrel keeps 4 MiB of answers per bot.
     for (let i = 0; i < 36; i++) {
       const asking = ask(i % 2 === 0 ? ann : ben, `big ${i}`, { of: big });
       const question = await next('inline_query', big);

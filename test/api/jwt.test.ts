@@ -26,7 +26,7 @@ let provider: Server;
 let published: readonly Key[];
 let reads = 0;
 let service: Service;
-/** A front that creates a person for each unknown subject. */
+/** This front creates a person for each unknown subject. */
 let open: RoleProcess;
 let openPort: number;
 let [rsa, elliptic, edwards] = [] as unknown as [Key, Key, Key];

@@ -81,7 +81,7 @@ test('operators see where a leaked token of a person was found', async () => {
 test('an unresponsive node delays a leak report by at most its lease', async () => {
   const { service } = world;
   const [bot, silent] = [await service.newBot(owner, 'silent'), service.fronts[1]];
-  // The node has cached the token. It reads its open connections before the message about the report.
+  // The node has cached the token. It reads the requests on its open connections before the message about the report.
   const many = () => Promise.all(Array.from({ length: 30 }, () => statusOf(bot, 1)));
   expect(new Set(await many())).toEqual(new Set([200]));
   silent?.pause();
@@ -92,7 +92,7 @@ test('an unresponsive node delays a leak report by at most its lease', async () 
   const after = many();
   silent?.resume();
   expect(new Set(await after)).toEqual(new Set([401]));
-  // The lease counts from its last renewal.
+  // A lease counts from its last renewal, so the wait may be shorter.
   expect(ms).toBeGreaterThan(limits.auth_lease_ms - limits.auth_lease_renew_ms);
   const most = limits.auth_lease_ms + limits.auth_lease_margin_ms + 2_000;
   figures('R16', 'a leaked token blocked, one node silent', {}, [atMost('ms', ms, most)]);

@@ -54,7 +54,7 @@ interface PageRow {
 interface AnswerRow {
   readonly bytes: number;
   readonly items?: number;
-  /** True if the byte limit ends the list before it has `items` items. */
+  /** True if the list reaches its byte limit before it has `items` items. */
   readonly cut?: true;
   /** Makes the call with the largest answer; absent if `why` states the size limit instead. */
   readonly answer?: (world: World) => Promise<Answer>;
@@ -284,7 +284,7 @@ const direct: Readonly<Record<string, Row>> = {
     },
   },
   'GET /api/chats/{chat_id}/messages': {
-    // Service messages of the group are not among the keys.
+    // The expected keys do not include the group's service messages.
     keyOf: ({ message_id, group_chat_created, new_chat_members }) =>
       group_chat_created || new_chat_members ? null : message_id,
     page: async ({ group, messages }) => ({ path: `/api/chats/${group}/messages`, keys: messages }),

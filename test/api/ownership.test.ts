@@ -64,7 +64,7 @@ describe('bots are transferred', () => {
           ...[verb, pattern, 'Forbidden: not the owner of the bot', 403],
         ]);
       }
-      // The same call for an unknown bot gets 404, which shows that the refusal above was because of the caller.
+      // The same call for an unknown bot gets 404, so the refusal above was for the caller and not for the parameters.
       const unknown = await call(999_999_999, 0);
       expect([verb, pattern, unknown.status]).toEqual([verb, pattern, 404]);
     }

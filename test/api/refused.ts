@@ -13,7 +13,7 @@ import type { Answer, Service } from '../support/service.js';
  */
 const moves =
   /:(auth_nodes|auth_revoked|flushers|flush_lease|rings|nodes|postgres)$|:rate:|:guesses:|:presence:|:ticket$|:doorbell:/;
-/** Copies of data in Postgres. A read may add a copy and the sweep may remove one, but no existing copy may change. */
+/** Copies of data in Postgres. A read may add a copy, and the sweep may remove a copy, but no copy may change. */
 const copies = /:(bot|user|member|memberships|commands|descriptions|chat|administrators):-?\d|:name:/;
 
 /** Waits until the updates that earlier calls left in the outbox were forwarded to other shards. */

@@ -38,7 +38,8 @@ test('calls of one account wait in order for a free slot', async () => {
 test('a bot with hundreds of simultaneous setMyCommands calls does not delay the settings of other bots', async () => {
   const [eve, ann] = [await service.newUser('eve'), await service.newUser('ann')];
   const [hasty, calm] = [await service.newBot(eve, 'hasty'), await service.newBot(ann, 'calm')];
-  // The calls stay below 16 KiB, because larger calls would already wait for slices of the event loop.
+  // Each call has less than 16 KiB, because larger calls wait for a time slice of the event loop before they reach this
+  // limit.
   const commands = Array.from({ length: 100 }, (_, n) => ({
     command: `c${n}`,
     description: 'd'.repeat(100),

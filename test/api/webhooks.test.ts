@@ -192,10 +192,10 @@ test('getWebhookInfo shows the last failure until the webhook is set again', asy
 });
 
 /**
- * Updates created over HTTP are far below the 10 MB of interface §6 (test/delivery/switch.test.ts covers larger
- * ones). An update contains at most two messages: the message, and the message that it replies to or pins. The large
- * parts of a message are its text, 100 entities with a link of 2,048 UTF-16 units each, and 64 KiB of keyboard. A
- * byte of the keyboard can take six bytes in JSON.
+ * Updates that calls can create are far smaller than the 10 MB of interface §6. The test test/delivery/switch.test.ts
+ * covers larger ones. An update contains at most two messages: the message, and the message that it replies to or pins.
+ * The large parts of a message are its text, 100 entities with a link of 2,048 UTF-16 units each, and 64 KiB of
+ * keyboard. A byte of the keyboard can take six bytes in JSON.
  */
 test('the largest possible update is smaller than a quarter of the size limit', async () => {
   const received = await keepBooks();

@@ -67,7 +67,7 @@ async function contentOfKey(redis: Redis, key: string): Promise<string> {
   }
 }
 
-/** Keys with less time to live than this may expire before they are read. */
+/** Keys that expire sooner than this are left out, because they may expire before they are read. */
 const soon_ms = 300_000;
 
 /** Keys of running processes and of the wake queue, which are not part of a backup. */

@@ -73,7 +73,7 @@ async function commands({ made, other, bot, group, user, app, say, answered, rec
     badRequest('setMyCommands', 'BOT_COMMAND_INVALID'),
   );
 
-  // Entities mark the commands, in a group also commands with the bot's username.
+  // The service marks commands with entities. In a group it also marks commands that name the bot.
   const first = await say(group, `/say@${made.username} hello`);
   expect(
     (

@@ -13,7 +13,7 @@ import { keepBooks, keepQueue, makeChats, settingsFor, startWorld, type World } 
 let world: World;
 let errors: unknown[];
 let hints = 0;
-/** A worker awaits this promise before its next step and before it reads settings, so that a test can delay both. */
+/** A worker awaits this promise before each step and before it reads settings. A test can therefore delay both. */
 let gates: Record<'step' | 'settings', () => Promise<void>>;
 const openGates = () => {
   gates = { step: async () => {}, settings: async () => {} };
@@ -85,7 +85,7 @@ test('failures of the former receiver do not delay deliveries to the new receive
   await expect.poll(async () => (await queues.info(bot.id)).error?.message).toMatch(/429/);
   await expect.poll(former.refused).toBeGreaterThan(7);
   await webhooks.set(bot.id, settingsFor(books), keepQueue);
-  // Requests open to the former receiver continue for a while, and end after the change.
+  // Requests to the former receiver may stay open for a while after the change.
   await books.tookIn(9);
   former.held[0]?.writeHead(503).end();
   await books.tookIn(10);

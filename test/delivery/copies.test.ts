@@ -1,6 +1,6 @@
 /**
- * Hints contain copies of updates, which a worker sends without reading the queue. No update is lost, repeated or
- * delayed.
+ * Tests hints that contain copies of updates, which a worker sends without reading the queue. No update is lost,
+ * repeated or delayed.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';

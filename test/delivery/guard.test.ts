@@ -64,7 +64,7 @@ const refusal = (guard: Guard, url: string) =>
       (error: Error) => error.message,
     ),
   );
-/** An address as WHATWG writes it in a URL. */
+/** Returns the form of an address in a URL, by the WHATWG standard. */
 const written = (address: string) => new URL(`https://[${address}]`).hostname.slice(1, -1);
 
 test("the test's connection counter counts connections to allowed addresses", async () => {

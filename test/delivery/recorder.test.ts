@@ -47,7 +47,7 @@ async function run(perSecond: ReadonlyMap<number, number>, seconds: number) {
   return written;
 }
 const pauses = (times: ReadonlyArray<{ at: number }>) =>
-  // The last write happens when the recorder stops.
+  // When the recorder stops, it writes what is left.
   times.slice(1, -1).map(({ at }, i) => at - (times[i]?.at ?? 0));
 
 test('successful deliveries of a quiet bot are recorded within two seconds and one timer tick', async () => {

@@ -66,7 +66,7 @@ test('a receiver that accepts an update while its 410 is being recorded is not m
   });
   onTestFinished(() => worker.stop());
   const answers = [410];
-  // Retries get no answer and therefore change nothing.
+  // The receiver does not answer retries, so they change nothing.
   const books = await keepBooks(({ text }) =>
     text === 'well' ? accepted : (answers.shift() ?? new Promise<number>(() => undefined)),
   );

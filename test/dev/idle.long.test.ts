@@ -19,8 +19,8 @@ const launcher = fileURLToPath(new URL('../../infra/build/launch.mjs', import.me
  */
 const share_max = 3;
 /**
- * Unlike CPU time, wake-ups do not depend on other processes. A role wakes up to 20 times a second. A 5 ms
- * timer alone would wake it 200 times.
+ * Unlike CPU time, wake-ups do not depend on other processes. A role wakes up to 20 times a second. A single timer of 5
+ * ms would wake it 200 times a second.
  */
 const wakes_per_second_max = 40;
 /**

@@ -42,7 +42,7 @@ let bareUrl = '';
 let database = 0;
 const dispatcher = new Agent({ connections: 1, pipelining: 1 });
 
-/** Pins the threads of a process to cores. Has no effect on other systems or with one core. */
+/** Pins the threads of a process to cores. Does nothing on systems other than Linux, or with a single core. */
 function pin(pid: number, cores: string): void {
   if (process.platform !== 'linux' || availableParallelism() < 2) return;
   spawnSync('taskset', ['-a', '-p', '-c', cores, String(pid)], { stdio: 'ignore' });
@@ -164,7 +164,7 @@ test(
       for (const url of [`${service.fronts[0].url}/bot${other.token}/getMe`, bareUrl]) await timeOf(url);
     const idle = await timesOf(other, attackMs / 3);
 
-    // The same load on the other front shows how much the machine and Redis slow down a front under no attack.
+    // Attacks the other front first. This shows how much the machine and Redis slow down a front that is not attacked.
     const [control] = await Promise.all([
       timesOf(other, attackMs),
       attack({ own, evil, file: file_path, front: 1 }),

@@ -446,7 +446,7 @@ async function updatesOf(service: Service, next: () => number) {
         if (!(await poll(0))) await sleep(rest_ms);
         return acknowledged.every((text) => received.has(text));
       };
-      // The check reports what did not arrive in time.
+      // If an update does not arrive in time, the check reports it.
       await eventually('all updates arrived', arrived, msMax).catch(() => undefined);
     },
     check: (skips: number) => {

@@ -145,7 +145,7 @@ test(
 
 interface Late {
   readonly service: Service;
-  /** A front whose replies of Redis a test can delay. */
+  /** A front with a proxy in front of Redis, by which a test can delay replies. */
   readonly front: Front;
   readonly proxy: HoldingProxy;
 }
@@ -161,7 +161,7 @@ async function startLate(extraEnv: Record<string, string>): Promise<Late> {
   const front = await createFront(service.env, { REDIS_URL: proxy.url });
   undo.push(() => front.stop());
   await front.start();
-  // Before this time, a front that replaces a token waits for a whole lease.
+  // A front that replaces a token before this time waits for a whole lease.
   await sleep(limits.auth_lease_ms + limits.auth_lease_margin_ms);
   return { service, front, proxy };
 }

@@ -53,7 +53,7 @@ test(
     expect(verdict.acknowledged).toBeGreaterThanOrEqual(count);
     expect(killed).toBe(kills);
     await drained(service);
-    // The table also contains the chats of earlier tests.
+    // The table also has rows for the chats of earlier tests.
     const own = await world.history();
     const stored = [...(await postgresHistory(service))].filter(([chat]) => own.has(chat));
     expect(sorted(new Map(stored))).toEqual(sorted(own));

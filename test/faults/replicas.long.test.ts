@@ -1,4 +1,4 @@
-/** Tests that cold messages are read from a standby that follows by streaming replication, and are never stale. */
+/** Tests fronts that read messages from a standby of Postgres: what they read is never stale. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openMasters } from '../support/cluster.js';
 import { ask, type Pair, startPair } from '../support/postgres_pair.js';

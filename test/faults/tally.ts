@@ -108,7 +108,7 @@ export async function talk(
   signal: AbortSignal,
   calls?: Histogram,
 ): Promise<void> {
-  // All sleeping lanes listen to this signal. By default Node allows fewer listeners.
+  // All sleeping lanes listen to this signal. By default Node warns about so many listeners.
   setMaxListeners(0, signal);
   await Promise.all(
     lanes.map(async (lane, i) => {

@@ -161,7 +161,7 @@ test(
       expect(seen.late).toBeGreaterThan(30);
       expect(seen.newAtOnce).toEqual([200]);
     }
-    // A released lease delays no call.
+    // A front that shut down cleanly has released its lease, so no call waits for it.
     expect(Math.min(...took)).toBeLessThan(limits.auth_lease_ms);
   },
   patienceMs,

@@ -47,7 +47,7 @@ const folderOf = (file: string) =>
   file.includes('/') ? file.slice(0, file.indexOf('/')) : file.replace(/\.ts$/, '');
 
 const handlers = /^(actions|content|wire|rules|view|store|files|errors)$/;
-/** The files of `server` that define a handler and its parameters. Handlers may import only these. */
+/** The files of `server` that define a handler and its parameters. Handlers may import no other file of `server`. */
 const serverForHandlers = /^server\/(method|endpoint|pages|params|request|body_bounds|limits)\.ts$/;
 /** The generated lists of all handlers. Processes hand them to the server. */
 const lists = /^(methods|endpoints)\/\1\.gen\.ts$/;
@@ -58,7 +58,8 @@ const common = /^(clock|time|random|rules\/limits)\.ts$/;
 const joinsLimits = /^(docs\/|redis\/scripts\/contract\.ts$)/;
 
 /**
- * For each folder, a function that tells whether the folder may import this file. A folder may always import itself.
+ * For each folder, a function that tells whether the folder may import this file. Every folder may import its own
+ * files.
  */
 const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   main: () => true,

@@ -56,7 +56,7 @@ export class RawClient {
     });
   }
 
-  /** Everything received so far, without the headers that contain only the time or the engine's name. */
+  /** The text received so far, without the headers with the time and the engine's name. */
   get text(): string {
     return this.bytes.replace(/(?:Date|uWebSockets): [^\r]*\r\n/g, '');
   }

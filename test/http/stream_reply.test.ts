@@ -124,7 +124,7 @@ test('a source stream is read only as fast as the client reads', async () => {
   await sleep(400);
   const ahead = one.read();
   expect(ahead).toBeGreaterThan(0);
-  // The bound covers the kernel's buffers at both ends of a loopback connection, and some chunks of our own.
+  // This bound leaves room for the kernel's buffers at both ends of the connection and for some chunks of our own.
   expect(ahead).toBeLessThan(16 * 1024 * 1024);
   await sleep(300);
   expect(one.read()).toBe(ahead);

@@ -84,7 +84,7 @@ export function runTable(kind: string, startRedis: () => Promise<FreshRedis>, sa
       test(row.title, async () => {
         const people = free.pop() ?? (await makePeople(world));
         const c = createCase(world, people);
-        // A row without evicted keys would test hot data again.
+        // If no key of the row were evicted, the row would only repeat the test on hot data.
         let evicted = 0;
         const evict = async () => {
           evicted += await c.evict();

@@ -128,7 +128,7 @@ describe('the flusher writes journals to Postgres', () => {
     flusher.start();
     await place.reached;
     await putMessage(node, chat, 2, 'edited');
-    // The flusher is stopped, because a second batch would settle entries that the first batch must leave.
+    // The flusher is stopped here, because a second batch would set the time to live of the edited message too.
     const stopped = flusher.stop();
     place.open();
     await stopped;

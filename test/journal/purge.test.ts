@@ -1,4 +1,4 @@
-/** Purges the parts of deleted entities before the entities, in bounded steps, and leaves everything else. */
+/** Tests that a purge deletes the parts of a deleted entity before the entity, in small steps, and nothing else. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { purgeTombstones } from '../../src/journal/purge.js';
 import { limits } from '../../src/limits.js';

@@ -71,7 +71,7 @@ test("a scan for leaked tokens searches every part of a repository's history", a
   write('config.env', `TOKEN=${token.deleted}\n`);
   expectAt(`${commit('first')} config.env`, 'deleted');
   rmSync(join(root, 'config.env'));
-  // The token crosses the border of two chunks, and the bytes around it are not text.
+  // The token begins in one chunk and ends in the next, and the bytes around it are not text.
   const noise = Buffer.alloc(700_000, 0xfe);
   Buffer.from(`9${token.binary}`).copy(noise, 256 * 1024 - 20);
   write('binary.dat', noise);

@@ -1,4 +1,7 @@
-/** Tests load at a fixed rate: a server that pauses is charged for every request that was due during the pause. */
+/**
+ * Tests load at a fixed rate: if the server pauses, the latency of every request that was due in the pause includes the
+ * wait.
+ */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -173,7 +173,7 @@ const erasures: Case[] = [
       async after(client) {
         expect(await client.hget(keys.chat(group), 'pin')).toBe('0');
         const log = await client.xrange(keys.changes(group), '-', '+');
-        // The log contains only the unpin, after the unreported version of the deletion.
+        // The log contains only the unpin. The version before it, of the deletion, has no entry.
         expect(log.map(([, [, before, , kind]]) => [before, kind])).toEqual([[`${base + 2}`, 'p']]);
       },
     },

@@ -44,7 +44,7 @@ export const again = (...wanted: Array<[chat: string, tries: string, ids: string
   );
 export const any = expect.anything();
 export const later = Date.now() + 600_000;
-/** A version of the previous incarnation. */
+/** Returns a version that belongs to the previous incarnation. */
 export const formerFence = `${base - 1}`;
 export const mine = (fields = {}) => hooked({ fence, leased: later, ...fields });
 export const field = (client: Redis, name: string) => client.hget(keys.queueState(bot), name);

@@ -64,7 +64,7 @@ export const explore = (model: Model, definitions: readonly string[]): Promise<s
     return prepared + compiled + (await run(folder, './pan', ['-E', '-m20000', '-w22']));
   });
 
-/** A step that a model prints: its name and its numbers. */
+/** A line that a model prints for a step: the name of the step and its numbers. */
 export interface Step {
   readonly name: string;
   readonly of: Readonly<Record<string, number>>;

@@ -21,7 +21,10 @@ async function open(id: number): Promise<Shard> {
   return { id, url, pool, db: asDatabase(pool) };
 }
 
-/** Returns the part that a process has in a move: the given partitions, by default the only one, and the process. */
+/**
+ * Returns the data by which a process takes part in a move: the partitions (by default the only one) and the id of the
+ * process.
+ */
 const shareOf = (runner: string, partitions: readonly number[] = [0]) =>
   copy.shareOf({
     ...{ installation: '00000000-0000-0000-0000-000000000000', source: 1, target: 2 },

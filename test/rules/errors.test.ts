@@ -1,4 +1,4 @@
-/** Error answers are thrown in most refused calls, so they must be cheap to create. */
+/** Most refused calls throw an error answer, so creating one must be cheap. */
 import { expect, test } from 'vitest';
 import { ApiError } from '../../src/errors.js';
 

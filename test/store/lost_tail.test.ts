@@ -1,4 +1,4 @@
-/** Starts a killed Redis with an older append-only file: no id or version is given out twice. */
+/** Tests a Redis that is killed and started with an older append-only file: no id or version is given out twice. */
 import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';

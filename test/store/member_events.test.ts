@@ -1,4 +1,4 @@
-/** Tests that membership events reach each bot once and in order, even if their process died after the commit. */
+/** Tests that each bot gets membership events once and in order, even if the process that committed them died. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { putMember } from '../../src/postgres/chats/members.js';
 import { postgresLimits as limits } from '../../src/postgres/limits.js';

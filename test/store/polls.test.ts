@@ -222,6 +222,6 @@ test('a poll that keeps only the last update of a long queue removes the others 
   expect(Math.max(...largest)).toBeLessThanOrEqual(limits.script_entries_max);
   const [[, fields]] = (await client.xrange(key, '-', '+')) as [[string, string[]]];
   const size = fields.reduce((sum, value, i) => sum + (i % 2) * Buffer.byteLength(value), 0);
-  // A record is binary, so its length as text may be greater.
+  // A record is binary, so the text made from it may be longer.
   expect(Math.abs(Number(await client.hget(state, 'bytes')) - size)).toBeLessThan(100);
 });

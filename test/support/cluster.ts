@@ -178,7 +178,7 @@ export async function freshCluster(): Promise<FreshCluster> {
         await replica.client.call('CLUSTER', 'REPLICATE', node(master).id);
         return true;
       });
-      // A replica stands for election only once it knows the slots of its master.
+      // A replica can be elected only after it has learned the slots of its master.
       await until(
         'a replica that has caught up',
         async () =>

@@ -92,7 +92,9 @@ export async function outwait({ connection: { client } }: TestNode): Promise<voi
     if (await client.hexists(key, 'u')) await client.hset(key, 'u', 0);
 }
 
-/** Makes a node stop for good at a script, before or after it ran. `died` is true once it has stopped. */
+/**
+ * Stops a node permanently at a call of a script, before or after the script ran. `died` is true once it has stopped.
+ */
 export function dieAt(node: TestNode, script: string, when: 'before' | 'after') {
   const state = { died: false };
   node.hooks.call = async (name, run) => {

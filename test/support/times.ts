@@ -1,6 +1,6 @@
 /**
- * Measures times that a busy machine does not distort: processor time of synchronous work, and the fastest of several
- * runs.
+ * Measures times in two ways that a busy machine distorts little: processor time of synchronous work, and the fastest
+ * of several runs.
  */
 
 /** Returns the processor time of this process in ms during `work`. Other processes do not affect it. */

@@ -205,7 +205,7 @@ test('while a person has scrolled up, the down arrow counts new messages until t
   await expect.poll(() => inView(page, 'pear')).toBe(true);
   await page.locator('.to-end').waitFor({ state: 'detached' });
   await expect.poll(unread).toBe(0);
-  // The line is above the first of these messages, and goes when the person writes.
+  // The line above the first of these messages disappears when the person writes.
   const line = page.locator('.unread-line + *, :has(> .unread-line) + *').first();
   await expect.poll(() => line.textContent()).toContain('apple');
   await write(page, 'thanks');

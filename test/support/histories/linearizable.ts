@@ -5,7 +5,7 @@
  */
 import { byKey, describe, type Operation } from './history.js';
 
-/** A sequential object. States are never changed in place. */
+/** The model of an object with one caller at a time. It never changes a state in place. */
 export interface Model<I, O, S> {
   readonly start: S;
   /**
@@ -37,7 +37,7 @@ export interface Bounds {
 
 const bounds: Bounds = { operations_max: 10_000, steps_max: 2_000_000 };
 
-/** A set of operations in some order, and the state after it. */
+/** A set of operations, the order in which they are applied, and the state after the last one. */
 interface Node<S> {
   readonly state: S;
   /** The index of the first answered operation that is not in the set. */
@@ -74,7 +74,7 @@ class Search<I, O, S> {
     for (;;) {
       const node = stack.pop();
       if (!node) return 'violation';
-      // Calls with an unknown outcome need no place, because they may never take effect.
+      // Calls with an unknown outcome may be missing in the order, because they may never take effect.
       if (node.first === this.#answered.length) return 'linearizable';
       if (this.#size(node) > this.#size(this.#longest)) this.#longest = node;
       for (const next of this.#successors(node)) {
@@ -116,7 +116,7 @@ class Search<I, O, S> {
     const tried = new Set<string>();
     for (const i of unknown) {
       const operation = this.#unknown[i] as Operation<I, O>;
-      // Of equal calls, the earliest can take the place of any other.
+      // If several calls are equal, only the earliest is tried, because it can take the place of the others.
       const input = JSON.stringify(operation.input);
       if (tried.has(input)) continue;
       tried.add(input);

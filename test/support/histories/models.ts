@@ -148,7 +148,7 @@ export type OwnerInput =
   /** Asks whether a person owns the bot. */
   | { readonly what: 'owns'; readonly person: string };
 
-/** The answers are true, or false for a person who is not the owner. */
+/** The answer is true, or false if the person is not the owner. */
 export const ownership = (owner: string): Model<OwnerInput, boolean, string> => ({
   start: owner,
   name: (state) => state,
@@ -175,7 +175,7 @@ interface TokenState {
   readonly issued: readonly string[];
   /** The index of the first token that may still work. */
   readonly from: number;
-  /** Whether the last token must work. */
+  /** True if the last token must work. */
   readonly settled: boolean;
 }
 
