@@ -1,9 +1,11 @@
 /** Builds the complete store from all its parts over one Redis, one Postgres and one set of keys. */
 import { noReplicas } from '../postgres/replicas.js';
 import { appliedOnce, wasApplied } from '../postgres/sql.js';
+import { systemRandom } from '../random.js';
 import type { RedisServers } from '../redis/connection.js';
 import type { Hints } from '../redis/hints.js';
 import { isInChat } from '../rules/rights.js';
+import { systemTime } from '../time.js';
 import { createAdmins } from './access/admins.js';
 import { createAudit } from './access/audit.js';
 import { Auth } from './access/auth.js';
@@ -56,7 +58,7 @@ import { Posts } from './posts/posts.js';
 import { Forwarder } from './updates/forwarder.js';
 import { Polls } from './updates/polls.js';
 import { createQueues } from './updates/queues.js';
-import { Votes } from './votes/votes.js';
+import { createPollNumbers, Votes } from './votes/votes.js';
 import { createAttempts } from './webhooks/attempts.js';
 import { createDeliveries } from './webhooks/deliveries.js';
 import { Replays } from './webhooks/replays.js';
@@ -80,7 +82,7 @@ type Aggregates = ReturnType<typeof createShared> & {
   readonly notices: ReturnType<typeof createNotices>;
 };
 
-type Defaulted = 'replicas' | 'transferConsent' | 'editAfterPress' | 'baseUrl';
+type Defaulted = 'time' | 'random' | 'replicas' | 'transferConsent' | 'editAfterPress' | 'baseUrl';
 
 /** The parts and settings of a store. By default, TRANSFER_CONSENT is off and EDIT_AFTER_PRESS is on. */
 export interface StoreOptions
@@ -115,6 +117,7 @@ function createParts(shared: StoreContext, { hints, onError, wake = () => {} }: 
   const removal = createRemovalFollowing(shared, { control, auth, webhooks, chats });
   const records = createRecords(shared);
   const readBack = new ReadBack(shared, { chats, control, queues, access });
+  const pollNumber = createPollNumbers(shared.time);
   const cold = new PostReadBack(shared, chats, control);
   return {
     onError,
@@ -138,8 +141,9 @@ function createParts(shared: StoreContext, { hints, onError, wake = () => {} }: 
     cold,
     posts: new Posts(shared, cold, createRepeats(shared, chats, records)),
     postCounts: createPostCounts(shared, cold),
-    votes: new Votes(shared, readBack, forwarder),
+    votes: new Votes(shared, readBack, forwarder, pollNumber),
     inlineIds: createInlineIds(shared.secrets),
+    pollNumber,
   };
 }
 
@@ -152,7 +156,7 @@ const changing = {
     new Messages(own, p.readBack, p.forwarder, createRepeats(own, p.chats, p.records)),
   pins: (own: StoreContext, p: Parts) => createPins(own, p.readBack, p.forwarder),
   posts: (own: StoreContext, p: Parts) => new Posts(own, p.cold, createRepeats(own, p.chats, p.records)),
-  votes: (own: StoreContext, p: Parts) => new Votes(own, p.readBack, p.forwarder),
+  votes: (own: StoreContext, p: Parts) => new Votes(own, p.readBack, p.forwarder, p.pollNumber),
   inline: (own: StoreContext, p: Parts) => new InlineQueries(own, p),
   accounts: (own: StoreContext, p: Parts) => new Accounts(own, p.db, p, p.onError),
   chats: (own: StoreContext, p: Parts) => new Chats(own, p.control, p.forwarder),
@@ -193,7 +197,7 @@ function createShared(shared: StoreContext, parts: Parts, options: StoreOptions)
     lookUps: createLookUps(shared),
     polls: new Polls(shared, hints, queues, auth),
     inlineIds: parts.inlineIds,
-    inlineWaits: new InlineWaits(shared.keys, hints),
+    inlineWaits: new InlineWaits(shared, hints),
     streams: new Streams({ context: shared, hints, chats, records }, presence),
     sweep: new Sweep(shared, { ...parts, accounts: changing.accounts(shared, parts) }, onError),
     idempotency: createIdempotency(shared),
@@ -212,6 +216,8 @@ function createShared(shared: StoreContext, parts: Parts, options: StoreOptions)
 
 export function createStore(options: StoreOptions): Store {
   const shared: StoreContext = {
+    time: systemTime,
+    random: systemRandom,
     replicas: noReplicas,
     transferConsent: false,
     editAfterPress: true,

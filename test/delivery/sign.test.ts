@@ -2,6 +2,7 @@ import { createHmac } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
 import { expect, test } from 'vitest';
 import { makeSigner } from '../../src/delivery/outbound/sign.js';
+import { systemRandom } from '../../src/random.js';
 import { makeSigningSecret } from '../../src/store/core/secrets.js';
 
 const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
@@ -42,14 +43,14 @@ test('a signature equals the signature that openssl makes', () => {
 });
 
 test('the standardwebhooks library verifies a signature', () => {
-  const made = makeSigningSecret();
+  const made = makeSigningSecret(systemRandom);
   expect(made).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
   const headers = makeSigner({ secret: made }, 'Service')({ ...update, nowS: nowS() });
   expect(new Webhook(made).verify(body, { ...headers })).toEqual(JSON.parse(body.toString()));
   const verify = (changed: Buffer, key = made, more = {}) =>
     new Webhook(key).verify(changed, { ...headers, ...more });
   expect(() => verify(Buffer.concat([body, Buffer.from(' ')]))).toThrow('No matching signature');
-  expect(() => verify(body, makeSigningSecret())).toThrow('No matching signature');
+  expect(() => verify(body, makeSigningSecret(systemRandom))).toThrow('No matching signature');
   expect(() => verify(body, made, { 'webhook-id': '42-8' })).toThrow('No matching signature');
   expect(() => verify(body, made, { 'webhook-timestamp': String(nowS() - 1) })).toThrow('No matching');
   const late = makeSigner({ secret: made }, 'Service')({ ...update, nowS: nowS() - 600 });

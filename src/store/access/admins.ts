@@ -2,7 +2,6 @@
  * Manages administrators' tokens and the log of calls made with them. Each token has a name. Each call looks up its
  * token in Postgres without a cache. After `revoke` has returned, no node therefore accepts the token.
  */
-import { randomBytes } from 'node:crypto';
 import * as rows from '../../postgres/accounts/admins.js';
 import { isAdminToken, makeAdminToken } from '../../rules/token.js';
 import type { StoreContext } from '../core/context.js';
@@ -12,7 +11,7 @@ export type { AdminCall, AdminCallRow, AdminTokenRow } from '../../postgres/acco
 
 export type Admins = ReturnType<typeof createAdmins>;
 
-export function createAdmins({ db, secrets }: StoreContext, onError: (error: unknown) => void) {
+export function createAdmins({ db, secrets, random }: StoreContext, onError: (error: unknown) => void) {
   let noting = 0;
   // Returns a fingerprint of a token. The fingerprint uses no pepper, because the token is as random as a key. It stays
   // valid when peppers change.
@@ -28,14 +27,14 @@ export function createAdmins({ db, secrets }: StoreContext, onError: (error: unk
      * there are too many tokens.
      */
     async add(name: string, days: number | null): Promise<{ readonly token: string } | 'taken' | 'full'> {
-      const random = randomBytes(32);
+      const bytes = random.bytes(32);
       const made = {
         name,
         days,
-        fingerprintOf: (id: number) => fingerprintOf(makeAdminToken(id, random)),
+        fingerprintOf: (id: number) => fingerprintOf(makeAdminToken(id, bytes)),
       };
       const id = await rows.addAdminToken(db, made, limits.admin_tokens_max);
-      return typeof id === 'number' ? { token: makeAdminToken(id, random) } : id;
+      return typeof id === 'number' ? { token: makeAdminToken(id, bytes) } : id;
     },
     list: () => rows.listAdminTokens(db),
     /** Revokes a token. Afterwards no node accepts it. Returns false if no token has this name. */

@@ -8,12 +8,11 @@
  */
 
 import { createHash } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { nowMs } from '../../clock.js';
 import { ApiError } from '../../errors.js';
 import { moveUserToken } from '../../postgres/accounts/rotation.js';
 import type { Hints } from '../../redis/hints.js';
 import { parseToken } from '../../rules/token.js';
+import type { Timer } from '../../time.js';
 import { type StoreContext, uniqueText } from '../core/context.js';
 import type { Bot, ControlCopies, User } from '../core/control.js';
 import type { Keys } from '../core/keys.js';
@@ -78,7 +77,7 @@ export class Auth {
   #seen = { incarnation: 0, since: 0 };
   /** Counts removals from the cache. If a removal happened during a lookup, the result of the lookup is not cached. */
   #forgotten = 0;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
   #renewing: Promise<void> | undefined;
   #usedAt = 0;
   /**
@@ -98,7 +97,7 @@ export class Auth {
     this.#context = context;
     this.#control = control;
     this.#hints = hints;
-    this.#tokenUse = createTokenUse(context.db);
+    this.#tokenUse = createTokenUse(context.db, context.time);
     this.#at = authKeys(context.keys);
   }
 
@@ -122,12 +121,13 @@ export class Auth {
   }
 
   #ageOf(present: number): number {
-    if (this.#seen.incarnation !== present) this.#seen = { incarnation: present, since: performance.now() };
-    return performance.now() - this.#seen.since;
+    if (this.#seen.incarnation !== present)
+      this.#seen = { incarnation: present, since: this.#context.time.monotonic() };
+    return this.#context.time.monotonic() - this.#seen.since;
   }
 
   async #renewOnce(): Promise<void> {
-    const sent = performance.now();
+    const sent = this.#context.time.monotonic();
     const args = {
       node: this.#node,
       known: this.#incarnation,
@@ -167,13 +167,14 @@ export class Auth {
 
   #keepLease(): void {
     this.#resting = false;
-    this.#timer = setInterval(() => this.#tick(), limits.auth_lease_renew_ms).unref();
+    this.#timer = this.#context.time.every(limits.auth_lease_renew_ms, () => this.#tick()).unref();
     void this.#renew();
   }
 
   #tick(): void {
-    this.#resting = this.#listeners.size === 0 && performance.now() - this.#usedAt > limits.auth_idle_ms;
-    if (this.#resting) clearInterval(this.#timer);
+    this.#resting =
+      this.#listeners.size === 0 && this.#context.time.monotonic() - this.#usedAt > limits.auth_idle_ms;
+    if (this.#resting) this.#context.time.cancel(this.#timer);
     else void this.#renew();
   }
 
@@ -184,7 +185,10 @@ export class Auth {
 
   #rememberBot(value: Bot): void {
     if (this.#bots.size >= limits.auth_cache_entries_max) this.#forget(['*']);
-    this.#bots.set(value.id, { value, until: Math.floor(performance.now() + limits.auth_cache_age_ms_max) });
+    this.#bots.set(value.id, {
+      value,
+      until: Math.floor(this.#context.time.monotonic() + limits.auth_cache_age_ms_max),
+    });
   }
 
   #remember(
@@ -196,7 +200,7 @@ export class Auth {
     if (this.#memories.size >= limits.auth_cache_entries_max) this.#forget(['*']);
     const token = ownText(given);
     const subject: Subject = `${kind}:${value.id}`;
-    this.#memories.set(token, { value, kind, until: Math.floor(performance.now() + ms) });
+    this.#memories.set(token, { value, kind, until: Math.floor(this.#context.time.monotonic() + ms) });
     if (!('tokens' in value)) this.#rememberBot(value);
     const tokens = this.#tokensOf.get(subject) ?? new Set();
     this.#tokensOf.set(subject, tokens);
@@ -241,7 +245,7 @@ export class Auth {
     const found = await resolve();
     const user = found && (await this.#control.read('user', found.id));
     await this.beforeRemember?.();
-    const left = (found?.expiresAt ?? 0) - nowMs();
+    const left = (found?.expiresAt ?? 0) - this.#context.time.now();
     if (!user || user.state !== undefined || left <= 0) return null;
     if (began === this.#forgotten)
       this.#remember(key, 'user', user, Math.min(left, limits.auth_cache_age_ms_max));
@@ -258,7 +262,7 @@ export class Auth {
 
   #resolve(token: string, kind: 'bot' | 'user'): Known<Bot | User> {
     const memory = this.#memories.get(token);
-    if (memory !== undefined && this.#fresh(memory, performance.now()))
+    if (memory !== undefined && this.#fresh(memory, this.#context.time.monotonic()))
       return memory.kind === kind ? memory.value : null;
     const parsed = parseToken(token);
     if (parsed === null || parsed.kind !== kind) return null;
@@ -298,7 +302,8 @@ export class Auth {
     // Hashes external tokens, which may be long, so that cache keys have a fixed size.
     const key = createHash('sha256').update(token).digest('base64');
     const memory = this.#memories.get(key);
-    if (memory !== undefined && this.#fresh(memory, performance.now())) return memory.value as User;
+    if (memory !== undefined && this.#fresh(memory, this.#context.time.monotonic()))
+      return memory.value as User;
     return this.#lookUpExternal(key, resolve);
   }
 
@@ -308,7 +313,7 @@ export class Auth {
    */
   botById(id: number): Known<Bot> {
     const memory = this.#bots.get(id);
-    return memory !== undefined && this.#fresh(memory, performance.now())
+    return memory !== undefined && this.#fresh(memory, this.#context.time.monotonic())
       ? memory.value
       : this.#lookUpById(id);
   }
@@ -325,18 +330,18 @@ export class Auth {
     });
     // The latest time at which a lease can end. Any node that still caches the token sent its last renewal before this
     // moment.
-    const deadline = performance.now() + leaseMs;
+    const deadline = this.#context.time.monotonic() + leaseMs;
     // Waits after a data loss. Redis then lists a node only after the node has renewed its lease, so an empty list
     // proves nothing yet.
     if (this.#ageOf(raised.incarnation) < leaseMs) {
-      await sleep(leaseMs);
+      await this.#context.time.sleep(leaseMs);
       return;
     }
     if (this.#timer !== undefined) await this.#renewAgain();
     for (;;) {
       const { pending } = await this.#context.scripts.call('auth/pending', 0, this.#at, raised);
-      if (pending === 0 || performance.now() >= deadline) return;
-      await sleep(10);
+      if (pending === 0 || this.#context.time.monotonic() >= deadline) return;
+      await this.#context.time.sleep(10);
     }
   }
 
@@ -352,7 +357,7 @@ export class Auth {
       await this.revoke(subject);
       return changed;
     } catch (error) {
-      if (error instanceof ApiError && error.kind === 'unavailable') await sleep(leaseMs);
+      if (error instanceof ApiError && error.kind === 'unavailable') await this.#context.time.sleep(leaseMs);
       throw error;
     }
   }
@@ -363,7 +368,7 @@ export class Auth {
    */
   onForgotten(subject: Subject, listener: () => void) {
     const those = this.#listeners.get(subject) ?? new Set();
-    this.#use(performance.now());
+    this.#use(this.#context.time.monotonic());
     this.#listeners.set(subject, those.add(listener));
     return () => {
       those.delete(listener);
@@ -375,12 +380,12 @@ export class Auth {
     if (this.#timer !== undefined) return;
     this.#unlisten = await this.#hints.listen(this.#at.channel, () => void this.#renewAgain());
     await this.#renew();
-    this.#usedAt = performance.now();
+    this.#usedAt = this.#context.time.monotonic();
     this.#keepLease();
   }
 
   async stop() {
-    clearInterval(this.#timer);
+    this.#context.time.cancel(this.#timer);
     this.#resting = false;
     this.#unlisten?.();
     this.#leaseUntil = 0;
@@ -398,7 +403,7 @@ export class Auth {
     return {
       remembered: this.#memories.size,
       epoch: this.#epoch,
-      leased: this.#resting || performance.now() < this.#leaseUntil,
+      leased: this.#resting || this.#context.time.monotonic() < this.#leaseUntil,
     };
   }
 }

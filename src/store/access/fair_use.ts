@@ -148,7 +148,7 @@ export class FairUse {
     const name = chatText(chat);
     const bucket = this.#bucket('chat', name, chat.id);
     if (isDirect(chat)) return this.#count(bucket, weight);
-    if (this.#takeOwn(bucket, weight, performance.now())) return undefined;
+    if (this.#takeOwn(bucket, weight, this.#context.time.monotonic())) return undefined;
     const apart = this.#bucket('chat', `${name}|${bot.id}`, chat.id);
     return this.#isMember(chat, bot.id).then((member) => this.#count(member ? bucket : apart, weight));
   }
@@ -158,7 +158,7 @@ export class FairUse {
   }
 
   #count(bucket: Bucket, weight: number): Promise<void> | undefined {
-    const now = performance.now();
+    const now = this.#context.time.monotonic();
     const until = this.#waits.get(bucket.name);
     if (until !== undefined) {
       if (until > now) this.#refuse(bucket.kind, until - now);
@@ -215,7 +215,7 @@ export class FairUse {
         if (wait === 0) return wait;
         grant.left = 0;
         if (this.#waits.size >= limits.rate_memory_max) this.#waits.clear();
-        this.#waits.set(name, performance.now() + wait);
+        this.#waits.set(name, this.#context.time.monotonic() + wait);
         return wait;
       })
       .catch((error) => {

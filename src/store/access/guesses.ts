@@ -37,11 +37,11 @@ export class Guesses {
   }
 
   #left(address: string): number {
-    return Math.max(0, (this.#waiting.get(address)?.until ?? 0) - performance.now());
+    return Math.max(0, (this.#waiting.get(address)?.until ?? 0) - this.#context.time.monotonic());
   }
 
   #slow(address: string, wait: number): void {
-    const now = performance.now();
+    const now = this.#context.time.monotonic();
     const known = this.#waiting.get(address) ?? { lookUps: 0, countedAt: now };
     this.#waiting.delete(address);
     const [longestAgo] = this.#waiting.keys();
@@ -53,7 +53,7 @@ export class Guesses {
   #takeLookUp(address: string): boolean {
     const known = this.#waiting.get(address);
     if (known === undefined) return true;
-    const now = performance.now();
+    const now = this.#context.time.monotonic();
     const regained = (now - known.countedAt) / limits.guess_look_up_ms;
     const lookUps = Math.max(0, known.lookUps - regained);
     if (lookUps + 1 > limits.guess_look_ups_max) return false;

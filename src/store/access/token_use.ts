@@ -2,9 +2,9 @@
  * Records the last day on which a person's token was used. Each node records a token once per day and does not delay
  * calls. Some days may be missing.
  */
-import { nowMs } from '../../clock.js';
 import { noteTokensUsed } from '../../postgres/accounts/users.js';
 import type { Sql } from '../../postgres/sql.js';
+import type { Time, Timer } from '../../time.js';
 import { storeLimits as limits } from '../limits.js';
 
 export type TokenUse = ReturnType<typeof createTokenUse>;
@@ -15,14 +15,14 @@ const day_ms = 86_400_000;
  * Records the use of tokens. If Postgres is unreachable or too many tokens are pending, a later lookup records the
  * use.
  */
-export function createTokenUse(db: Sql) {
+export function createTokenUse(db: Sql, time: Time) {
   const noted = new Set<string>();
   let today = 0;
   let waiting: Buffer[] = [];
-  let timer: NodeJS.Timeout | undefined;
+  let timer: Timer | undefined;
 
   async function flush(): Promise<void> {
-    clearTimeout(timer);
+    time.cancel(timer);
     timer = undefined;
     const lookups = waiting;
     waiting = [];
@@ -37,14 +37,14 @@ export function createTokenUse(db: Sql) {
   return {
     /** Records a use. Code that looks up a token anyway calls this function. `lookup` is the token's digest. */
     note(lookup: Buffer) {
-      const day = Math.floor(nowMs() / day_ms);
+      const day = Math.floor(time.now() / day_ms);
       if (day !== today || noted.size >= limits.tokens_used_noted_max) noted.clear();
       today = day;
       const text = lookup.toString('base64');
       if (noted.has(text) || waiting.length >= limits.tokens_used_waiting_max) return;
       noted.add(text);
       waiting.push(lookup);
-      timer ??= setTimeout(() => void flush(), limits.tokens_used_flush_ms).unref();
+      timer ??= time.after(limits.tokens_used_flush_ms, () => void flush()).unref();
     },
     flush,
   };

@@ -77,11 +77,12 @@ class RemovalStep {
   readonly #parts: AccountParts;
   readonly #sql: Sql;
   readonly #user: number;
-  readonly #until = performance.now() + limits.retention_piece_ms;
+  readonly #until: number;
   readonly #gone: ChatRef[] = [];
 
   constructor(context: StoreContext, parts: AccountParts, sql: Sql, user: number) {
     this.#context = context;
+    this.#until = context.time.monotonic() + limits.retention_piece_ms;
     this.#parts = parts;
     this.#sql = sql;
     this.#user = user;
@@ -113,7 +114,7 @@ class RemovalStep {
   }
 
   #isOver(): boolean {
-    return performance.now() > this.#until;
+    return this.#context.time.monotonic() > this.#until;
   }
 
   #work(phase: Phase, from: At): Promise<At | null> {
@@ -298,9 +299,9 @@ export class Accounts {
     await inTurn(direct, (bot) => chats.refresh(directChat(bot, user)));
     await inTurn(ended.identities, (id) => identities.refresh(id));
     await inTurn(bots, (bot) => removal.follow(bot, true));
-    const until = performance.now() + limits.account_removal_ms_max;
+    const until = this.#context.time.monotonic() + limits.account_removal_ms_max;
     try {
-      for (let more = true; more && performance.now() <= until; ) {
+      for (let more = true; more && this.#context.time.monotonic() <= until; ) {
         const step = await this.#take(user);
         more = step !== null && !step.over && step.restMs === 0;
       }

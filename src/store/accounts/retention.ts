@@ -6,7 +6,6 @@
  * that case, the same script erases the oldest messages of each chat instead. After a crash, the pass continues at its
  * last completed step.
  */
-import { nowMs } from '../../clock.js';
 import { ApiError } from '../../errors.js';
 import {
   day_ms,
@@ -20,6 +19,7 @@ import * as rows from '../../postgres/messages/retention.js';
 import { holding } from '../../postgres/shards.js';
 import { loadStoredBefore } from '../../postgres/stored_files.js';
 import { ruleLimits } from '../../rules/limits.js';
+import type { Time } from '../../time.js';
 import { messageDate, unpack, unpackMessage } from '../core/codec.js';
 import type { StoreContext, StoreShard } from '../core/context.js';
 import type { ChatRef } from '../core/keys.js';
@@ -75,10 +75,13 @@ class MessageStep {
    * another shard.
    */
   readonly #isOwn: (chat: number) => boolean;
-  readonly #until = performance.now() + limits.retention_piece_ms;
+  readonly #time: Time;
+  readonly #until: number;
   removed = 0;
 
-  constructor(shard: StoreShard, ageMs: number, erase: Erase, isOwn: (chat: number) => boolean) {
+  constructor(time: Time, shard: StoreShard, ageMs: number, erase: Erase, isOwn: (chat: number) => boolean) {
+    this.#time = time;
+    this.#until = time.monotonic() + limits.retention_piece_ms;
     this.#shard = shard;
     this.#ageMs = ageMs;
     this.#erase = erase;
@@ -96,7 +99,7 @@ class MessageStep {
   }
 
   #isOver(): boolean {
-    return performance.now() > this.#until;
+    return this.#time.monotonic() > this.#until;
   }
 
   /**
@@ -110,8 +113,8 @@ class MessageStep {
     const found = spans.flatMap((span): Aged[] => {
       // Drops a partition only if both clocks show that it is too old. A drop cannot be undone, and one clock may be
       // wrong.
-      if (isPast(span, Math.min(now, nowMs()), ageMs)) return [{ table: span.name, span }];
-      return span.to - span.from > days && span.from * day_ms <= nowMs() - ageMs
+      if (isPast(span, Math.min(now, this.#time.now()), ageMs)) return [{ table: span.name, span }];
+      return span.to - span.from > days && span.from * day_ms <= this.#time.now() - ageMs
         ? [{ table: span.name }]
         : [];
     });
@@ -182,7 +185,7 @@ class MessageStep {
 
   /** Returns whether the oldest message of a chat is too old. Returns false for a chat of another shard. */
   #isDue({ chat_id, head }: rows.OldestRow): boolean {
-    const isOld = head !== null && messageDate(head) * 1_000 <= nowMs() - this.#ageMs;
+    const isOld = head !== null && messageDate(head) * 1_000 <= this.#time.now() - this.#ageMs;
     return isOld && this.#isOwn(chat_id);
   }
 
@@ -196,7 +199,7 @@ class MessageStep {
     for (let from = after; ; ) {
       if (this.#isOver()) return from;
       const found = await rows.loadFrom(db, table, chat.id, chat.user, from, ruleLimits.messages_batch_max);
-      const oldest = Math.floor((nowMs() - this.#ageMs) / 1_000);
+      const oldest = Math.floor((this.#time.now() - this.#ageMs) / 1_000);
       // Keeps everything after the first young message, because greater ids are newer within a chat.
       const young = found.findIndex(({ record }) => messageDate(record) > oldest);
       const aged = found.slice(0, young < 0 ? found.length : young);
@@ -263,7 +266,7 @@ export class Retention {
   async #stepIn(shard: StoreShard, ageMs: number): Promise<Removed | null> {
     const { db, shards, keys } = this.#context;
     const isOwn = (chat: number) => shards.of(keys.partitions.of(chat)).id === shard.id;
-    const step = new MessageStep(shard, ageMs, this.#erase, isOwn);
+    const step = new MessageStep(this.#context.time, shard, ageMs, this.#erase, isOwn);
     const done = await rows.takePiece(
       db,
       shard.id === 0 ? 'messages' : `messages ${shard.id}`,
@@ -280,25 +283,25 @@ export class Retention {
    * chats.
    */
   async files(ageMs: number, { list, remove }: AgedFiles): Promise<Removed | null> {
-    const { db } = this.#context;
+    const { db, time } = this.#context;
     let removed = 0;
     const step = await rows.takePiece(db, 'files', limits.retention_interval_ms, '', async (sql, after) => {
       const found = await list(after, limits.retention_batch_max);
-      const aged = new Set(found.filter(({ at }) => at <= nowMs() - ageMs).map(({ key }) => key));
+      const aged = new Set(found.filter(({ at }) => at <= time.now() - ageMs).map(({ key }) => key));
       // No other old file can become a picture or a photo later, because pictures and photos are always uploaded
       // separately.
       for (const picture of await rows.picturesAmong(sql, [...aged])) aged.delete(picture);
-      const until = performance.now() + limits.retention_piece_ms;
+      const until = time.monotonic() + limits.retention_piece_ms;
       let place = after;
       for (const { key } of found) {
-        if (aged.has(key) && performance.now() > until) return { place, over: false };
+        if (aged.has(key) && time.monotonic() > until) return { place, over: false };
         if (aged.has(key) && (await remove(key))) removed++;
         place = key;
       }
       const over = found.length < limits.retention_batch_max;
       // Removes the counts of files that were never written. Such files are not in the list of stored keys.
       for (const key of over ? await loadStoredBefore(db, ageMs, limits.retention_batch_max) : [])
-        if (performance.now() <= until) await remove(key);
+        if (time.monotonic() <= until) await remove(key);
       return { place, over };
     });
     return step && { removed, more: !step.over };

@@ -1,5 +1,4 @@
 /** Manages people and their tokens. */
-import { randomBytes } from 'node:crypto';
 import { fail } from '../../errors.js';
 import * as rows from '../../postgres/accounts/users.js';
 import type { Database } from '../../postgres/sql.js';
@@ -25,7 +24,7 @@ export function createUsers(
   identities: Identities,
 ) {
   const { db, secrets } = context;
-  const newToken = (id: number) => makeToken('user', id, randomBytes(32));
+  const newToken = (id: number) => makeToken('user', id, context.random.bytes(32));
   /**
    * Issues a token and returns it in plain text. If an earlier attempt of the call already added the token, replaces
    * its secret, because Postgres has only the digest.

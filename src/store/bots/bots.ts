@@ -2,7 +2,6 @@
  * Manages bots and their commands, and what owners may do with their bots. Every change is committed to Postgres first
  * (law 2).
  */
-import { randomBytes } from 'node:crypto';
 import { fail } from '../../errors.js';
 import { deleteBot } from '../../postgres/accounts/removal.js';
 import { findName } from '../../postgres/accounts/users.js';
@@ -16,6 +15,7 @@ import {
 } from '../../postgres/bots/menu_buttons.js';
 import { loadWriteAccess, loadWriters, setWriteAccess } from '../../postgres/bots/write_access.js';
 import type { Database } from '../../postgres/sql.js';
+import type { Random } from '../../random.js';
 import type { Texts } from '../../rules/identity_texts.js';
 import type { MenuButton } from '../../rules/menu_button.js';
 import { makeToken } from '../../rules/token.js';
@@ -44,7 +44,7 @@ const noDescriptions: Descriptions = {
 const asChange = (texts: Texts = {}): rows.TextsChange =>
   Object.fromEntries(Object.entries(texts).map(([language, text]) => [language, text === '' ? null : text]));
 
-const newToken = (id: number) => makeToken('bot', id, randomBytes(32));
+const newToken = (random: Random, id: number) => makeToken('bot', id, random.bytes(32));
 
 const unlessDeleted = (bot: Bot | null): Bot | null => (bot?.state === 'deleted' ? null : bot);
 
@@ -107,7 +107,7 @@ export class Bots extends Transfers {
       this.context.db,
       { owner, username, name, max: this.context.botsPerOwner },
       (made) => {
-        token = newToken(made);
+        token = newToken(this.context.random, made);
         return this.#stored(made, token);
       },
     );
@@ -151,7 +151,7 @@ export class Bots extends Transfers {
    */
   async regenerateToken(owner: number, id: number): Promise<{ readonly bot: Bot; readonly token: string }> {
     await this.owned(owner, id);
-    const token = newToken(id);
+    const token = newToken(this.context.random, id);
     const made = this.#stored(id, token);
     const row = await this.parts.auth.revoking(`bot:${id}`, async () => {
       // Checks again that the caller owns the bot, because the bot may have a new owner since the first check.

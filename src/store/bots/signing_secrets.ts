@@ -1,5 +1,4 @@
 /** Shows owners the secrets that sign webhook requests, and rotates the secrets (behaviour §10). */
-import { nowMs } from '../../clock.js';
 import { fail } from '../../errors.js';
 import {
   ensureWebhook,
@@ -20,14 +19,14 @@ export interface SigningSecret {
 }
 
 export function createSigningSecrets(
-  { db, secrets }: StoreContext,
+  { db, secrets, time, random }: StoreContext,
   bots: Pick<Bots, 'owned'>,
   webhooks: Pick<Webhooks, 'refresh'>,
 ) {
-  const sealed = (bot: number) => secrets.seal(makeSigningSecret(), sealedFor(bot, 'signing'));
+  const sealed = (bot: number) => secrets.seal(makeSigningSecret(random), sealedFor(bot, 'signing'));
   const shown = (bot: number, row: WebhookRow): SigningSecret => ({
     secret: secrets.open(row.signing_box, sealedFor(bot, 'signing')),
-    formerUntil: (row.former_until ?? 0) > nowMs() ? row.former_until : null,
+    formerUntil: (row.former_until ?? 0) > time.now() ? row.former_until : null,
   });
 
   return {

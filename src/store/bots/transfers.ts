@@ -1,5 +1,4 @@
 /** Transfers bots to another owner (interface §3, §5.7). A setting decides whether the recipient must consent first. */
-import { randomBytes } from 'node:crypto';
 import * as rows from '../../postgres/bots/ownership.js';
 import { makeToken } from '../../rules/token.js';
 import type { Auth } from '../access/auth.js';
@@ -73,11 +72,11 @@ export class Transfers {
   }
 
   #newCredentials(id: number): rows.NewCredentials {
-    const { secrets, botsPerOwner } = this.context;
-    const token = makeToken('bot', id, randomBytes(32));
+    const { secrets, random, botsPerOwner } = this.context;
+    const token = makeToken('bot', id, random.bytes(32));
     return {
       token: { lookup: secrets.lookup(token), box: secrets.seal(token, `bot:${id}`) },
-      signing: secrets.seal(makeSigningSecret(), sealedFor(id, 'signing')),
+      signing: secrets.seal(makeSigningSecret(random), sealedFor(id, 'signing')),
       overlapMs: limits.webhook_secret_rotation_ms,
       botsMax: botsPerOwner,
     };

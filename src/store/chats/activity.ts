@@ -77,7 +77,7 @@ export class Activity {
 
   #keep(user: number, order: readonly ActiveChat[]): void {
     this.#forget(user);
-    this.#orders.set(user, { made: performance.now(), order });
+    this.#orders.set(user, { made: this.#context.time.monotonic(), order });
     this.#kept += order.length;
     for (const oldest of this.#orders.keys()) {
       if (this.#kept <= limits.chat_orders_kept_max) return;
@@ -87,7 +87,8 @@ export class Activity {
 
   #known(user: number, chats: readonly ChatRef[]): readonly ActiveChat[] | null {
     const found = this.#orders.get(user);
-    if (found === undefined || performance.now() - found.made > limits.chat_order_ms) return null;
+    if (found === undefined || this.#context.time.monotonic() - found.made > limits.chat_order_ms)
+      return null;
     const present = new Set(chats.map(chatText));
     return found.order.filter(({ chat }) => present.has(chatText(chat)));
   }

@@ -1,5 +1,4 @@
 /** Manages invite links of groups and channels. Postgres stores them. Redis has copies only of the primary links. */
-import { randomBytes } from 'node:crypto';
 import * as links from '../../postgres/chats/invite_links.js';
 import * as requests from '../../postgres/chats/join_requests.js';
 import { type ChatRef, sharedChat } from '../core/keys.js';
@@ -9,7 +8,9 @@ import { Members } from './members.js';
 export type { InviteLinkRow, LinkName, LinkSettings } from '../../postgres/chats/invite_links.js';
 export type { Decision, JoinRequestRow } from '../../postgres/chats/join_requests.js';
 
-const newCode = (): string => randomBytes(limits.invite_code_bytes).toString('base64url');
+import type { Random } from '../../random.js';
+
+const newCode = (random: Random): string => random.bytes(limits.invite_code_bytes).toString('base64url');
 
 const codeAtEnd = /[A-Za-z0-9_-]{1,64}$/;
 
@@ -36,12 +37,15 @@ export class InviteLinks extends Members {
   }
 
   async createLink(chat: ChatRef, by: number, settings: links.LinkSettings) {
-    const id = await links.createLink(this.context.db, chat.id, by, newCode(), settings);
+    const id = await links.createLink(this.context.db, chat.id, by, newCode(this.context.random), settings);
     return this.#changedLink(chat, id);
   }
 
   async exportLink(chat: ChatRef, by: number) {
-    return this.#changedLink(chat, await links.exportLink(this.context.db, chat.id, by, newCode()));
+    return this.#changedLink(
+      chat,
+      await links.exportLink(this.context.db, chat.id, by, newCode(this.context.random)),
+    );
   }
 
   async editLink(chat: ChatRef, by: number, name: links.LinkName, settings: links.LinkSettings) {
@@ -49,7 +53,10 @@ export class InviteLinks extends Members {
   }
 
   async revokeLink(chat: ChatRef, by: number, name: links.LinkName) {
-    return this.#changedLink(chat, await links.revokeLink(this.context.db, chat.id, by, name, newCode()));
+    return this.#changedLink(
+      chat,
+      await links.revokeLink(this.context.db, chat.id, by, name, newCode(this.context.random)),
+    );
   }
 
   links(chat: ChatRef, before: number, limit: number) {

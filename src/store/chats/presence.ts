@@ -3,7 +3,6 @@
  * these records before they expire. A node without push notifications records nothing. A lost record only causes an
  * unnecessary notification.
  */
-import { randomBytes } from 'node:crypto';
 import type { StoreContext } from '../core/context.js';
 import { groupBy, piecesOf } from '../core/groups.js';
 import { storeLimits as limits } from '../limits.js';
@@ -16,8 +15,11 @@ export interface PresenceOptions {
   readonly onError: (error: unknown) => void;
 }
 
-export function createPresence({ scripts, keys }: StoreContext, { noting, onError }: PresenceOptions) {
-  const node = randomBytes(9).toString('base64url');
+export function createPresence(
+  { scripts, keys, time, random }: StoreContext,
+  { noting, onError }: PresenceOptions,
+) {
+  const node = random.bytes(9).toString('base64url');
   const here = new Set<number>();
 
   const at = (partition: number) => ({ windows: keys.windowsRoot(partition) });
@@ -42,7 +44,7 @@ export function createPresence({ scripts, keys }: StoreContext, { noting, onErro
         renewing = false;
       });
   };
-  const timer = noting ? setInterval(renew, limits.presence_renew_ms).unref() : undefined;
+  const timer = noting ? time.every(limits.presence_renew_ms, renew).unref() : undefined;
 
   return {
     /** Call this when a person's first window opens on this node, or the last window closes. */
@@ -62,6 +64,6 @@ export function createPresence({ scripts, keys }: StoreContext, { noting, onErro
       );
       return present;
     },
-    close: () => clearInterval(timer),
+    close: () => time.cancel(timer),
   };
 }

@@ -9,6 +9,7 @@
 
 import type { Hints } from '../../redis/hints.js';
 import { isInChat } from '../../rules/rights.js';
+import type { Timer } from '../../time.js';
 import { messageKinds, unpack } from '../core/codec.js';
 import type { StoreContext } from '../core/context.js';
 import { type Cursors, cursorText, parseCursor } from '../core/cursors.js';
@@ -284,7 +285,7 @@ class Stream {
     const { context, chats, records } = this.#from;
     const list = this.#byPartition.get(partition);
     if (!list) return;
-    const now = performance.now();
+    const now = context.time.monotonic();
     const keep = now >= (this.#keptUntil.get(partition) ?? 0);
     const after = this.#cursors.get(partition) ?? 0;
     const { version, rows } = await readChanges(context, partition, after, keep, list);
@@ -334,7 +335,7 @@ export class Streams {
   readonly #seenByUser = new Map<number, number>();
   #closing = false;
   #ticks = 0;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
 
   constructor(from: Sources, presence: Pick<Presence, 'changed' | 'close'>) {
     this.#from = from;
@@ -358,7 +359,7 @@ export class Streams {
       throw error;
     }
     this.#open.add(stream);
-    this.#timer ??= setInterval(() => this.#onTick(), limits.poll_tick_ms).unref();
+    this.#timer ??= this.#from.context.time.every(limits.poll_tick_ms, () => this.#onTick()).unref();
     if (this.#closing) stream.leave();
     else stream.check([]);
     return () => stream.stop();
@@ -390,7 +391,7 @@ export class Streams {
 
   close(): void {
     this.#closing = true;
-    clearInterval(this.#timer);
+    this.#from.context.time.cancel(this.#timer);
     for (const stream of [...this.#open]) stream.leave();
     for (const listener of [...this.#leaving]) listener();
     this.#presence.close();
@@ -404,7 +405,7 @@ export class Streams {
 
   #onTick(): void {
     if (this.#open.size === 0) {
-      clearInterval(this.#timer);
+      this.#from.context.time.cancel(this.#timer);
       this.#timer = undefined;
     }
     // Reloads the chat list regularly, because the hint about its change may be lost.

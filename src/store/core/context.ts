@@ -3,8 +3,10 @@ import { randomBytes } from 'node:crypto';
 import type { Replicas } from '../../postgres/replicas.js';
 import type { Shard, Shards } from '../../postgres/shards.js';
 import type { Database } from '../../postgres/sql.js';
+import type { Random } from '../../random.js';
 import { redisLimits } from '../../redis/limits.js';
 import type { ScriptRunner } from '../../redis/scripts/scripts.js';
+import type { Time } from '../../time.js';
 import type { Keys } from './keys.js';
 import type { Secrets } from './secrets.js';
 
@@ -37,6 +39,8 @@ export interface StoreContext {
   readonly scripts: ScriptRunner;
   readonly keys: Keys;
   readonly secrets: Secrets;
+  readonly time: Time;
+  readonly random: Random;
   /** How long a record loaded from Postgres stays in Redis, in ms. */
   readonly hotTtlMs: number;
   readonly transferConsent: boolean;

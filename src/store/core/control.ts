@@ -4,7 +4,6 @@
  * this, or the sweep. `test/models/fill_tickets.pml` models this protocol.
  */
 
-import { nowMs } from '../../clock.js';
 import { loadUser } from '../../postgres/accounts/users.js';
 import {
   type BotRow,
@@ -40,7 +39,8 @@ interface Kind<T> {
   load(sql: Sql, id: number, other: number): Promise<Image | null>;
   /** Loads several records. Defined only for kinds whose records often change together. */
   loadMany?(sql: Sql, ids: readonly number[]): Promise<ReadonlyMap<number, Image>>;
-  read(fields: readonly unknown[], id: number): T;
+  /** `nowMs` is the time of Redis. */
+  read(fields: readonly unknown[], id: number, nowMs: number): T;
 }
 
 export interface Bot {
@@ -216,13 +216,13 @@ function memberFields({ status, rights, is_bot, until_date, custom_title, promot
 }
 
 /** Decodes a member. Ignores a ban or restriction that has ended. */
-function readMember(fields: readonly unknown[]): Member {
+function readMember(fields: readonly unknown[], nowMs: number): Member {
   const [status, rights, isBot, until_date = 0, custom_title = '', promoted_by = 0] = fields as [
     ...[Member['status'], Member['rights'], boolean],
     ...[number?, string?, number?],
   ];
   const others = { isBot, custom_title, promoted_by };
-  if (until_date === 0 || until_date * 1_000 > nowMs()) return { ...others, status, rights, until_date };
+  if (until_date === 0 || until_date * 1_000 > nowMs) return { ...others, status, rights, until_date };
   const after = { kicked: 'left', restricted: 'member' } as const;
   const now = after[status as keyof typeof after] ?? status;
   return { ...others, status: now, rights: {}, until_date: 0 };
@@ -237,7 +237,7 @@ const member: Kind<Member> = {
       ? { version: row.version, fields: memberFields(row) }
       : { version: 0, fields: ['none', {}, false] };
   },
-  read: readMember,
+  read: (fields, _, nowMs) => readMember(fields, nowMs),
 };
 
 const administrators: Kind<readonly Administrator[]> = {
@@ -247,8 +247,8 @@ const administrators: Kind<readonly Administrator[]> = {
     const list = found?.rows.map((row) => [row.member_id, ...memberFields(row)]);
     return found && { version: found.version, fields: [list] };
   },
-  read: ([list]) =>
-    (list as Array<[number, ...unknown[]]>).map(([id, ...fields]) => ({ id, ...readMember(fields) })),
+  read: ([list], _, nowMs) =>
+    (list as Array<[number, ...unknown[]]>).map(([id, ...fields]) => ({ id, ...readMember(fields, nowMs) })),
 };
 
 const details: Kind<ChatDetails> = {
@@ -434,13 +434,13 @@ export class ControlCopies {
     const found = await this.#readCopy(kind, id, other);
     if (found.status === 'ok') {
       const fields = unpack<unknown[]>(found.bytes).slice(headElements);
-      return kind.read(fields, id) as never;
+      return kind.read(fields, id, this.#context.time.now()) as never;
     }
     const { db, scripts, keys } = this.#context;
     const row = scripts.isFull(keys.partitions.of(id))
       ? await kind.load(db, id, other)
       : await this.#write(kind, id, other, found.ticket, false);
-    return (row && kind.read(row.fields, id)) as never;
+    return (row && kind.read(row.fields, id, this.#context.time.now())) as never;
   }
 
   /** Stores a copy that a script found missing, even if Redis is full. */

@@ -2,7 +2,6 @@
  * Manages idempotency keys. Claims a key for a call, provides the seed for the request ids of the call, and stores its
  * answer (behaviour §1).
  */
-import { randomBytes } from 'node:crypto';
 import { storeLimits as limits } from '../limits.js';
 import { type StoreContext, uniqueText } from './context.js';
 import { type Caller, callerText } from './keys.js';
@@ -38,7 +37,7 @@ export type Idempotency = ReturnType<typeof createIdempotency>;
 
 const nothing = Buffer.alloc(0);
 
-export function createIdempotency({ scripts, keys, secrets }: StoreContext) {
+export function createIdempotency({ scripts, keys, secrets, random }: StoreContext) {
   /** Returns a keyed digest. Nobody can read or guess keys and parameters from the data in Redis. */
   const fingerprint = (what: string, ...parts: readonly string[]) =>
     secrets.fingerprint(JSON.stringify([`idempotency ${what}`, ...parts]));
@@ -67,7 +66,7 @@ export function createIdempotency({ scripts, keys, secrets }: StoreContext) {
         {
           digest,
           fingerprint: fingerprint('parameters', method, parameters),
-          seed: randomBytes(15).toString('base64url'),
+          seed: random.bytes(15).toString('base64url'),
           holder,
         },
       );

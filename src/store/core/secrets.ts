@@ -2,7 +2,8 @@
  * Hashes tokens (HMAC-SHA256 with a pepper) and encrypts secrets (AES-256-GCM with a key) (law 7). During a rotation
  * there are several peppers and keys. New data uses the first of them, and all of them are accepted.
  */
-import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHmac, hkdfSync } from 'node:crypto';
+import { type Random, systemRandom } from '../../random.js';
 
 /** The kinds of owners of encrypted boxes. A new kind does not compile until `rotation.ts` re-encrypts its boxes. */
 export type BoxKind = 'bot' | 'webhook' | 'idempotency' | 'installation';
@@ -19,7 +20,7 @@ const nonceBytes = 12;
 const tagBytes = 16;
 
 /** Creates a signing secret: `whsec_` and the base64 of 32 bytes (Standard Webhooks), as shown to owners. */
-export const makeSigningSecret = (): string => `whsec_${randomBytes(32).toString('base64')}`;
+export const makeSigningSecret = (random: Random): string => `whsec_${random.bytes(32).toString('base64')}`;
 
 export const keyIdOf = (box: Buffer): string => box.subarray(1, 1 + (box[0] ?? 0)).toString();
 
@@ -28,6 +29,7 @@ export function createSecrets(
   peppers: readonly string[],
   keys: readonly KeyRingEntry[],
   root: string = peppers[0] ?? '',
+  random: Random = systemRandom,
 ) {
   const [current] = keys;
   const [pepper] = peppers;
@@ -43,7 +45,7 @@ export function createSecrets(
    */
   function seal(text: string, belongsTo: BoxOwner): Buffer {
     const { id, key } = current as KeyRingEntry;
-    const nonce = randomBytes(nonceBytes);
+    const nonce = random.bytes(nonceBytes);
     const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(belongsTo));
     const ciphertext = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()]);
     return Buffer.concat([Buffer.from([id.length]), Buffer.from(id), nonce, cipher.getAuthTag(), ciphertext]);

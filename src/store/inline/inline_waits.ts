@@ -3,7 +3,7 @@
  * whose hints were lost.
  */
 import type { Hints } from '../../redis/hints.js';
-import type { Keys } from '../core/keys.js';
+import type { StoreContext } from '../core/context.js';
 import { storeLimits as limits } from '../limits.js';
 
 interface Waiting<T> {
@@ -17,13 +17,13 @@ interface Waiting<T> {
 }
 
 export class InlineWaits {
-  readonly #keys: Keys;
+  readonly #context: Pick<StoreContext, 'keys' | 'time'>;
   readonly #hints: Hints;
   readonly #waking = new Set<() => void>();
   #closing = false;
 
-  constructor(keys: Keys, hints: Hints) {
-    this.#keys = keys;
+  constructor(context: Pick<StoreContext, 'keys' | 'time'>, hints: Hints) {
+    this.#context = context;
     this.#hints = hints;
   }
 
@@ -38,6 +38,7 @@ export class InlineWaits {
    * time, if the client disconnects, or if this node shuts down.
    */
   async answer<T>({ bot, ask, read, onGone }: Waiting<T>): Promise<T | null> {
+    const { keys, time } = this.#context;
     /** The queries of the bot that were answered before the id of this query was known. */
     const answered = new Set<string>();
     let id = '';
@@ -54,18 +55,18 @@ export class InlineWaits {
       if (name === id) wake();
     };
     this.#waking.add(end);
-    const unlisten = await this.#hints.listen(this.#keys.inlineChannel(bot), onHint);
+    const unlisten = await this.#hints.listen(keys.inlineChannel(bot), onHint);
     try {
       id = await ask();
-      const deadline = performance.now() + limits.inline_wait_ms_max;
+      const deadline = time.monotonic() + limits.inline_wait_ms_max;
       for (;;) {
-        const left = deadline - performance.now();
+        const left = deadline - time.monotonic();
         if (gone || this.#closing || left <= 0) return null;
         if (!answered.has(id))
           await new Promise<void>((resolve) => {
-            const timer = setTimeout(resolve, Math.min(left, limits.poll_tick_ms));
+            const timer = time.after(Math.min(left, limits.poll_tick_ms), resolve);
             wake = () => {
-              clearTimeout(timer);
+              time.cancel(timer);
               resolve();
             };
           });

@@ -3,8 +3,6 @@
  * copies in Redis, and forwards pending outbox entries. Any number of nodes may sweep, because every step can be
  * repeated.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
-import { untilNext, within } from '../../clock.js';
 import { type StaleRow, takeStale } from '../../postgres/sql.js';
 import type { Auth } from '../access/auth.js';
 import type { WriteAccessCopies } from '../access/write_access.js';
@@ -106,22 +104,23 @@ export class Sweep {
 
   async #run(): Promise<void> {
     const { signal } = this.#stopping;
+    const { time } = this.#context;
     while (!signal.aborted) {
       // Limits the wait, because a failed master of a cluster must not delay the next sweep of the other masters.
       const partitions = this.#sweepPartitions().catch(this.#onError);
-      await Promise.all([this.#checkCopies(), within(intervalMs, partitions)]);
-      await sleep(untilNext(intervalMs), undefined, { signal }).catch(() => undefined);
+      await Promise.all([this.#checkCopies(), time.within(intervalMs, partitions)]);
+      await time.sleep(time.untilNext(intervalMs), { signal });
     }
   }
 
   async #checkCopies(): Promise<void> {
-    if (performance.now() < this.#copiesAt) return;
+    if (this.#context.time.monotonic() < this.#copiesAt) return;
     const late = this.#parts.replays.finishOld(intervalMs).catch(this.#onError);
     const [found] = await Promise.all([this.#sweepCopies().catch(this.#onError), late]);
     this.#copiesIntervalMs =
       found === 0 ? Math.min(copiesIntervalMsMax, this.#copiesIntervalMs * 2) : intervalMs;
     // Plans the next check half an interval early, because timers are not exact.
-    this.#copiesAt = performance.now() + this.#copiesIntervalMs - intervalMs / 2;
+    this.#copiesAt = this.#context.time.monotonic() + this.#copiesIntervalMs - intervalMs / 2;
   }
 
   /** Refreshes stale copies. Returns the number of refreshed copies. */

@@ -4,6 +4,7 @@
  */
 
 import type { Hints } from '../../redis/hints.js';
+import type { Timer } from '../../time.js';
 import type { StoreContext } from '../core/context.js';
 import { groupBy } from '../core/groups.js';
 import { partitionOfPost } from '../core/keys.js';
@@ -17,9 +18,9 @@ export type PostListener = (version: number | null) => void;
 
 export type PostWatches = ReturnType<typeof createPostWatches>;
 
-export function createPostWatches({ scripts, keys }: StoreContext, hints: Hints) {
+export function createPostWatches({ scripts, keys, time }: StoreContext, hints: Hints) {
   const watched = new Map<number, Set<PostListener>>();
-  let timer: NodeJS.Timeout | undefined;
+  let timer: Timer | undefined;
 
   async function check(): Promise<void> {
     await Promise.all(
@@ -39,7 +40,7 @@ export function createPostWatches({ scripts, keys }: StoreContext, hints: Hints)
   function add(post: number, listener: PostListener): void {
     watched.set(post, (watched.get(post) ?? new Set()).add(listener));
     // Ignores failures, because the next check follows one second later.
-    timer ??= setInterval(() => check().catch(() => undefined), limits.poll_tick_ms).unref();
+    timer ??= time.every(limits.poll_tick_ms, () => void check().catch(() => undefined)).unref();
   }
 
   function remove(post: number, listener: PostListener): void {
@@ -47,7 +48,7 @@ export function createPostWatches({ scripts, keys }: StoreContext, hints: Hints)
     listeners?.delete(listener);
     if (listeners?.size === 0) watched.delete(post);
     if (watched.size > 0) return;
-    clearInterval(timer);
+    time.cancel(timer);
     timer = undefined;
   }
 

@@ -73,7 +73,7 @@ class Outbox {
   /** Forwards all entries. Retries unreachable bots if their last retry is at least `patienceMs` ago. */
   async forward(patienceMs: number): Promise<void> {
     const detour = this.#detour;
-    if (!detour || performance.now() - detour.tried < patienceMs) return this.#run();
+    if (!detour || this.#context.time.monotonic() - detour.tried < patienceMs) return this.#run();
     this.#retrying ??= this.#retryOwed(detour).finally(() => {
       this.#retrying = undefined;
     });
@@ -111,7 +111,12 @@ class Outbox {
     if (failed.size === 0 && !detour) return (await this.#trim(batch)) ? batch.full : true;
     if (!detour) {
       const { runs, last } = batch;
-      this.#detour = { owed: new Set(failed.keys()), runs, passed: last, tried: performance.now() };
+      this.#detour = {
+        owed: new Set(failed.keys()),
+        runs,
+        passed: last,
+        tried: this.#context.time.monotonic(),
+      };
     } else {
       // Has no effect if no bots are skipped any more. The outbox is then read again from the start.
       for (const bot of failed.keys()) detour.owed.add(bot);
@@ -125,7 +130,7 @@ class Outbox {
    * The marks in the queues prevent duplicates.
    */
   async #retryOwed(detour: Detour): Promise<void> {
-    detour.tried = performance.now();
+    detour.tried = this.#context.time.monotonic();
     const owed = new Set(detour.owed);
     const runs = this.#runIds();
     for (let after = ''; ; ) {

@@ -4,6 +4,7 @@
  */
 import { fail } from '../../errors.js';
 import type { Hints } from '../../redis/hints.js';
+import type { Time, Timer } from '../../time.js';
 import type { Auth } from '../access/auth.js';
 import { fillAttemptsMax, type StoreContext, uniqueText } from '../core/context.js';
 import { groupBy, piecesOf } from '../core/groups.js';
@@ -50,12 +51,12 @@ class Waiter {
   }
 
   /** Waits for `ms`. Ends early when a check of the queue is requested, or when the poll ends. */
-  async sleep(ms: number): Promise<void> {
+  async sleep(time: Time, ms: number): Promise<void> {
     if (!this.#checkRequested) {
       await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, ms);
+        const timer = time.after(ms, resolve);
         this.#wake = () => {
-          clearTimeout(timer);
+          time.cancel(timer);
           resolve();
         };
       });
@@ -76,7 +77,7 @@ export class Polls {
   readonly #auth: Pick<Auth, 'onForgotten'>;
   readonly #waiters = new Map<string, Waiter>();
   #closing = false;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
 
   constructor(context: StoreContext, hints: Hints, queues: Queues, auth: Pick<Auth, 'onForgotten'>) {
     this.#context = context;
@@ -102,7 +103,7 @@ export class Polls {
 
   close(): void {
     this.#closing = true;
-    clearInterval(this.#timer);
+    this.#context.time.cancel(this.#timer);
     for (const waiter of this.#waiters.values()) waiter.end();
   }
 
@@ -149,12 +150,12 @@ export class Polls {
   }
 
   async #wait(bot: number, name: string, request: PollRequest): Promise<UpdateEntry[]> {
-    const deadline = performance.now() + request.timeout * 1_000;
+    const deadline = this.#context.time.monotonic() + request.timeout * 1_000;
     const waiter = new Waiter(bot, name);
     const requestCheck = () => waiter.requestCheck();
     request.onGone(() => waiter.end());
     this.#waiters.set(name, waiter);
-    this.#timer ??= setInterval(() => this.#onTick(), limits.poll_tick_ms).unref();
+    this.#timer ??= this.#context.time.every(limits.poll_tick_ms, () => this.#onTick()).unref();
     const forget = this.#auth.onForgotten(`bot:${bot}`, requestCheck);
     // Checks the queue once the subscription is active, because the hints of earlier updates were missed. Does not wait
     // for the subscription itself, which may take long while Redis is unreachable.
@@ -164,9 +165,9 @@ export class Polls {
       // Checks the token again, because it may have been revoked before this poll subscribed to revocations.
       await checkToken(request);
       for (;;) {
-        const left = deadline - performance.now();
+        const left = deadline - this.#context.time.monotonic();
         if (left <= 0 || waiter.ended) return [];
-        await waiter.sleep(left);
+        await waiter.sleep(this.#context.time, left);
         if (waiter.ended) return [];
         await checkToken(request);
         const entries = await this.#check(bot, name, false, request);
@@ -184,7 +185,7 @@ export class Polls {
 
   #onTick(): void {
     if (this.#waiters.size === 0) {
-      clearInterval(this.#timer);
+      this.#context.time.cancel(this.#timer);
       this.#timer = undefined;
     }
     // Ignores failures, because the next check follows a second later.

@@ -1,5 +1,4 @@
 /** Reads a bot's update queue, for polling and webhooks. */
-import { randomInt } from 'node:crypto';
 import { loadMask, loadQueueSettings } from '../../postgres/webhooks/webhooks.js';
 import { defaultUpdateMask, type UpdateKind } from '../../rules/update_kinds.js';
 import { type Profile, unpack } from '../core/codec.js';
@@ -119,7 +118,7 @@ export function readUpdateFields(updateId: number, fields: Readonly<Record<strin
   };
 }
 
-export function createQueues({ db, shards, scripts, keys }: StoreContext) {
+export function createQueues({ db, shards, scripts, keys, random }: StoreContext) {
   const partitionOf = (bot: number) => keys.partitions.of(bot);
   const at = (bot: number) => ({ state: keys.queueState(bot), queue: keys.queue(bot) });
   async function load(bot: number) {
@@ -144,7 +143,7 @@ export function createQueues({ db, shards, scripts, keys }: StoreContext) {
       if (gone) return false;
       const partition = partitionOf(bot);
       const at = { meta: keys.meta(partition), state: keys.queueState(bot) };
-      const start = randomInt(limits.update_id_start_min, limits.update_id_start_max);
+      const start = random.int(limits.update_id_start_min, limits.update_id_start_max);
       await scripts.call('updates/open_queue', partition, at, { start, ...settings });
       return true;
     },

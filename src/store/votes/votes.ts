@@ -2,13 +2,12 @@
  * Manages polls and their votes (decision 0048). Redis has the exact counts and the votes of people who voted recently.
  * Everything else is read from Postgres.
  */
-import { randomInt } from 'node:crypto';
 import DataLoader from 'dataloader';
-import { nowMs } from '../../clock.js';
 import { ApiError, fail } from '../../errors.js';
 import * as rows from '../../postgres/messages/polls.js';
 import { byShard } from '../../postgres/shards.js';
 import type { Sql } from '../../postgres/sql.js';
+import type { Time } from '../../time.js';
 import { pack, unpack } from '../core/codec.js';
 import { fillAttemptsMax, readBackTtlMs, type StoreContext, uniqueText } from '../core/context.js';
 import { type ChatRef, chatText, isDirect, partitionOfPost, postId, postNumber } from '../core/keys.js';
@@ -45,12 +44,13 @@ const placeOf = (poll: number): string => `${partitionOfPost(poll)}:${postNumber
 
 const nothing = Buffer.alloc(0);
 
-let lastNumber = 0;
-
-/** Returns the number of a new poll. It is the Unix time in ms, but each poll of this process gets another number. */
-function newNumber(): number {
-  lastNumber = Math.max(nowMs(), lastNumber + 1);
-  return lastNumber;
+/** Creates the numbers of new polls. They are the Unix time in ms, but each poll of this node gets another number. */
+export function createPollNumbers(time: Time): () => number {
+  let last = 0;
+  return () => {
+    last = Math.max(time.now(), last + 1);
+    return last;
+  };
 }
 
 const keyText = ({ partition, number, user = 0 }: rows.PollKey & Partial<rows.VoteKey>): string =>
@@ -77,10 +77,12 @@ export class Votes {
   readonly #context: StoreContext;
   readonly #readBack: ReadBack;
   readonly #forwarder: Forwarder;
+  readonly #newNumber: () => number;
   readonly #polls: DataLoader<rows.PollKey, rows.PollRow | null>;
   readonly #votes: DataLoader<rows.VoteKey, rows.VoteRow | null>;
 
-  constructor(context: StoreContext, readBack: ReadBack, forwarder: Forwarder) {
+  constructor(context: StoreContext, readBack: ReadBack, forwarder: Forwarder, newNumber: () => number) {
+    this.#newNumber = newNumber;
     this.#context = context;
     this.#readBack = readBack;
     this.#forwarder = forwarder;
@@ -90,10 +92,10 @@ export class Votes {
 
   /** Creates a poll for a message to this chat. The poll is stored in the partition of the chat. */
   async create(chat: ChatRef, draft: PollDraft): Promise<Poll> {
-    const { scripts, keys } = this.#context;
+    const { scripts, keys, time, random } = this.#context;
     const partition = keys.partitions.of(chat.id);
     for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
-      const id = postId(partition, newNumber());
+      const id = postId(partition, this.#newNumber());
       const poll: Poll = { ...draft, id: String(id) };
       const record: PollRecord = [chatText(chat), draft.bot, poll];
       const result = await scripts.call('votes/create', partition, pollKeys(keys, id), {
@@ -102,7 +104,7 @@ export class Votes {
       });
       if (result.status === 'ok') return poll;
       // Another process created a poll of this partition in the same millisecond.
-      await new Promise((resolve) => setTimeout(resolve, randomInt(1, 20)));
+      await time.sleep(random.int(1, 20));
     }
     return fail('too_many_requests', { retry_after: 1 });
   }

@@ -2,7 +2,6 @@
  * Manages the webhook settings of bots. A change is committed to Postgres first (law 2). Then `webhooks/switch`
  * switches the bot's queue between polling and webhook, by version. After a crash, the sweep calls that script again.
  */
-import { nowMs } from '../../clock.js';
 import { fail } from '../../errors.js';
 import {
   loadWebhook,
@@ -66,7 +65,8 @@ export class Webhooks {
     if (sealed.url === null) return null;
     const open = (what: 'url' | 'secret' | 'signing', box: Buffer) =>
       this.#context.secrets.open(box, sealedFor(bot, what));
-    const former = sealed.former !== null && (sealed.formerUntil ?? 0) > nowMs() ? [sealed.former] : [];
+    const former =
+      sealed.former !== null && (sealed.formerUntil ?? 0) > this.#context.time.now() ? [sealed.former] : [];
     return {
       version: sealed.version,
       url: open('url', sealed.url),
@@ -107,7 +107,7 @@ export class Webhooks {
     only: number | null = null,
   ): Promise<boolean> {
     const committed = await setWebhook(this.#context.db, bot, next, {
-      signing: this.#seal(bot, 'signing', makeSigningSecret()),
+      signing: this.#seal(bot, 'signing', makeSigningSecret(this.#context.random)),
       drop: ask.drop,
       only,
       differs: (was) => differs(was && this.#opened(bot, sealedOf(was))),
