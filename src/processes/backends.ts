@@ -117,7 +117,7 @@ function createPatience(log: Logger, msMax: number): Patience {
         if (performance.now() > deadline)
           throw new StartError(`${what} was not available within ${msMax / 1_000} s (START_MS): ${reason}`);
         if (tries === 0) log.warn({ reason }, `waiting for ${what}`);
-        const rest = reconnectDelay(tries);
+        const rest = reconnectDelay(tries, Math.random());
         await sleep(Math.min(rest, Math.max(0, deadline - performance.now()) + 1));
       }
     }

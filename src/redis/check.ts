@@ -5,6 +5,7 @@
 import type { Redis } from 'ioredis';
 import { connectionCause } from '../rules/connection_causes.js';
 import { redisVersion } from '../rules/versions.js';
+import { systemTime, type Time } from '../time.js';
 import { viewFrom } from './cluster.js';
 import { clusterSlots, shownUrl } from './slots.js';
 import {
@@ -43,21 +44,25 @@ function field(info: string, name: string): string | undefined {
  * Checks a single server, the master named by Sentinels, or all masters of a cluster. A cluster must serve all slots.
  * Returns the oldest version of the checked servers. Throws a RedisCheckError.
  */
-export async function checkRedis(target: RedisTarget, timeout_ms = 10_000): Promise<RedisCheck> {
-  if (isCluster(target)) return checkCluster(target, timeout_ms);
-  const check = await checkServer(target, false, timeout_ms);
+export async function checkRedis(
+  target: RedisTarget,
+  timeout_ms = 10_000,
+  time = systemTime,
+): Promise<RedisCheck> {
+  if (isCluster(target)) return checkCluster(time, target, timeout_ms);
+  const check = await checkServer(time, target, false, timeout_ms);
   if (typeof target === 'string') return check;
-  return { ...check, warnings: [...check.warnings, ...(await checkSentinels(target, timeout_ms))] };
+  return { ...check, warnings: [...check.warnings, ...(await checkSentinels(time, target, timeout_ms))] };
 }
 
 /**
  * Warns if Sentinels could not elect a master. An unreachable Sentinel is only a warning, because the other
  * Sentinels may be enough.
  */
-async function checkSentinels(watched: Watched, timeout_ms: number): Promise<string[]> {
+async function checkSentinels(time: Time, watched: Watched, timeout_ms: number): Promise<string[]> {
   const said = await Promise.all(
     watched.sentinels.map((url) =>
-      connected(url, timeout_ms, (sentinel) =>
+      connected(time, url, timeout_ms, (sentinel) =>
         sentinel.call('SENTINEL', 'CKQUORUM', masterName(watched)),
       ).then(
         () => null,
@@ -68,13 +73,13 @@ async function checkSentinels(watched: Watched, timeout_ms: number): Promise<str
   return said.filter((warning) => warning !== null);
 }
 
-async function checkCluster(seeds: readonly string[], timeout_ms: number): Promise<RedisCheck> {
-  const masters = await Promise.any(seeds.map((seed) => mastersFrom(seed, timeout_ms))).catch(
+async function checkCluster(time: Time, seeds: readonly string[], timeout_ms: number): Promise<RedisCheck> {
+  const masters = await Promise.any(seeds.map((seed) => mastersFrom(time, seed, timeout_ms))).catch(
     ({ errors }: AggregateError) => {
       throw errors[0];
     },
   );
-  const checks = await Promise.all(masters.map((url) => checkServer(url, true, timeout_ms)));
+  const checks = await Promise.all(masters.map((url) => checkServer(time, url, true, timeout_ms)));
   return {
     version: checks.map(({ version }) => version).sort()[0] as string,
     warnings: [...new Set(checks.flatMap(({ warnings }) => warnings))],
@@ -82,8 +87,8 @@ async function checkCluster(seeds: readonly string[], timeout_ms: number): Promi
 }
 
 /** Asks for a cluster's masters. Throws if the cluster does not serve every slot. */
-async function mastersFrom(seed: string, timeout_ms: number): Promise<string[]> {
-  return connected(seed, timeout_ms, async (client) => {
+async function mastersFrom(time: Time, seed: string, timeout_ms: number): Promise<string[]> {
+  return connected(time, seed, timeout_ms, async (client) => {
     const refuse = (why: string) =>
       new RedisCheckError(`the Redis Cluster of ${shownUrl(seed)} cannot be used: ${why}`, true);
     const view = await viewFrom({ client, url: seed }).catch((error: Error) => {
@@ -100,11 +105,21 @@ async function mastersFrom(seed: string, timeout_ms: number): Promise<string[]> 
  * Warns when the append-only file is off. Waits up to `timeout_ms` for the connection and for Redis to load its data.
  * Throws a RedisCheckError.
  */
-function checkServer(url: RedisServer, inCluster: boolean, timeout_ms: number): Promise<RedisCheck> {
-  return connected(url, timeout_ms, (redis) => inspect(redis, url, inCluster));
+function checkServer(
+  time: Time,
+  url: RedisServer,
+  inCluster: boolean,
+  timeout_ms: number,
+): Promise<RedisCheck> {
+  return connected(time, url, timeout_ms, (redis) => inspect(redis, url, inCluster));
 }
 
-async function connected<T>(url: RedisServer, timeout_ms: number, work: (redis: Redis) => Promise<T>) {
+async function connected<T>(
+  time: Time,
+  url: RedisServer,
+  timeout_ms: number,
+  work: (redis: Redis) => Promise<T>,
+) {
   const redis = openClient(url, {
     lazyConnect: true,
     connectTimeout: timeout_ms,
@@ -116,7 +131,7 @@ async function connected<T>(url: RedisServer, timeout_ms: number, work: (redis: 
   redis.on('error', (error: Error) => {
     lastError = error;
   });
-  const late = setTimeout(() => redis.disconnect(), timeout_ms);
+  const late = time.after(timeout_ms, () => redis.disconnect());
   try {
     await redis.connect().catch((error: Error) => {
       // Suggests TLS as the cause. A server without TLS mistakes the handshake for an incomplete command and does not
@@ -130,7 +145,7 @@ async function connected<T>(url: RedisServer, timeout_ms: number, work: (redis: 
     });
     return await work(redis);
   } finally {
-    clearTimeout(late);
+    time.cancel(late);
     redis.disconnect();
   }
 }

@@ -4,7 +4,8 @@
  * because an isolated server reports an outdated view. It also rereads the run ids, because a server may have become a
  * replica and then a master again unnoticed.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
+import { type Random, systemRandom } from '../random.js';
+import { systemTime, type Time, type Timer } from '../time.js';
 import { type Redirected, RedisConnection, type RedisServers } from './connection.js';
 import { clusterSlots, readRedirection, readSlots, type SlotRange } from './slots.js';
 import { createWaiting } from './waiting.js';
@@ -20,6 +21,8 @@ export interface ClusterOptions {
    * there is none.
    */
   readonly admit?: ((connection: RedisConnection, partition: number | null) => Promise<boolean>) | undefined;
+  readonly time?: Time;
+  readonly random?: Random;
 }
 
 export interface SlotMap {
@@ -72,9 +75,11 @@ export class RedisCluster implements RedisServers, SlotMap {
   /** When a server lost its last partition, in ms of the monotonic clock. */
   readonly #unownedSince = new Map<string, number>();
   readonly #owners = new Array<RedisConnection | null>(clusterSlots).fill(null);
-  readonly #waiting = createWaiting();
+  readonly #time: Time;
+  readonly #random: Random;
+  readonly #waiting: ReturnType<typeof createWaiting>;
   readonly #listeners: Array<() => void> = [];
-  readonly #timer = setInterval(() => this.#refreshSoon(), refreshMs).unref();
+  readonly #timer: Timer;
   /** Set `#again` when another refresh was requested since this one began. */
   #refreshing = false;
   #again = false;
@@ -83,6 +88,11 @@ export class RedisCluster implements RedisServers, SlotMap {
   constructor(options: ClusterOptions) {
     if (options.seeds.length === 0) throw new Error('a cluster needs the address of one of its servers');
     this.#options = options;
+    const { time = systemTime, random = systemRandom } = options;
+    this.#time = time;
+    this.#random = random;
+    this.#waiting = createWaiting(time);
+    this.#timer = time.every(refreshMs, () => this.#refreshSoon()).unref();
     this.#refreshSoon();
   }
 
@@ -133,7 +143,7 @@ export class RedisCluster implements RedisServers, SlotMap {
 
   async close(): Promise<void> {
     this.#closed = true;
-    clearInterval(this.#timer);
+    this.#time.cancel(this.#timer);
     await Promise.all([...this.#connections.values()].map((connection) => connection.close()));
   }
 
@@ -154,6 +164,8 @@ export class RedisCluster implements RedisServers, SlotMap {
       url,
       name,
       onError,
+      time: this.#time,
+      random: this.#random,
       admit: admit && ((self) => admit(self, firstPartitionOf(self))),
       onChange: () => {
         this.#waiting.wake();
@@ -187,7 +199,7 @@ export class RedisCluster implements RedisServers, SlotMap {
 
   #closeUnowned(): void {
     const owning = new Set(this.nodes());
-    const now = performance.now();
+    const now = this.#time.monotonic();
     for (const [url, connection] of this.#connections) {
       const since = this.#unownedSince.get(url);
       if (owning.has(connection)) this.#unownedSince.delete(url);
@@ -202,12 +214,15 @@ export class RedisCluster implements RedisServers, SlotMap {
 
   async #viewOf(connection: RedisConnection): Promise<View | null> {
     const view = async () => (await Promise.all([viewFrom(connection), connection.reread()]))[0];
-    return Promise.race([view().catch(() => null), sleep(viewMsMax, null, { ref: false })]);
+    return Promise.race([
+      view().catch(() => null),
+      this.#time.sleep(viewMsMax, { ref: false }).then(() => null),
+    ]);
   }
 
   async #viewOfSeed(url: string): Promise<View | null> {
     const { name, onError } = this.#options;
-    const connection = new RedisConnection({ url, name, onError });
+    const connection = new RedisConnection({ url, name, onError, time: this.#time, random: this.#random });
     try {
       await connection.ready(2 * viewMsMax);
       return await viewFrom(connection);
@@ -233,7 +248,7 @@ export class RedisCluster implements RedisServers, SlotMap {
     while (this.#again && !this.#closed) {
       this.#again = false;
       await this.#refresh().catch((error: Error) => this.#options.onError?.(error));
-      if (this.#again) await sleep(refreshPauseMs);
+      if (this.#again) await this.#time.sleep(refreshPauseMs);
     }
     this.#refreshing = false;
   }

@@ -1,6 +1,7 @@
 /** Manages one Redis connection, configured for the hot path. It also tracks the server's replication history. */
 import type { Command, Redis } from 'ioredis';
-import { setClock } from '../clock.js';
+import { type Random, systemRandom } from '../random.js';
+import { systemTime, type Time, type Timer } from '../time.js';
 import { redisLimits as limits } from './limits.js';
 import { ScriptCommand } from './scripts/script_command.js';
 import { openClient, type RedisServer } from './target.js';
@@ -40,11 +41,13 @@ export interface ConnectOptions {
   readonly onChange?: () => void;
   /** Checks each server before its use. The client reconnects if the result is false or an error. */
   readonly admit?: ((connection: RedisConnection) => Promise<boolean>) | undefined;
+  readonly time?: Time;
+  readonly random?: Random;
 }
 
 /** Returns the wait before a reconnect, which grows exponentially with jitter, up to about a second. */
-export function reconnectDelay(attempt: number): number {
-  return Math.min(1_000, 20 * 2 ** Math.min(attempt, 6)) * (0.75 + Math.random() / 2);
+export function reconnectDelay(attempt: number, random: number): number {
+  return Math.min(1_000, 20 * 2 ** Math.min(attempt, 6)) * (0.75 + random / 2);
 }
 
 const watchMs = 250;
@@ -61,7 +64,8 @@ export class RedisConnection implements RedisServers {
   readonly url: string;
   readonly client: Redis;
   readonly #options: ConnectOptions;
-  readonly #waiting = createWaiting();
+  readonly #time: Time;
+  readonly #waiting: ReturnType<typeof createWaiting>;
   #runId: string | null = null;
   /** The id that `admit` accepted on this connection, and the check in progress. */
   #admitted: string | null = null;
@@ -74,7 +78,7 @@ export class RedisConnection implements RedisServers {
    */
   #silence = { bytes: 0, ticks: 0 };
   /** The timer of `#checkSilence`. It runs only while the server owes answers. */
-  #watch: NodeJS.Timeout | undefined;
+  #watch: Timer | undefined;
   /** True while writes are held back until the end of the event loop turn. */
   #held = false;
   /** The work of `atTurnEnd`. */
@@ -82,8 +86,10 @@ export class RedisConnection implements RedisServers {
   #clockReadAt = 0;
 
   constructor(options: ConnectOptions) {
-    const { url, name, onError } = options;
+    const { url, name, onError, time = systemTime, random = systemRandom } = options;
     this.#options = options;
+    this.#time = time;
+    this.#waiting = createWaiting(time);
     this.url = typeof url === 'string' ? url : url.url;
     const client = openClient(url, {
       connectionName: `petrel-${name}`,
@@ -93,7 +99,7 @@ export class RedisConnection implements RedisServers {
       maxRetriesPerRequest: 0,
       connectTimeout: 2_000,
       keepAlive: 10_000,
-      retryStrategy: reconnectDelay,
+      retryStrategy: (attempt) => reconnectDelay(attempt, random.number()),
       disableClientInfo: true,
     });
     this.client = client;
@@ -102,7 +108,7 @@ export class RedisConnection implements RedisServers {
     client.on('ready', () => this.reread());
     const sendCommand = client.sendCommand.bind(client);
     client.sendCommand = (command, stream) => {
-      this.#watch ??= setInterval(() => this.#checkSilence(), watchMs).unref();
+      this.#watch ??= time.every(watchMs, () => this.#checkSilence()).unref();
       return sendCommand(command, stream);
     };
   }
@@ -142,11 +148,11 @@ export class RedisConnection implements RedisServers {
   atTurnEnd(work: () => void): void {
     this.#holdWrites();
     if (this.#held) this.#turnEnd.push(work);
-    else setImmediate(work);
+    else this.#time.soon(work);
   }
 
   async close(): Promise<void> {
-    clearInterval(this.#watch);
+    this.#time.cancel(this.#watch);
     this.client.disconnect();
   }
 
@@ -209,12 +215,12 @@ export class RedisConnection implements RedisServers {
 
   /** Reads the server's clock. Repeats this at intervals, because clocks drift, and soon after a slow reply. */
   async #readClock(): Promise<void> {
-    const sent = performance.now();
+    const sent = this.#time.monotonic();
     this.#clockReadAt = sent;
     // Ignores a failed reading, because the next one follows soon.
     const time = (await this.client.time().catch(() => null)) as [string, string] | null;
-    if (time !== null && !setClock(time, sent, performance.now()))
-      this.#clockReadAt = performance.now() - limits.clock_read_ms + limits.clock_reread_ms;
+    if (time !== null && !this.#time.follow(time, sent, this.#time.monotonic()))
+      this.#clockReadAt = this.#time.monotonic() - limits.clock_read_ms + limits.clock_reread_ms;
   }
 
   /** Corks the socket until the end of the event loop turn, because one large write is cheaper than many small ones. */
@@ -223,7 +229,7 @@ export class RedisConnection implements RedisServers {
     if (this.#held || !stream) return;
     this.#held = true;
     stream.cork();
-    setImmediate(() => {
+    this.#time.soon(() => {
       for (const work of this.#turnEnd.splice(0)) work();
       this.#held = false;
       stream.uncork();
@@ -252,14 +258,14 @@ export class RedisConnection implements RedisServers {
   #checkSilence(): void {
     const owes = this.client.commandQueue.length > 0;
     if (!owes) {
-      clearInterval(this.#watch);
+      this.#time.cancel(this.#watch);
       this.#watch = undefined;
     }
     const bytes = this.client.stream?.bytesRead ?? 0;
     const ticks = owes && bytes === this.#silence.bytes ? this.#silence.ticks + 1 : 0;
     this.#silence = { bytes, ticks };
     this.#setSilent(ticks * watchMs >= limits.redis_silence_ms);
-    if (this.reachable() && performance.now() - this.#clockReadAt > limits.clock_read_ms)
+    if (this.reachable() && this.#time.monotonic() - this.#clockReadAt > limits.clock_read_ms)
       void this.#readClock();
     if (ticks * watchMs < limits.redis_command_timeout_ms) return;
     this.#silence.ticks = 0;

@@ -3,9 +3,9 @@
  * also poll. Each channel is subscribed on the master of its slot. The subscription is renewed after a reconnect and
  * when the slot moves.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
-import { within } from '../clock.js';
+import { type Random, systemRandom } from '../random.js';
+import { systemTime, type Time, type Timer } from '../time.js';
 import type { SlotMap } from './cluster.js';
 import { reconnectDelay } from './connection.js';
 import { slotOf } from './slots.js';
@@ -26,7 +26,7 @@ interface Channel {
   at: Subscriber | null;
   readonly subscribed: Promise<void>;
   readonly settle: () => void;
-  lingering: NodeJS.Timeout | undefined;
+  lingering: Timer | undefined;
 }
 
 interface Subscriber {
@@ -52,12 +52,21 @@ export class RedisHints {
   readonly #map: SlotMap;
   readonly #server: RedisServer | undefined;
   readonly #name: string;
+  readonly #time: Time;
+  readonly #random: Random;
   readonly #onError: ((error: Error) => void) | undefined;
   readonly #channels = new Map<string, Channel>();
   readonly #subscribers = new Map<string, Subscriber>();
   #closed = false;
 
-  constructor(servers: RedisServer | SlotMap, name: string, onError?: (error: Error) => void) {
+  constructor(
+    servers: RedisServer | SlotMap,
+    name: string,
+    onError?: (error: Error) => void,
+    { time = systemTime, random = systemRandom }: { readonly time?: Time; readonly random?: Random } = {},
+  ) {
+    this.#time = time;
+    this.#random = random;
     this.#server = isMap(servers) ? undefined : servers;
     this.#map = isMap(servers) ? servers : oneServer(typeof servers === 'string' ? servers : servers.url);
     this.#name = name;
@@ -71,15 +80,15 @@ export class RedisHints {
    */
   async listen(name: string, listener: (hint: Buffer) => void): Promise<() => void> {
     const channel = this.#channels.get(name) ?? this.#open(name);
-    clearTimeout(channel.lingering);
+    this.#time.cancel(channel.lingering);
     channel.listeners.add(listener);
-    await within(subscribeMsMax, channel.subscribed);
+    await this.#time.within(subscribeMsMax, channel.subscribed);
     return () => this.#release(channel, listener);
   }
 
   close(): void {
     this.#closed = true;
-    for (const channel of this.#channels.values()) clearTimeout(channel.lingering);
+    for (const channel of this.#channels.values()) this.#time.cancel(channel.lingering);
     for (const { client } of this.#subscribers.values()) client.disconnect();
   }
 
@@ -105,13 +114,15 @@ export class RedisHints {
   #release(channel: Channel, listener: (hint: Buffer) => void): void {
     channel.listeners.delete(listener);
     if (channel.listeners.size > 0) return;
-    channel.lingering = setTimeout(() => {
-      this.#channels.delete(channel.name);
-      const { at } = channel;
-      channel.at = null;
-      at?.channels.delete(channel);
-      if (at?.client.status === 'ready') at.client.sunsubscribe(channel.name).catch(() => undefined);
-    }, lingerMs).unref();
+    channel.lingering = this.#time
+      .after(lingerMs, () => {
+        this.#channels.delete(channel.name);
+        const { at } = channel;
+        channel.at = null;
+        at?.channels.delete(channel);
+        if (at?.client.status === 'ready') at.client.sunsubscribe(channel.name).catch(() => undefined);
+      })
+      .unref();
   }
 
   #place(channel: Channel): void {
@@ -144,7 +155,7 @@ export class RedisHints {
       autoResubscribe: false,
       enableOfflineQueue: false,
       autoResendUnfulfilledCommands: false,
-      retryStrategy: reconnectDelay,
+      retryStrategy: (attempt) => reconnectDelay(attempt, this.#random.number()),
       disableClientInfo: true,
     });
     const subscriber: Subscriber = { url, client, channels: new Set() };
@@ -158,7 +169,7 @@ export class RedisHints {
     };
     client.on('ready', subscribeAll);
     // Subscribes again to find the new master, because Redis ended the subscription when the slot moved.
-    client.on('moved', () => void sleep(retryMs).then(subscribeAll));
+    client.on('moved', () => void this.#time.sleep(retryMs).then(subscribeAll));
     return subscriber;
   }
 
@@ -174,7 +185,7 @@ export class RedisHints {
         const { message } = error as Error;
         this.#map.learn(message, subscriber.url);
         if (wanted() && !message.startsWith('MOVED')) this.#onError?.(error as Error);
-        await sleep(retryMs);
+        await this.#time.sleep(retryMs);
       }
     }
   }

@@ -5,6 +5,7 @@
  */
 
 import { shared } from '../clock.js';
+import { systemTime, type Time, type Timer } from '../time.js';
 import type { RedisConnection, RedisServers } from './connection.js';
 import { redisLimits as limits } from './limits.js';
 
@@ -15,14 +16,20 @@ export interface MemoryWatchOptions {
   /** The setting REDIS_MEMORY_MAX: the bytes allowed on a server without `maxmemory`. Unlimited if absent. */
   readonly bytesMax?: number | undefined;
   readonly onChange?: (full: boolean, server: RedisConnection) => void;
+  readonly time?: Time;
 }
 
 const numberIn = (info: string, name: string): number =>
   Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);
 
-export function createMemoryWatch({ connection, bytesMax = 0, onChange }: MemoryWatchOptions) {
+export function createMemoryWatch({
+  connection,
+  bytesMax = 0,
+  onChange,
+  time = systemTime,
+}: MemoryWatchOptions) {
   let full: ReadonlySet<RedisConnection> = new Set();
-  let timer: NodeJS.Timeout | undefined;
+  let timer: Timer | undefined;
   let asked = true;
   let started = false;
 
@@ -56,14 +63,14 @@ export function createMemoryWatch({ connection, bytesMax = 0, onChange }: Memory
   }
 
   function stopTimer(): void {
-    clearInterval(timer);
+    time.cancel(timer);
     timer = undefined;
   }
 
   function noteRead(): void {
     asked = true;
     if (!started || timer !== undefined) return;
-    timer = setInterval(onTick, limits.redis_memory_look_ms).unref();
+    timer = time.every(limits.redis_memory_look_ms, onTick).unref();
     void check();
   }
 

@@ -2,6 +2,7 @@
  * Measures how long calls on a partition were blocked by a slot migration. Reports the pause once the migration is
  * over.
  */
+import { systemTime, type Time } from '../time.js';
 
 export interface Pause {
   readonly partition: number;
@@ -13,13 +14,13 @@ export interface Pause {
 
 export type Pauses = ReturnType<typeof createPauses>;
 
-export function createPauses(onEnd: (pause: Pause) => void = () => {}, now = () => performance.now()) {
+export function createPauses(onEnd: (pause: Pause) => void = () => {}, time: Time = systemTime) {
   const open = new Map<number, { readonly since: number; refused: number }>();
   let refused = 0;
   let longest = 0;
   return {
     began(partition: number) {
-      if (!open.has(partition)) open.set(partition, { since: now(), refused: 0 });
+      if (!open.has(partition)) open.set(partition, { since: time.monotonic(), refused: 0 });
     },
     refused(partition: number) {
       refused++;
@@ -31,7 +32,7 @@ export function createPauses(onEnd: (pause: Pause) => void = () => {}, now = () 
       const pause = open.size === 0 ? undefined : open.get(partition);
       if (pause === undefined) return;
       open.delete(partition);
-      const ms = Math.round(now() - pause.since);
+      const ms = Math.round(time.monotonic() - pause.since);
       longest = Math.max(longest, ms);
       onEnd({ partition, ms, refused: pause.refused });
     },

@@ -3,17 +3,24 @@
  * connection.
  */
 import { Cluster, type ClusterNode, type Redis, type RedisOptions } from 'ioredis';
+import { systemRandom } from '../random.js';
 import { reconnectDelay } from './connection.js';
 import { credentials, isCluster, openClient, type RedisTarget } from './target.js';
 
 export type QueueClient = Redis | Cluster;
 
-export function connectQueueClient(target: RedisTarget, name: string, onError: (error: Error) => void) {
+export function connectQueueClient(
+  target: RedisTarget,
+  name: string,
+  onError: (error: Error) => void,
+  random = systemRandom,
+) {
+  const retryStrategy = (attempt: number) => reconnectDelay(attempt, random.number());
   const shared = {
     connectionName: `petrel-${name}-doorbell`,
     // Waits without a limit, as BullMQ requires. Its workers block in commands that must not time out.
     maxRetriesPerRequest: null,
-    retryStrategy: reconnectDelay,
+    retryStrategy,
     disableClientInfo: true,
     lazyConnect: true,
   } satisfies RedisOptions;
@@ -22,14 +29,17 @@ export function connectQueueClient(target: RedisTarget, name: string, onError: (
   return client;
 }
 
-function cluster(seeds: readonly string[], { connectionName }: { readonly connectionName: string }): Cluster {
+function cluster(
+  seeds: readonly string[],
+  { connectionName, retryStrategy }: Required<Pick<RedisOptions, 'connectionName' | 'retryStrategy'>>,
+): Cluster {
   const [model = ''] = seeds;
   const nodes: ClusterNode[] = seeds.map((seed) => ({
     host: new URL(seed).hostname,
     port: Number(new URL(seed).port || 6379),
   }));
   return new Cluster(nodes, {
-    clusterRetryStrategy: reconnectDelay,
+    clusterRetryStrategy: retryStrategy,
     lazyConnect: true,
     slotsRefreshTimeout: 2_000,
     redisOptions: {

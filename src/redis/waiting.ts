@@ -1,10 +1,11 @@
 /** Waits until a condition is true. Checks the condition again only after a notification. */
 import { ApiError } from '../errors.js';
+import type { Time } from '../time.js';
 
 export const unavailable = (why?: string): ApiError =>
   new ApiError('unavailable', { retry_after: 1 }, why === undefined ? {} : { cause: new Error(why) });
 
-export function createWaiting() {
+export function createWaiting(time: Time) {
   const waiting = new Set<() => void>();
   return {
     wake() {
@@ -14,13 +15,13 @@ export function createWaiting() {
     until(holds: () => boolean, msMax: number): Promise<void> {
       if (holds()) return Promise.resolve();
       return new Promise((resolve, reject) => {
-        const timer = setTimeout(() => {
+        const timer = time.after(msMax, () => {
           waiting.delete(recheck);
           reject(unavailable(`Redis was unreachable for ${Math.round(msMax)} ms`));
-        }, msMax);
+        });
         const recheck = () => {
           if (!holds()) return;
-          clearTimeout(timer);
+          time.cancel(timer);
           waiting.delete(recheck);
           resolve();
         };

@@ -1,9 +1,10 @@
 /** Calls scripts by name with typed keys and arguments. Handles lost connections, redirections and partition recovery. */
 
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { ApiError } from '../../errors.js';
 import { Counts, type Distribution, Distributions } from '../../obs/distribution.js';
+import { type Random, systemRandom } from '../../random.js';
+import { systemTime, type Time } from '../../time.js';
 import type { Redirected, RedisConnection, RedisServers } from '../connection.js';
 import type { MemoryWatch } from '../memory.js';
 import { createPauses, type Pauses } from '../pauses.js';
@@ -43,6 +44,10 @@ export interface RunnerOptions {
   readonly pauses?: Pauses;
   /** Reports servers that are nearly out of memory. Without it, no server counts as nearly full. */
   readonly memory?: Pick<MemoryWatch, 'isFull'> | undefined;
+  /** The scripts of lua/ by default. */
+  readonly scripts?: ReadonlyMap<string, Script>;
+  readonly time?: Time;
+  readonly random?: Random;
 }
 
 interface Loaded extends CallShape {
@@ -151,14 +156,18 @@ export class Runner {
   readonly times = new Distributions();
   readonly troubles = new Counts();
   readonly #options: RunnerOptions;
+  readonly #time: Time;
+  readonly #random: Random;
   readonly #pauses: Pauses;
   readonly #combined = new CombinedCalls();
   readonly #scripts: ReadonlyMap<string, Loaded>;
 
   constructor(options: RunnerOptions) {
     this.#options = options;
-    this.#pauses = options.pauses ?? createPauses();
-    const scripts = [...readScripts(luaRoot)];
+    this.#time = options.time ?? systemTime;
+    this.#random = options.random ?? systemRandom;
+    this.#pauses = options.pauses ?? createPauses(undefined, this.#time);
+    const scripts = [...(options.scripts ?? readScripts(luaRoot))];
     this.#scripts = new Map(scripts.map(([name, script]) => [name, prepare(script, this.times)]));
   }
 
@@ -178,7 +187,7 @@ export class Runner {
   call(name: string, partition: number, keys: Values, args: Values): Promise<Reply> {
     const loaded = this.#scripts.get(name);
     if (!loaded) return Promise.reject(new Error(`no script ${name}`));
-    const began = performance.now();
+    const began = this.#time.monotonic();
     const { connection, memory, onCall } = this.#options;
     const node = connection.at(partition);
     const runId = node === null ? null : node.runId();
@@ -193,7 +202,7 @@ export class Runner {
     return this.#send(node, runId, loaded, partition, { keys, args }).then(
       (raw) => {
         const reply = decodeReply(loaded.script, raw);
-        const ms = performance.now() - began;
+        const ms = this.#time.monotonic() - began;
         loaded.times.observe(ms);
         onCall?.(name, ms);
         this.#pauses.ran(partition);
@@ -293,7 +302,7 @@ export class Runner {
    * must not be repeated.
    */
   async #beforeRetry(call: Retried, outcome: Outcome): Promise<Redirected | null> {
-    const left = call.deadline - performance.now();
+    const left = call.deadline - this.#time.monotonic();
     if (typeof outcome === 'object' && 'to' in outcome) {
       await this.#follow(call, outcome, left);
       return outcome;
@@ -309,7 +318,7 @@ export class Runner {
   async #follow(call: Retried, { to }: Redirected, left: number): Promise<void> {
     if (++call.redirected > redirectionsMax || left <= 0)
       throw unavailable(`no Redis server accepted ${call.loaded.script.name}`);
-    if (call.redirected > 2) await sleep(lostPauseMs * call.redirected);
+    if (call.redirected > 2) await this.#time.sleep(lostPauseMs * call.redirected);
     await to.ready(left);
   }
 
@@ -318,7 +327,7 @@ export class Runner {
     if (!script.repeatable || left <= 0) throw unavailable(`the outcome of ${script.name} is unknown`);
     // Yields to the event loop, so that the close event of a broken connection can arrive. Until then the connection
     // counts as open.
-    await sleep(lostPauseMs);
+    await this.#time.sleep(lostPauseMs);
     await this.#options.connection.ready(left, partition);
   }
 
@@ -331,7 +340,7 @@ export class Runner {
       throw unavailable(`the slot of partition ${partition} is being moved`);
     }
     const pause = Math.min(movingPauseMsMax, movingPauseMs * 2 ** Math.min(call.moves++, 10));
-    await sleep(Math.min(left, pause * (0.5 + Math.random() / 2)));
+    await this.#time.sleep(Math.min(left, pause * (0.5 + this.#random.number() / 2)));
     call.redirected = 0;
   }
 
