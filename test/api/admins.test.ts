@@ -47,7 +47,7 @@ type Call = Record<'token' | 'action' | 'target' | 'address', string> & Record<'
 const changes = async (token: string): Promise<Call[]> =>
   (await calls('?limit=100')).items.filter((call: Call & { status?: number }) => call.token === token);
 
-test('every front accepts a new administrator token, and refuses it once the revoke command has returned', async () => {
+test('every front accepts a new administrator token, and refuses it after the revoke command has returned', async () => {
   const one = await add('ada');
   expect(isAdminToken(one.token)).toBe(true);
   for (const front of [0, 1]) expect((await look(one, front)).status).toBe(200);

@@ -379,7 +379,7 @@ test('behaviour §14: the service looks up a limited number of new webhook host 
   expect((await set(bots[1] as TestBot)).status).toBe(400);
 });
 
-test('behaviour §14: a person can create a limited number of bots per day, including deleted bots', async () => {
+test('behaviour §14: a person can create a limited number of bots per day, and deleted bots count too', async () => {
   const [owner, other] = [await service.newUser('maker'), await service.newUser('calm')];
   const db = new pg.Client(service.databaseUrl);
   await db.connect();

@@ -655,7 +655,7 @@ describe('inline messages', () => {
     await resultOf(edit('editMessageText', { ...chosen, text: 'cold cat' }));
   });
 
-  test('the export of the person contains the message with its bot', async () => {
+  test('the export of the person names the bot of an inline message', async () => {
     const { message } = await sendInline(ben, group, article('export', 'exported cat'));
     const answered = await fetch(`${service.fronts[0].url}/api/me/export`, {
       headers: { authorization: `Bearer ${ben.token}` },

@@ -193,7 +193,7 @@ test.each([
   expect((await contentOf(document.file_id)).toString()).toBe('some bytes');
 });
 
-test('media sent by URL are stored as a URL, without storing the file', async () => {
+test('if media are sent by URL, the service stores the URL and not the file', async () => {
   const url = 'https://example.org/a%20b.jpg?c=d';
   const message = await resultOf(service.bot(bot, 'sendPhoto', { chat_id: user.id, photo: url }));
   expect(message.photo).toEqual([

@@ -67,12 +67,12 @@ describe('Retry-After', () => {
   ])('Retry-After %j means %s ms', (text, ms) => expect(readRetryAfter(text, nowMs)).toBe(ms));
 });
 
-describe('the last retry is made after 24 hours', () => {
+describe('the last retry of an update', () => {
   const age = limits.webhook_retry_age_ms_max;
   const at = (ageMs: number, random = 0, retryAfterMs?: number) =>
     nextTry({ failures: 50, madeAtMs: nowMs - ageMs, nowMs, retryAfterMs }, random);
 
-  test('the last delivery attempt is made when the update is 24 hours old', () => {
+  test('the last delivery attempt of an update is made 24 hours after the update was created', () => {
     expect(at(age - 200_000)).toEqual({ kind: 'retry', atMs: nowMs + 60_000 });
     expect(at(age - 60_000)).toEqual({ kind: 'retry', atMs: nowMs + 60_000 });
     expect(at(age - 30_000)).toEqual({ kind: 'retry', atMs: nowMs + 30_000 });

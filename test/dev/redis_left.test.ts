@@ -18,7 +18,7 @@ beforeEach(() => {
 
 afterEach(() => rmSync(top, { recursive: true, force: true }));
 
-test('unchanged Redis files are accepted once after a clean stop', () => {
+test('after a clean stop, unchanged Redis files are accepted only one time', () => {
   noteLeft(dir);
   expect(isAsLeft(dir)).toBe(true);
   expect(isAsLeft(dir)).toBe(false);

@@ -63,7 +63,7 @@ async function install(root: string) {
 }
 
 test(
-  'a role that is not a superuser can move partitions once it has the rights that the command names',
+  'a role that is not a superuser can move partitions with the rights that the command names',
   async () => {
     const server = await startPostgres();
     ends.push(() => server.remove());

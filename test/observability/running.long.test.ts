@@ -225,7 +225,7 @@ test(
 );
 
 test(
-  'a blocked Postgres fires the alerts for the lag and the size of the journal',
+  'a blocked Postgres fires the alerts about the lag and the size of the journals',
   async () => {
     let held = true;
     const locking = pool.transaction(async (tx) => {

@@ -316,7 +316,7 @@ test('a push subscription is removed when the push service reports it as unknown
   expect(of(ann).length).toBe(1);
 });
 
-test('a push subscription is not used once its host has an internal address', async () => {
+test('a push subscription is not used after its host has got an internal address', async () => {
   const ann = await person('ann');
   const inside = `https://[::1]:${receiver.port}/${ann.browser.device}`;
   await sql('update push_subscriptions set endpoint = $2 where user_id = $1', ann.id, inside);

@@ -51,7 +51,7 @@ describe('revocations while Redis works', () => {
   // Nodes that have known Redis for less than a lease wait for one whole lease.
   beforeEach(() => sleep(leaseMs));
 
-  test('a revocation returns once every node has dropped the token from its cache, long before a lease ends', async () => {
+  test('a revocation returns when every node has dropped the token from its cache, long before a lease ends', async () => {
     await a.store.auth.bot(bot.token);
     expect(fromMemory(a, bot.token)).toMatchObject({ id: bot.id });
     let former = bot.token;
@@ -194,7 +194,7 @@ describe('revocations that Redis refuses for a while', () => {
     },
   );
 
-  test('a revocation that fails after its commit returns once every lease has expired', async () => {
+  test('a revocation that fails after its commit returns when every lease has expired', async () => {
     b.hooks.call = (name, run) => (name === 'auth/revoke' ? away() : run());
     const began = performance.now();
     await expect(regenerate(b)).rejects.toMatchObject({ kind: 'unavailable' });

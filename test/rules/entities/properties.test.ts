@@ -98,7 +98,7 @@ function expectValid({ text, entities }: FormattedText): void {
   });
 }
 
-describe('properties of every text', () => {
+describe('rules that hold for every text', () => {
   it.each(['HTML', 'MarkdownV2', 'Markdown', ''])(
     'parsing with mode %j returns valid entities or throws an ApiError',
     (mode) => {
@@ -156,7 +156,7 @@ describe('properties of every text', () => {
     );
   });
 
-  it('escaped text inside a style is parsed to the original text', () => {
+  it('parsing escaped text inside a style returns the original text', () => {
     fc.assert(
       fc.property(wild, (text) => {
         const plain = `x${text}x`;

@@ -288,7 +288,7 @@ describe('tokens', () => {
     op(from, to, { what: 'use', token } as const, accepted);
   const model = tokens('t0');
 
-  test('until a replacement has answered, the model accepts both answers for both tokens', () => {
+  test('while a token is being replaced, the model accepts that the old and the new token work or fail', () => {
     const history = [
       use(0, 1, 't0', true),
       ...replace(2, 20, 't1'),
@@ -319,7 +319,7 @@ describe('tokens', () => {
     expect(verdict(model, other)).toBe('linearizable');
   });
 
-  test('the model rejects the old token once its replacement has answered', () => {
+  test('the model rejects the old token after its replacement has answered', () => {
     expect(verdict(model, [...replace(0, 5, 't1'), use(6, 7, 't0', true)])).toBe('violation');
     const overlapping = [...replace(0, 5, 't1'), ...replace(1, 5, 't2'), use(6, 7, 't0', true)];
     expect(verdict(model, overlapping)).toBe('violation');
