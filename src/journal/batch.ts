@@ -9,25 +9,25 @@ export interface JournalEntry {
   readonly partition: number;
   readonly version: number;
   readonly entity: string;
-  /** The complete new record. Empty if the entity was deleted, or if the record marks the deletion. */
+  /** The complete new record. Empty if the entity was deleted, unless the record itself marks the deletion. */
   readonly image: Buffer;
   /**
-   * The key of the HASH whose field `v` was set together with this entry. The HASH may leave Redis once the version in
+   * The key of a HASH whose field `v` was set together with this entry. The HASH may leave Redis once the version in
    * `v` is in Postgres. '' if there is no such HASH.
    */
   readonly state: string;
 }
 
-/** Holds a contiguous run of entries from the start of a partition's journal. */
+/** Consecutive entries from the start of a partition's journal. */
 export interface JournalPrefix {
   readonly partition: number;
   readonly entries: readonly JournalEntry[];
   readonly last: number;
-  /** Whether this prefix was the whole journal when it was read. */
+  /** Whether these entries were the whole journal when it was read. */
   readonly whole: boolean;
 }
 
-/** Holds the newest version of an entity within a batch. */
+/** The newest version of an entity within a batch. */
 export interface Change extends Entity {
   readonly entry: JournalEntry;
   /** The version of the entity's oldest entry within the batch. */
@@ -40,11 +40,11 @@ export interface Change extends Entity {
 export interface SequenceChange {
   readonly table: JournalTable;
   readonly partition: number;
-  /** The last column of the key is the greatest value of the sequence. */
+  /** The last column of the key is the greatest number in the sequence. */
   readonly key: readonly number[];
-  /** The greatest version of the sequence in the batch, which may belong to another entry than the greatest key. */
+  /** The greatest version in this batch. It may belong to another entry than the greatest key. */
   readonly version: number;
-  /** The incarnation that assigned the greatest key. Set if this batch is the first that contains this key. */
+  /** The incarnation that assigned the greatest key. Set only for the first batch that contains this key. */
   readonly incarnation: number;
 }
 
@@ -70,8 +70,8 @@ const compareChanges = (a: Change, b: Change): number =>
     : (tableOrder.get(a.table) as number) - (tableOrder.get(b.table) as number);
 
 /**
- * Keeps the newest version of each entity. The entity's name is a sufficient map key, because an entity belongs to only
- * one partition.
+ * Keeps the newest version of each entity. The name of an entity is enough as a map key, because an entity belongs to a
+ * single partition.
  */
 export function gather(entries: Iterable<JournalEntry>): Gathered {
   const newest = new Map<string, { entry: JournalEntry; first: number; image: Buffer }>();

@@ -1,5 +1,5 @@
 /**
- * Writes journals to Postgres in the background. A flusher takes leases on partitions and runs one loop per shard, so
+ * Writes journals to Postgres in the background. A flusher takes leases on partitions. It runs one loop per shard, so
  * that a slow shard delays only its own partitions.
  */
 import { randomUUID } from 'node:crypto';
@@ -29,21 +29,21 @@ export interface FlusherOptions {
   /** The setting HOT_BYTES_PER_BOT. If absent, the bytes of messages in Redis are unbounded. */
   readonly hotBytesPerBot?: number;
   /**
-   * The minimum time between two reads that find no entries: setting FLUSH_INTERVAL_MS. After a batch that was not
+   * The minimum time between two reads that find no entries (setting FLUSH_INTERVAL_MS). After a batch that was not
    * full, the flusher waits at least four times this long.
    */
   readonly intervalMs: number;
-  /** The flusher's unique id, generated when absent. */
+  /** The flusher's unique id. Generated if absent. */
   readonly id?: string;
   /** Called with the error of each failed flush. The flusher retries by itself. */
   readonly onError?: (error: Error) => void;
   readonly onQuarantine?: OnQuarantine;
   /**
-   * Called with the changes that a batch wrote to Postgres. May get the same change more than once. Must not throw and
-   * must return quickly.
+   * Called with the changes that a batch wrote to Postgres. The same change may be passed more than once. Must not
+   * throw and must return quickly.
    */
   readonly onWritten?: (changes: readonly Change[]) => void;
-  /** Awaited at each step of each batch. A test can stop the flusher here. */
+  /** Called at each step of each batch and awaited, so that a test can stop the flusher here. */
   readonly onStep?: (step: FlushStep) => Promise<void> | void;
 }
 
@@ -54,8 +54,8 @@ export interface FlusherStats extends PipelineStats {
   readonly purged: number;
   readonly partitions: number;
   /**
-   * The number of future days that have a partition in the tables of delivery failures and of messages. NaN before the
-   * first check.
+   * The number of future days that already have a partition in the tables of messages and of delivery failures. NaN
+   * before the first check.
    */
   readonly daysAhead: number;
   readonly messageDaysAhead: number;
@@ -107,7 +107,7 @@ export function createFlusher(options: FlusherOptions) {
     const written = await rewritePartitions(found, held).finally(() => rewriting.delete(shard));
     counts.rewritten += written;
   }
-  // Checks as often as open Postgres connections are checked, because that check finds rows to rewrite.
+  // Runs as often as the checks of open Postgres connections, because those checks find the rows to rewrite.
   const stopRewriting = repeat(limits.postgres_check_ms, () => {
     for (const shard of shards.all) rewrite(shard).catch(onError);
   });
@@ -118,8 +118,8 @@ export function createFlusher(options: FlusherOptions) {
       for (const each of maintenance) each.start();
     },
     /**
-     * Ends the loop after the current batch, or with `drain` once the leased journals are empty. Then returns the
-     * leases. Resolves within `msMax` (default ruleLimits.shutdown_ms_max). Remaining entries stay in the journal.
+     * Stops the loop after the current batch. With `drain`, continues until the leased journals are empty. Then returns
+     * the leases. Resolves within `msMax` (default ruleLimits.shutdown_ms_max). Remaining entries stay in the journal.
      */
     async stop({ drain = false, msMax = ruleLimits.shutdown_ms_max as number } = {}) {
       for (const each of maintenance) each.stop();

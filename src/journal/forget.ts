@@ -1,6 +1,6 @@
 /**
- * Removes journaled entities of some partitions from Redis. Redis may have lost changes that had reached Postgres,
- * which makes these copies outdated. Removed entities are loaded again from Postgres on demand.
+ * Removes journaled entities of some partitions from Redis. If Redis lost changes that are already in Postgres, its
+ * copies of these entities are outdated. Removed entities are loaded from Postgres again on demand.
  */
 import { randomUUID } from 'node:crypto';
 import type { RedisConnection, RedisServers } from '../redis/connection.js';
@@ -29,7 +29,7 @@ type Found = Map<number, string[]>;
 export class Forgetter {
   readonly #options: ForgetterOptions;
   readonly #owner = randomUUID();
-  /** The waiting passes by run id. Each starts after the current pass. */
+  /** The next passes by run id. Each pass starts after the current pass. */
   readonly #waiting = new Map<string, Round>();
   readonly #underWay = new Map<string, Promise<unknown>>();
 
@@ -38,9 +38,9 @@ export class Forgetter {
   }
 
   /**
-   * Removes the entities of partitions that are closed to the Redis with this run id. Requests that arrive during a
-   * pass share the next pass. Returns the partitions that have no entities left. Another node is processing or has
-   * opened the other partitions. Errors: `unavailable` while Redis is unavailable.
+   * Removes the entities of closed partitions from the Redis with this run id. Requests that arrive during a pass share
+   * the next pass. Returns the partitions that have no entities left. Another node is processing the other partitions
+   * or has opened them. Errors: `unavailable` while Redis is unavailable.
    */
   forget(partitions: readonly number[], runId: string): Promise<ReadonlySet<number>> {
     const next = this.#waiting.get(runId);
@@ -77,7 +77,7 @@ export class Forgetter {
 
   /**
    * Scans the keys of a server once. Each batch renews the leases, which last much longer than a batch takes. Removes
-   * from `held` the partitions that another node owns now.
+   * from `held` the partitions whose lease another node has now.
    */
   async #sweep(node: RedisConnection, held: Set<number>, runId: string): Promise<void> {
     const { keys } = this.#options;

@@ -1,7 +1,8 @@
 /**
  * Detects a Postgres that was restored to an earlier state, and repairs the consequences. Each transaction that changes
- * something raises a mark, which is stored in Redis after the commit. If the mark in Postgres is below the mark in
- * Redis, Postgres has lost committed transactions. Such a Postgres serves no requests until three repairs are done:
+ * something raises a counter in Postgres, the mark. After the commit, Redis stores the mark too. If the mark in
+ * Postgres is below the mark in Redis, Postgres has lost committed transactions. Such a Postgres serves no requests
+ * until three repairs are done:
  * - the revocations are repeated
  * - the sequences are past every value that they returned
  * - all cached copies of the records of Postgres are invalid
@@ -52,13 +53,13 @@ export interface HistoryOptions {
   /** The id of the shard; 0, the default, is the control database. */
   readonly shard?: number;
   /**
-   * Finds the database of each partition. `own` is a connection to this database. If absent, all partitions are in this
-   * database.
+   * Returns which partitions are in this database. `own` is a connection to this database. If this function is absent,
+   * all partitions are in this database.
    */
   readonly place?: (own: Queryable) => Promise<(partition: number) => 'own' | Queryable | null>;
   readonly keys: Keys;
   readonly connection: RedisServers;
-  /** Returns the runner. It is a function, because the runner is created after this object. */
+  /** Returns the script runner. This is a function, because the runner is created later than this object. */
   readonly runner: () => Pick<ScriptRunner, 'call'>;
   readonly checkInstallation?: (id: string | null) => void;
   readonly onWentBack?: (found: WentBack) => void;
@@ -74,9 +75,9 @@ interface Known {
   readonly marks: ReadonlyMap<number, number>;
   readonly id: number;
   readonly version: number;
-  /** The system identifier and timeline of the Postgres in use. */
+  /** The system identifier and the timeline of the Postgres in use. */
   readonly server: string | null;
-  /** The server in use, as `server_identity` names it. */
+  /** The server in use, in the form that `server_identity` returns. */
   readonly running: string | null;
   readonly incarnation: number;
 }
@@ -103,14 +104,14 @@ const wentBack = (known: Known, state: ServerState) =>
   lostOf(known, state) > 0 || state.incarnation < known.incarnation;
 
 /**
- * Returns whether another server has replaced this server, for instance by a promotion. The other server lacks every
- * change that this server still accepts.
+ * Returns whether another server has replaced this one, for example because it was promoted. The other server lacks
+ * every change that this server still accepts.
  */
 function isReplaced({ gone, server }: Known, { server: running, history }: ServerState): boolean {
   if (gone.has(running) || gone.has(history)) return true;
   const [system, timeline = ''] = history.split(' ');
   const [present, reached = ''] = (server ?? '').split(' ');
-  // Compares timeline numbers as text, because they have eight hexadecimal digits.
+  // Compares timeline numbers as text. All of them have eight hexadecimal digits.
   return system === present && timeline < reached;
 }
 
@@ -121,8 +122,8 @@ const replacedText =
   '"petrel accept-postgres" makes this one the present one again';
 
 /**
- * Guards one database. While Redis is unavailable, admits only connections to the server that was compared last. A mark
- * that Redis did not accept waits here until the next connection or check.
+ * Guards one database. While Redis is unavailable, accepts only connections to the server that was compared last. A
+ * mark that Redis did not store is sent again with the next connection or check.
  */
 export class History implements Guard, ControlMarks {
   readonly #options: HistoryOptions;
@@ -142,7 +143,7 @@ export class History implements Guard, ControlMarks {
     try {
       return await this.#admit(session);
     } catch (error) {
-      // Reports a refused connection like a connection that could not be opened.
+      // Reports a refused connection in the same way as a connection that could not be opened.
       if (error instanceof ApiError && error.cause instanceof RefusedServer) throw error;
       if (error instanceof ApiError || error instanceof IdentityError || isUnavailable(error))
         throw new ApiError('unavailable', { retry_after: 1 }, { cause: error });
@@ -156,7 +157,7 @@ export class History implements Guard, ControlMarks {
   }
 
   watch(pool: Pool): () => void {
-    // Ignores errors, because the next request encounters and reports them.
+    // Ignores errors, because the next request meets and reports them.
     return repeat(
       limits.postgres_check_ms,
       shared(() => Promise.allSettled([pool.recheck(), this.#sendWaiting()])),
@@ -193,7 +194,7 @@ export class History implements Guard, ControlMarks {
   async #readRevoked(): Promise<string[]> {
     const all = new Set<string>();
     for (let from = 0, ties = 0; ; ) {
-      // Requests more revocations, because the page repeats those of the last millisecond.
+      // Asks for more revocations than fit on a page, because the page also repeats those of the last millisecond.
       const count = limits.revocations_page_max + ties;
       const page = await this.#runner.call(
         'history/read_revoked',
@@ -248,16 +249,16 @@ export class History implements Guard, ControlMarks {
     });
     for (const partition of all) {
       const found = whereIs(partition);
-      // Covers only the shard's own partitions, because only these have copies of its records. All partitions have
-      // copies of the control records.
+      // Includes only the shard's own partitions, because only these have copies of its records. Copies of control
+      // records are in all partitions.
       if (found !== null) await this.#raisePartition(found === 'own' ? own : found, partition);
     }
     return forgotten;
   }
 
   /**
-   * Recovers from a loss, once for all calls that detect it. Only one process recovers at a time. The other processes
-   * wait, and then find the loss repaired.
+   * Repairs a loss once for all calls that detect it. Only one process does this at a time. The other processes wait,
+   * and then find the loss repaired.
    */
   readonly #recover = shared(async (found: string) => {
     const { url, onError } = this.#options;
@@ -271,7 +272,7 @@ export class History implements Guard, ControlMarks {
         // Stops if the server changed again meanwhile. The next connection checks the new server.
         if (state.server !== found) throw unavailable();
         if (!wentBack(known, state)) return null;
-        // Refuses a former primary that still runs. Otherwise it would raise further marks.
+        // Refuses a former primary that still runs. Otherwise it would raise its own marks.
         await this.#meet(known, state);
         const transactions = lostOf(known, state);
         const incarnation = Math.max(known.incarnation, state.incarnation) + 1;
@@ -286,8 +287,8 @@ export class History implements Guard, ControlMarks {
   });
 
   /**
-   * Compares a server with the state recorded in Redis. Returns the name of the previous server, or null if it is the
-   * same.
+   * Compares a server with the state that Redis stores. Returns the name of the previous server, or null if the server
+   * is the same.
    */
   async #meet(known: Known, state: ServerState): Promise<string | null> {
     if (isReplaced(known, state)) throw this.#replaced();
@@ -310,9 +311,9 @@ export class History implements Guard, ControlMarks {
   }
 
   /**
-   * Admits only the server that was compared last, while the Redis with the marks is unavailable. The chats on the
-   * other Redis servers of a cluster still need Postgres. A restored Postgres was restarted, so it has another name and
-   * is refused.
+   * Accepts only the server that was compared last. Called while the Redis with the marks is unavailable, because the
+   * chats on the other Redis servers of a cluster still need Postgres. A restored Postgres was restarted, so it has
+   * another name and is refused.
    */
   async #admitAlone(session: Queryable): Promise<string> {
     const { server, standby } = await loadServerState(session);
@@ -323,9 +324,9 @@ export class History implements Guard, ControlMarks {
   async #admit(session: Queryable, tries = 0): Promise<string> {
     if (this.#compared !== undefined && (this.#options.connection.at(0)?.runId() ?? null) === null)
       return this.#admitAlone(session);
-    // Sends the marks that only this process has.
+    // Sends the marks that Redis does not have yet.
     if (this.#waiting.size > 0) await this.#sendWaiting();
-    // Reads Redis before Postgres. A transaction that Postgres commits between the two reads is not lost.
+    // Reads Redis before Postgres, so that a transaction that commits between the two reads does not look lost.
     const known = await this.#read();
     const state = await loadServerState(session);
     this.#options.checkInstallation?.(state.installation);
@@ -344,8 +345,8 @@ export class History implements Guard, ControlMarks {
   }
 
   /**
-   * Sends a mark to Redis. Returns false when another server has replaced the server that raised the mark. If Redis is
-   * unavailable, keeps the newest mark of the shard, with the revocations of all earlier marks.
+   * Sends a mark to Redis. Returns false if another server has replaced the server that raised the mark. If Redis is
+   * unavailable, keeps the newest mark of the shard, together with the revocations of all earlier marks.
    */
   async #send(mark: RaisedMark): Promise<boolean> {
     try {

@@ -1,6 +1,6 @@
 /**
- * Bounds the bytes of flushed messages that stay in Redis for each bot, group or channel. No single bot or chat can
- * therefore fill Redis.
+ * Limits how many bytes of flushed messages stay in Redis for each bot, group or channel. A single bot or chat
+ * therefore cannot fill Redis.
  */
 import { journalLimits as limits } from './limits.js';
 
@@ -8,14 +8,14 @@ export type HotBudget = ReturnType<typeof createHotBudget>;
 
 interface Level {
   bytes: number;
-  /** In ms of the monotonic clock. */
+  /** By the monotonic clock, in ms. */
   at: number;
 }
 
 /**
- * Creates a leaky bucket that holds `bytesMax` and empties within `hotMs`. The admitted messages still in Redis
- * therefore take at most twice `bytesMax`. If `bytesMax` is 0, there is no bound. A flusher that takes over a partition
- * starts with an empty bucket.
+ * Creates a budget that works as a leaky bucket. It holds `bytesMax` and empties within `hotMs`. The messages that it
+ * allowed to stay in Redis therefore take at most twice `bytesMax`. If `bytesMax` is 0, there is no limit. A flusher
+ * that takes over a partition starts with an empty bucket.
  */
 export function createHotBudget(
   bytesMax: number,
@@ -25,8 +25,8 @@ export function createHotBudget(
   const levels = new Map<number, Level>();
   return {
     /**
-     * Counts a flushed message, and all direct chats of a bot together. Returns false when the budget of the bot, group
-     * or channel is used up. The message then leaves Redis soon, and is loaded from Postgres on demand.
+     * Counts a flushed message. All direct chats of a bot count together. Returns false if the budget of the bot, group
+     * or channel is used up. The message then leaves Redis soon and is loaded from Postgres on demand.
      */
     admits(chatId: number, bytes: number): boolean {
       if (bytesMax === 0) return true;

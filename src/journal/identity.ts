@@ -1,8 +1,8 @@
 /**
  * Prevents a node from using a Redis and a Postgres that do not belong together. Both store the id of the installation
- * and a generation, which counts how often the installation has started with an empty Redis. A node compares the two
- * stores at its start, at each new connection and every four seconds. It does not use a Redis that does not match. An
- * empty Redis becomes the next generation unless other nodes use the current one.
+ * and a generation, which counts how often the installation has started with an empty Redis. A node compares the two at
+ * its start, at each new connection and every four seconds. It does not use a Redis that does not match. An empty Redis
+ * becomes the next generation unless other nodes still use the current one.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { repeat, shared } from '../clock.js';
@@ -21,12 +21,9 @@ import type { RedisConnection, RedisServers } from '../redis/connection.js';
 import type { Keys } from '../store/core/keys.js';
 import { journalLimits as limits } from './limits.js';
 
-/**
- * Reports that a Redis and a Postgres do not belong together. The message gives the reason and the next step for the
- * operator.
- */
+/** Says why a Redis and a Postgres do not belong together, and what the operator must do next. */
 export class IdentityError extends Error {
-  /** Whether the problem may disappear without an operator. */
+  /** Whether the problem may disappear without the help of an operator. */
   readonly passing: boolean;
 
   constructor(message: string, passing = false) {
@@ -41,19 +38,19 @@ export interface RedisIdentity {
   readonly generation: number;
   /** Whether partitions were opened in this Redis. */
   readonly used: boolean;
-  /** The run id under which partition 0 was opened, and its seal if the partition is closed. */
+  /** The run id of the Redis in which partition 0 was opened, and the seal if the partition is closed. */
   readonly run: string | null;
   readonly seal: string | null;
 }
 
 /**
- * Selects whether a node may switch to an empty Redis. `unless_used`, for roles: only if no other node uses the former
- * Redis. `never`, for commands. `rebuild`, for `petrel redis rebuild`: always, and also back to a Redis that the
- * installation used earlier.
+ * Says whether a node may start to use an empty Redis. `unless_used` (for roles): only if no other node uses the former
+ * Redis. `never` (for commands). `rebuild` (for `petrel redis rebuild`): always, even a Redis that the installation
+ * used earlier.
  */
 export type Adoption = 'unless_used' | 'never' | 'rebuild';
 
-/** Holds the generation to use and whether the Redis already stores it, or the reason for a refusal. */
+/** The generation to use, and whether Redis already stores it. Or the reason for a refusal. */
 export type Decision =
   | { readonly generation: number; readonly marked: boolean }
   | { readonly refusal: IdentityError };
@@ -77,8 +74,8 @@ function refuse(message: string, passing = false): Decision {
 }
 
 /**
- * Compares the identities in Redis and Postgres. Has no side effects. `isSameServer` means that this server had the
- * current generation a moment ago and has lost its data since.
+ * Compares the identities in Redis and Postgres and decides. Changes nothing. `isSameServer` means that this server had
+ * the current generation a moment ago and has lost its data since.
  */
 export function decide(
   redis: RedisIdentity,
@@ -92,7 +89,7 @@ export function decide(
     return refuse(
       `this Redis belongs to the installation ${redis.id}, and DATABASE_URL to ${postgres.id}: one of them is the wrong server`,
     );
-  // Refuses a greater generation in Redis, because Postgres was then restored to an earlier state.
+  // A greater generation in Redis means that Postgres was restored to an earlier state.
   if (redis.id !== null && redis.generation >= postgres.generation)
     return { generation: redis.generation, marked: true };
   const next: Decision = { generation: postgres.generation + 1, marked: false };
@@ -121,7 +118,7 @@ export function decide(
 }
 
 export interface IdentityOptions {
-  /** The URL of Postgres. Decisions use their own connection, because calls on the pool wait for Redis. */
+  /** The URL of Postgres. Each decision uses a connection of its own, because calls on the pool wait for Redis. */
   readonly url: string;
   readonly keys: Keys;
   readonly node: string;
@@ -155,9 +152,9 @@ export class Identity {
   readonly #options: IdentityOptions;
   #own: PostgresIdentity = { id: '', generation: 0, held: true };
   #refusal: IdentityError | null = null;
-  /** The last reported refusal, or '' if a Redis was accepted after it. */
+  /** The last refusal that was reported, or '' if a Redis was accepted since then. */
   #reported = '';
-  /** The last report about a master. Accepting the master of partition 0 does not clear it. */
+  /** The last report about a master. It stays when the master of partition 0 is accepted. */
   #reportedOfMaster = '';
 
   constructor(options: IdentityOptions) {
@@ -244,8 +241,8 @@ export class Identity {
   }
 
   /**
-   * Makes a decision under a lock in Postgres and records the generation that this node uses. All connections to the
-   * same Redis share one decision.
+   * Decides under a lock in Postgres, and records the generation that this node uses. All connections to the same Redis
+   * share one decision.
    */
   readonly #settle = shared(async (connection: RedisConnection, isSameServer: boolean): Promise<Decision> => {
     const { node, adoption, keys, onAdopted } = this.#options;
@@ -259,8 +256,7 @@ export class Identity {
         if (generation !== null && generation !== postgres.generation) await saveGeneration(tx, generation);
         if (adoption === 'unless_used') await noteNode(tx, node, { generation, away: false });
         if (generation !== null) this.#own = { ...postgres, generation };
-        // Leaves the generation to the next decision if the commit fails. That decision finds the greater generation in
-        // Redis and saves it.
+        // If the commit fails, the next decision finds the greater generation in Redis and saves it.
         if (!('refusal' in decided) && !decided.marked)
           await connection.client.eval(mark, 1, keys.installation(), postgres.id, decided.generation);
         return decided;
@@ -303,7 +299,7 @@ export class Identity {
     const server = connection.at(0);
     const usable = server?.runId() ? server : null;
     const found = usable && (await this.#read(usable));
-    // Counts an unreachable Redis as in use, because it may have the only copy of some data.
+    // An unreachable Redis counts as in use, because it may have the only copy of some data.
     const holds = this.#refusal === null && (found === null || this.#matches(found));
     const state = { generation: holds ? this.#own.generation : null, away: found === null };
     const { id, generation, held } = await noteNode(pool, this.#options.node, state);

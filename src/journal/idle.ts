@@ -1,6 +1,6 @@
 /**
- * Waits for work on a dedicated connection. Redis answers as soon as a journal gets an entry. On a cluster the wait
- * always ends by timeout, because the keys of a command must be in one slot.
+ * Waits for work on a connection of its own. Redis answers as soon as a journal gets an entry. On a cluster, the wait
+ * always ends by timeout, because all keys of a command must be in one slot.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RedisConnection, RedisServers } from '../redis/connection.js';
@@ -31,7 +31,7 @@ export function createIdleWait(servers: RedisServers, keys: Keys) {
     const late = sleep(msMax + late_ms, 'late', { signal: bound.signal }).catch(() => 'answered');
     const outcome = await Promise.race([answered.catch(() => 'failed'), late]);
     bound.abort();
-    // Keeps a client that is still asking Sentinels for the master. After a disconnect, that client would never connect
+    // Keeps a client that is still asking Sentinels for the master. If it were disconnected now, it would never connect
     // again.
     if (outcome === 'late' && waiting.status !== 'connecting') waiting.disconnect(true);
     return outcome === null;
@@ -39,8 +39,8 @@ export function createIdleWait(servers: RedisServers, keys: Keys) {
 
   return {
     /**
-     * Waits on journals that are empty. Resolves when one of them gets an entry, after `msMax`, or when Redis does not
-     * answer. Returns true if Redis reports that the journals are still empty. Never rejects.
+     * Waits until one of these empty journals gets an entry. Also resolves after `msMax`, or if Redis does not answer.
+     * Returns true if Redis reports that the journals are still empty. Never rejects.
      */
     async forEntry(partitions: readonly number[], msMax: number): Promise<boolean> {
       if (closing.signal.aborted) return false;

@@ -1,7 +1,8 @@
 /**
- * Divides partitions among the running flushers. Each flusher registers with a heartbeat, and all compute the same
- * division by rendezvous hashing. When a flusher starts or dies, only its partitions move. Two flushers may briefly
- * disagree, so a short lease on each partition keeps them from doing the same work. A single flusher takes no leases.
+ * Divides partitions among the running flushers. Each flusher registers with a heartbeat, and all of them compute the
+ * same division by rendezvous hashing. When a flusher starts or dies, only its partitions move. Two flushers may
+ * disagree for a moment. A short lease on each partition then keeps them from doing the same work. A single flusher
+ * takes no leases.
  */
 import { createHash } from 'node:crypto';
 import { untilNext } from '../clock.js';
@@ -33,7 +34,7 @@ export function isShareOf(id: string, live: readonly string[], partition: number
 
 export function createLeases({ runner, keys, id, onError }: LeaseOptions) {
   const held = new Set<number>();
-  /** The last division: its flushers and the partitions of this flusher. */
+  /** The last division: the flushers that it was made for, and the partitions of this flusher. */
   let share: { readonly live: string; readonly partitions: ReadonlySet<number> } | null = null;
   let timer: NodeJS.Timeout | undefined;
   let round: Promise<void> = Promise.resolve();
@@ -67,7 +68,7 @@ export function createLeases({ runner, keys, id, onError }: LeaseOptions) {
     try {
       const live = await beat(false);
       const wanted = shareAmong(live);
-      // Takes no leases for a single flusher. When another flusher starts, both may use the same journal until the next
+      // A single flusher takes no leases. When another flusher starts, both may use the same journal until the next
       // heartbeat.
       if (live.length === 1) {
         for (const partition of wanted) held.add(partition);
@@ -80,7 +81,7 @@ export function createLeases({ runner, keys, id, onError }: LeaseOptions) {
     }
   }
 
-  /** Starts the rounds. Resolves after the first round, even if it failed and will be retried. */
+  /** Starts to renew heartbeat and leases. Resolves after the first time, even if it failed and will be retried. */
   function start(): Promise<void> {
     round = tend().then(() => {
       if (!left) timer = setTimeout(start, untilNext(beatMs));

@@ -1,7 +1,7 @@
 /** Sets the limits of the journal: batches, leases, recovery, retention and the lifetime of state in Redis. */
 export const journalLimits = {
   retention_look_ms: 5_000,
-  /** How long Redis remembers that something does not exist. */
+  /** How long Redis stores that something does not exist. */
   absent_ttl_ms: 60_000,
   versions_per_incarnation: 2 ** 40,
   incarnations_max: 4_096,
@@ -9,23 +9,23 @@ export const journalLimits = {
   journal_batch_bytes_max: 8 * 1024 * 1024,
   journal_retry_ms_min: 50,
   journal_retry_ms_max: 2_000,
-  /** A journal above its high-water mark still accepts deletions and deliveries, up to this multiple of the mark. */
+  /** A journal above its limit still accepts deletions and deliveries, up to this multiple of the limit. */
   journal_reserve: 2,
-  /** The number of bots, groups and channels for which one flusher counts flushed bytes. */
+  /** For how many bots, groups and channels one flusher counts flushed bytes. */
   hot_levels_max: 100_000,
   journal_lease_ms: 3_000,
   flush_idle_ms_max: 3_000,
   flush_idle_cluster_ms_max: 250,
   forget_lease_ms: 5_000,
   forget_batch_keys_max: 500,
-  /** How often an open Postgres connection is checked against the state recorded in Redis. */
+  /** How often an open Postgres connection is compared with the state that Redis stores. */
   postgres_check_ms: 2_000,
   /** How long a seal that an operator set in Redis stays valid. */
   redis_seal_age_ms_max: 3_600_000,
   /** How often a node compares the identities of Redis and Postgres. */
   identity_check_ms: 4_000,
   revocations_page_max: 1_000,
-  /** The number of replaced Postgres servers that Redis remembers. */
+  /** How many replaced Postgres servers Redis remembers. */
   replaced_servers_kept_max: 256,
   /** How many Redis keys a rewrite to Postgres checks per batch, and per second. */
   rewrite_batch_keys_max: 200,

@@ -48,8 +48,8 @@ export function createMaintenance({ pool, holds, auditDays, messageDays, onError
   async function turn(): Promise<void> {
     let days = true;
     if (holds().sharded) {
-      // Keeps message partitions. The retention job drops them, after it has removed the data that belongs to the
-      // messages.
+      // Does not drop message partitions. The retention job drops them after it has removed the data that belongs to
+      // the messages.
       days = await tried(keep(messagesByDay(messageDays), Number.POSITIVE_INFINITY));
       if (stopped) return;
       days = (await tried(keep(failuresByDay, attemptAgeMs(messageDays)))) && days;
@@ -74,8 +74,8 @@ export function createMaintenance({ pool, holds, auditDays, messageDays, onError
     stats: (): {
       readonly purged: number;
       /**
-       * The number of future days that have a partition in the tables of delivery failures and of messages. NaN before
-       * the first check.
+       * The number of future days that already have a partition in the tables of messages and of delivery failures. NaN
+       * before the first check.
        */
       readonly daysAhead: number;
       readonly messageDaysAhead: number;

@@ -49,11 +49,13 @@ export interface PipelineStats {
   /** The number of journal entries that were written to Postgres and removed from the journal. */
   readonly entries: number;
   readonly batches: number;
-  /** Counts the rows sent to Postgres. Each batch sends only the newest version of an entity. */
+  /** Counts the rows sent to Postgres. A batch sends only the newest version of each entity. */
   readonly rows: number;
   /** How often the loop dropped the batches in flight or could not settle a partition. */
   readonly failures: number;
-  /** How far Postgres is behind the journals, in ms. All older entries of the shard are in Postgres. */
+  /**
+   * How far Postgres is behind the journals, in ms. All entries of the shard that are older than this are in Postgres.
+   */
   readonly lagMs: number;
   /** The number of entries left in each journal when it was last settled. */
   readonly lengths: ReadonlyMap<number, number>;
@@ -71,16 +73,16 @@ interface InFlight {
 }
 
 /**
- * How many intervals a flusher waits after a batch that was not full. More rows then share the fixed cost of a batch:
- * one script per partition, one transaction, and one disk flush on each server.
+ * How many intervals a flusher waits after a batch that was not full. More rows then share the fixed cost of a batch,
+ * which is one script per partition, one transaction, and one disk flush on each server.
  */
 const rests_after_batch = 4;
-/** The number of batches in flight: one is being settled, one is being written, and one is ready. */
+/** The number of batches in flight. One is being settled, one is being written, and one is ready to be written. */
 const in_flight_max = 3;
 
 /**
- * Idle until `run`. A turn reads a batch and puts it in flight. After a batch that is not full, or after a stop, the
- * loop waits until no batch is in flight. Once the journals are empty, it waits for the next entry.
+ * A loop that is idle until `run`. Each turn reads a batch and puts it in flight. After a batch that was not full, or
+ * after a stop, the loop waits until no batch is in flight. If the journals are empty, it waits for the next entry.
  */
 export class Pipeline {
   readonly #options: PipelineOptions;
@@ -94,11 +96,11 @@ export class Pipeline {
   /** The registered incarnations, read before the journals in flight were read. */
   readonly #incarnations = new Map<number, number>();
   #inFlight: InFlight[] = [];
-  /** The requested stop may change from `drain` to `now`. */
+  /** A stop was requested. `drain` may later change to `now`. */
   #stopping: 'no' | 'drain' | 'now' = 'no';
   readonly #waking = new AbortController();
   readonly #idleWait: ReturnType<typeof createIdleWait>;
-  /** Whether every journal is empty. Redis then reports the next entry. */
+  /** Whether every journal is empty. Redis then tells the loop about the next entry. */
   #waiting = false;
 
   constructor(options: PipelineOptions) {
@@ -132,7 +134,7 @@ export class Pipeline {
   }
 
   /**
-   * Ends the loop after the current batch. With `drain`, ends it once the journals are empty; `now` also ends a drain.
+   * Ends the loop after the current batch. With `drain`, ends it once the journals are empty. `now` also ends a drain.
    */
   stop(how: 'drain' | 'now'): void {
     this.#stopping = how;
@@ -237,7 +239,10 @@ export class Pipeline {
     await this.#options.onStep?.('settled');
   }
 
-  /** Waits until no batch is in flight. Error: that of the first batch that failed. All batches are then read again. */
+  /**
+   * Waits until no batch is in flight. Throws the error of the first batch that failed. All batches are then read
+   * again.
+   */
   async #settleAll(): Promise<void> {
     const waited = this.#inFlight;
     this.#inFlight = [];
@@ -251,7 +256,7 @@ export class Pipeline {
     this.#waiting = !connection.clustered;
     const msMax = connection.clustered ? limits.flush_idle_cluster_ms_max : limits.flush_idle_ms_max;
     const partitions = held();
-    // Looks again, because partitions that were taken over meanwhile may have entries.
+    // Checks again, because partitions that were taken over in the meantime may have entries.
     const isSame = () => held().join() === partitions.join();
     for (let empty = true; empty && this.#stopping === 'no' && isSame(); ) {
       empty = await this.#idleWait.forEntry(partitions, msMax);

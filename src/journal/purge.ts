@@ -14,7 +14,7 @@ import { journalLimits as limits } from './limits.js';
 import { type JournalTable, journalTables } from './tables.js';
 
 const chunkRowsMax = 1_000;
-/** The number of chunks that one purge deletes per table. The next purge deletes the remaining rows. */
+/** How many chunks one purge deletes per table. The next purge deletes the remaining rows. */
 const chunksMax = 50;
 
 /** Allows one purge per minute in the whole installation. Both times come from the database's clock. */
@@ -33,12 +33,12 @@ const belongs = ({ columns }: JournalTable): string =>
   columns.map((column) => `part.${column} = whole.${column}`).join(' and ');
 
 /**
- * Checks that no partitions are being moved to this database. A row deleted during such a move would lose an update
- * from the source.
+ * The condition that no partitions are being moved to this database. If a row were deleted during such a move, an
+ * update from the source would be lost.
  */
 const receivesNone = "not exists (select from pg_subscription_rel where srrelid = 'messages'::regclass)";
 
-/** Deletes parts before their whole, because only the tombstone of the whole shows that the parts must go. */
+/** Deletes the parts of a record before the record itself, because only its tombstone shows that the parts must go. */
 const deletions = journalTables.flatMap((whole) => {
   const parts = partsOf(whole.table);
   const ofParts = parts.map(({ table }) =>
@@ -94,8 +94,8 @@ const surplusAttempts = statement(
 );
 
 /**
- * Deletes failures of days without a partition, and failures of bots with very many failures. The other failures
- * disappear with the partition of their day.
+ * Deletes failures of days without a partition, and failures of bots with very many failures. Other failures are
+ * deleted with the partition of their day.
  */
 const agedFailures = aged('purge_aged_failures', 'delivery_failures_default', 'ctid', 'at');
 const surplusFailures = statement(
@@ -144,7 +144,7 @@ const pastOffers = statement(
    ))`,
 );
 
-/** Allows one count of the whole index per hour. */
+/** Allows the whole index to be counted once per hour. */
 const claimBound = statement(
   'claim_dead_updates_bound',
   `insert into installation (name, value) values ('dead_updates_bounded_at', now()::text)
@@ -176,7 +176,7 @@ const agedPolls = statement(
 );
 
 /**
- * Deletes results and votes that were written after the purge of their poll. Redis keeps a poll of any age while people
+ * Deletes results and votes that were written after their poll was purged. Redis keeps a poll of any age while people
  * vote in it.
  */
 const lateParts = journalTables
@@ -195,7 +195,7 @@ const lateParts = journalTables
     ),
   );
 
-/** Deletes quarantined entries at the age of messages, because they may contain messages. */
+/** Deletes quarantined entries at the same age as messages, because they may contain messages. */
 const agedQuarantine = aged('purge_aged_quarantine', 'quarantine', 'ctid', 'created_at');
 
 const freeNames = aged('purge_free_names', 'names', 'name', 'free_at');
@@ -257,9 +257,9 @@ function dueIn(
 }
 
 /**
- * Deletes tombstones older than limits.tombstone_age_ms_max from a database, with the rows that were part of the
- * deleted records. Does nothing if the database was purged within the last minute. `auditDays` is AUDIT_DAYS.
- * `messageDays` is MESSAGE_DAYS, which also limits the age of copies of messages. Returns the number of deleted rows.
+ * Deletes tombstones older than limits.tombstone_age_ms_max from a database, and the rows that belonged to the deleted
+ * records. Does nothing if the database was purged within the last minute. `auditDays` is AUDIT_DAYS. `messageDays` is
+ * MESSAGE_DAYS, which also limits the age of copies of messages. Returns the number of deleted rows.
  */
 export async function purgeTombstones(
   pool: Pool,

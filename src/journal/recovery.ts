@@ -14,7 +14,7 @@ import { Forgetter } from './forget.js';
 import { journalLimits as limits } from './limits.js';
 
 export interface RecoveryOptions {
-  /** Returns the shards. It is a function, because the shard map is loaded after this object is created. */
+  /** Returns the shards. This is a function, because the shard map is loaded later than this object is created. */
   readonly shards: () => Shards;
   readonly keys: Keys;
   readonly connection: RedisServers;
@@ -22,17 +22,17 @@ export interface RecoveryOptions {
   readonly highWater: number;
   /** The setting JOURNAL_BYTES_MAX, in bytes. */
   readonly bytesMax: number;
-  /** Returns the runner. It is a function, because the runner is created together with `recover`. */
+  /** Returns the script runner. This is a function, because the runner is created together with `recover`. */
   readonly runner: () => ScriptRunner;
   /**
-   * Whether to trust the seal of a role as proof that Redis lost nothing. Set this only where the data of Redis cannot
+   * Whether to accept the seal of a role as proof that Redis lost nothing. Set this only where the data of Redis cannot
    * be an older copy.
    */
   readonly trustSeals?: boolean;
   /** Each partition stores this id of the installation. */
   readonly installation?: () => string;
   /**
-   * Called for each partition that continues under a raised incarnation, but not when a partition is opened for the
+   * Called for each partition that continues under a raised incarnation. Not called when a partition is opened for the
    * first time.
    */
   readonly onRaised?: (raised: RaisedPartition) => void;
@@ -41,7 +41,7 @@ export interface RecoveryOptions {
 export interface RaisedPartition {
   readonly partition: number;
   /**
-   * Whether Redis has certainly lost changes, because Postgres has changes that Redis lacks. Those changes are safe in
+   * Whether Redis has certainly lost changes, because Postgres has changes that Redis lacks. These changes are safe in
    * Postgres. False if a loss is only possible.
    */
   readonly proven: boolean;
@@ -54,7 +54,7 @@ const seenIncarnations = statement(
   'select partition, incarnation, flushed_version, flushed_at from partitions where partition = any($1::int[])',
 );
 
-/** Records a loss of Redis. Nodes discover one loss partition by partition, so the statement adds to the counts. */
+/** Records a data loss of Redis. Nodes discover a loss one partition at a time, so the statement adds to the counts. */
 const noteLoss = statement(
   'note_redis_loss',
   `insert into installation as i (name, value)
@@ -98,9 +98,9 @@ const noteSeal = statement(
 );
 
 /**
- * Claims the seals that open this run of Redis. A seal opens only one run, so a copy of sealed data that is started
- * later is not trusted. An operator's seal is not trusted after both servers were restored from backups, because the
- * restore restarts Postgres.
+ * Claims the seals that prove that this Redis lost nothing. A seal is valid for a single run of Redis. If a copy of
+ * sealed data is started later, its seal is not accepted. After both servers were restored from backups, an operator's
+ * seal is not accepted, because the restore restarts Postgres.
  */
 const claimSeals = statement(
   'claim_seals',
@@ -113,7 +113,7 @@ const claimSeals = statement(
 
 interface Behind {
   readonly partition: number;
-  /** The greatest known version that Redis has assigned. */
+  /** The greatest version that Redis is known to have assigned. */
   readonly highest: number;
 }
 
@@ -125,7 +125,7 @@ interface Seen {
   flushed_at: Date | null;
 }
 
-/** Describes a closed partition. There is no row before the partition is first opened. */
+/** A closed partition. The row is absent until the partition is first opened. */
 interface Closed extends Behind {
   readonly seen: Seen | undefined;
 }
@@ -138,7 +138,7 @@ interface Raised {
 }
 
 /**
- * Returns whether Postgres has a later version than Redis ever assigned. Redis has then lost changes that had been
+ * Returns whether Postgres has a later version than Redis ever assigned. If so, Redis has lost changes that had been
  * flushed.
  */
 const lacksChanges = ({ seen, highest }: Closed) => (seen?.flushed_version ?? 0) > highest;
@@ -157,8 +157,8 @@ export class Recovery {
   }
 
   /**
-   * Opens a partition for the Redis with this run id. Does nothing if the partition is open, or if the connection now
-   * reaches another Redis. Errors: `unavailable` while Postgres or Redis is unavailable.
+   * Opens a partition for the Redis with this run id. Does nothing if the partition is open, or if the connection leads
+   * to another Redis now. Errors: `unavailable` while Postgres or Redis is unavailable.
    */
   recover(partition: number, runId: string): Promise<void> {
     const id = `${partition} ${runId}`;
@@ -187,9 +187,9 @@ export class Recovery {
   }
 
   /**
-   * Closes partitions to changes, as the last step of a clean Redis shutdown. The next start then knows that nothing
-   * was lost. Every node trusts an operator's seal for limits.redis_seal_age_ms_max, as long as the same Postgres
-   * server keeps running. Error: `unavailable`; the next start is then as careful as after a crash.
+   * Closes partitions to changes, as the last step of a clean Redis shutdown. The seal tells the next start that
+   * nothing was lost. Every node accepts an operator's seal for limits.redis_seal_age_ms_max, as long as the same
+   * Postgres server keeps running. Error: `unavailable`. The next start is then as careful as after a crash.
    */
   async seal(partitions: readonly number[], byOperator = false): Promise<void> {
     const { keys, runner } = this.#options;
@@ -202,7 +202,7 @@ export class Recovery {
     await this.#askShards(partitions, self, (pool, own) => pool.query(noteSeal, [own, seal, byOperator]));
   }
 
-  /** Asks all shards in parallel. Errors: those of any shard. */
+  /** Asks all shards in parallel. Throws the error of any shard. */
   async #askShards<T, R extends object>(
     items: readonly T[],
     partitionOf: (item: T) => number,
@@ -212,7 +212,9 @@ export class Recovery {
     return (await Promise.all(asked.map(async ([{ pool }, own]) => (await ask(pool, own)).rows))).flat();
   }
 
-  /** Applies incarnations to partitions in Redis. Returns which partitions are now open, and which are still closed. */
+  /**
+   * Raises the incarnations of partitions in Redis. Returns which partitions are now open, and which are still closed.
+   */
   async #apply(wanted: readonly Raised[], runId: string): Promise<{ opened: Set<number>; closed: Behind[] }> {
     const { keys, runner, installation = () => '', highWater, bytesMax } = this.#options;
     const opened = new Set<number>();
@@ -239,7 +241,7 @@ export class Recovery {
     return { opened, closed };
   }
 
-  /** Returns the partitions that are closed. Changes nothing, because it applies the incarnation 0. */
+  /** Returns the partitions that are closed. Passes the incarnation 0, with which the script changes nothing. */
   async #read(partitions: readonly number[], runId: string): Promise<Behind[]> {
     const wanted = partitions.map((partition) => ({ partition, incarnation: 0, post: 0 }));
     return (await this.#apply(wanted, runId)).closed;
@@ -269,7 +271,8 @@ export class Recovery {
       pool.query<Seen>(seenIncarnations, [own]),
     );
     const seen = new Map(rows.map((row) => [row.partition, row]));
-    // Reads Redis after the rows. An earlier raise is then either applied in Redis or visible to the statements below.
+    // Reads Redis after the rows in Postgres. An earlier raise is then either already in Redis or visible to the
+    // statements below.
     const behind = await this.#read(partitions, runId);
     const closed = behind.map((b) => ({ ...b, seen: seen.get(b.partition) }));
     const raised = await this.#raise(await this.#forgetOlder(closed, runId), runId);
@@ -282,9 +285,8 @@ export class Recovery {
   }
 
   /**
-   * Removes journaled entities from Redis where it lost flushed changes. Postgres has each of these entities in the
-   * same version or a later version. Returns the partitions that may be opened. Another node works on the other
-   * partitions.
+   * Removes journaled entities from each Redis that lost flushed changes. Postgres has each of these entities in the
+   * same version or a later one. Returns the partitions that may be opened. Another node works on the other partitions.
    */
   async #forgetOlder(closed: readonly Closed[], runId: string): Promise<readonly Closed[]> {
     const older = closed.filter(lacksChanges).map((b) => b.partition);

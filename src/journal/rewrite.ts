@@ -1,7 +1,7 @@
 /**
- * Rewrites journaled entities from Redis to Postgres after Postgres was restored to an earlier state. Rewrites an
- * entity if Redis has a newer version. Writes rows like a flush, so that an older image never replaces a newer image.
- * Several flushers may therefore rewrite rows repeatedly while journals are flushed.
+ * Writes journaled entities from Redis to Postgres again, after Postgres was restored to an earlier state. Writes an
+ * entity only if Redis has a newer version. An older image never replaces a newer one. Several flushers may therefore
+ * do this repeatedly, even while journals are flushed.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -34,7 +34,7 @@ interface Found {
   readonly hooked: Array<{ readonly bot: number; readonly version: number }>;
 }
 
-/** Holds a Redis key of a partition whose entities are rewritten if their version is above `after`. */
+/** A Redis key of a partition. Its entity is written again if the version is above `after`. */
 interface Wanted {
   readonly key: string;
   readonly partition: number;
@@ -65,7 +65,10 @@ const externalIds = statement(
   "select id, decode(replace(external_id::text, '-', ''), 'hex') as external from users where id = any($1::bigint[])",
 );
 
-/** Adds the greatest message id of a chat, its pin and its reply keyboards, with the version of its last change. */
+/**
+ * Adds the greatest message id of a chat, its pinned message and its reply keyboards, with the version of its last
+ * change.
+ */
 function addChat(found: Found, partition: number, name: string, fields: Fields): void {
   const chat = parseChat(name);
   const version = numberIn(fields, 'v');
@@ -161,7 +164,7 @@ function addPoll(found: Found, id: number, fields: Fields): void {
   add(`results:${place}`, pack([numberIn(fields, 'u'), stopped, ...counts] satisfies ResultsRecord));
 }
 
-/** Adds the recent votes in a poll. An empty vote was retracted. */
+/** Adds the recent votes in a poll. An empty vote is a retracted one. */
 function addVotes(found: Found, id: number, fields: Fields): void {
   const partition = partitionOfPost(id);
   const version = numberIn(fields, 'v');
@@ -256,8 +259,8 @@ async function sweep(
 }
 
 /**
- * Rewrites the entities that Postgres has lost, for the partitions that this process flushes. Returns how many entities
- * were written. Errors: those of Redis or Postgres; the whole rewrite is then repeated.
+ * Writes the entities that Postgres has lost, for the partitions that this process flushes. Returns how many entities
+ * were written. Throws the errors of Redis or Postgres. All of this is then repeated.
  */
 export async function rewritePartitions(options: RewriteOptions, held: readonly number[]): Promise<number> {
   const { pool, shards, connection } = options;

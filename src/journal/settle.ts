@@ -1,5 +1,5 @@
 /**
- * Settles a batch after its commit. Removes its entries from the journal. Their entities may then leave Redis when they
+ * Settles a batch after its commit: removes its entries from the journal. Their entities may then leave Redis when they
  * are unused.
  */
 
@@ -38,8 +38,8 @@ function add(
 }
 
 /**
- * Collects the state keys that entries name. Superseded entries count too, because any of them may be the last entry
- * that names its state.
+ * Returns the state keys that entries name. Includes entries that a newer entry replaced, because any of them may be
+ * the last one that names its state.
  */
 function namedStates(prefixes: readonly JournalPrefix[], written: Written) {
   const named = prefixes.flatMap(({ entries }) => entries.filter(({ state }) => state !== ''));
@@ -54,9 +54,9 @@ export interface SettleResult {
 }
 
 /**
- * Settles the prefixes of a committed batch with one script per partition. If a partition fails, for instance because
- * its slot is being moved, the other partitions are still settled. `written` excludes quarantined entries, whose
- * entities must stay in Redis because Postgres lacks them.
+ * Settles the entries of a committed batch with one script per partition. If a partition fails, for instance because
+ * its slot is being moved, the other partitions are still settled. `written` excludes quarantined entries. Their
+ * entities must stay in Redis, because Postgres lacks them.
  */
 export async function settlePrefixes(
   runner: ScriptRunner,

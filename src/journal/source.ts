@@ -1,6 +1,6 @@
 /**
- * Fills one batch from the starts of the journals, with an equal share of each journal. The batch is bounded in entries
- * and in bytes.
+ * Fills one batch from the starts of the journals. Each journal contributes an equal share. The batch is limited in
+ * entries and in bytes.
  */
 
 import type { RedisServers } from '../redis/connection.js';
@@ -16,7 +16,7 @@ const empty = Buffer.alloc(0);
 const zero = 48;
 const minus = 45;
 
-/** Extracts the version from an entry id of the form `version-bytes`. */
+/** Returns the version in an entry id of the form `version-bytes`. */
 function versionOf(id: Buffer): number {
   let version = 0;
   for (let i = 0; i < id.length && id[i] !== minus; i++) version = version * 10 + ((id[i] as number) - zero);
@@ -55,7 +55,7 @@ async function readFrom(
   try {
     return await node.client.xrangeBuffer(keys.journal(partition), start, '+', 'COUNT', count);
   } catch (error) {
-    // Skips the journals of a migrating slot. The next read goes to the new server of the slot.
+    // Skips the journals of a slot that is being migrated. The next read goes to the new server of the slot.
     servers.redirect(node, (error as Error).message);
     throw error;
   }
@@ -64,8 +64,8 @@ async function readFrom(
 export interface ReadResult {
   readonly prefixes: readonly JournalPrefix[];
   /**
-   * The error of the partitions that could not be read, for instance because their server is unavailable. The other
-   * partitions were read.
+   * The error of the partitions that could not be read, for instance because their server is unavailable. Null if all
+   * were read.
    */
   readonly failure: Error | null;
   readonly ends: readonly number[];
@@ -73,19 +73,19 @@ export interface ReadResult {
 }
 
 /**
- * The number of entries that the first round of a batch requests over all partitions, at least one each. The size of
- * entries is then unknown, so this number limits how far a batch may exceed its byte limit.
+ * How many entries the first round of a batch requests from all partitions together, at least one from each. The size
+ * of entries is still unknown in this round. The number therefore limits how far a batch may exceed its byte limit.
  */
 const first_round_entries = 128;
 
 const bytesOf = ({ image, entity }: JournalEntry): number => image.length + entity.length;
 
 /**
- * Reads each journal from its start, or from after the version in `after` while the caller is writing the entries
- * before it. A batch ends at `entriesMax` or `bytesMax`, whichever comes first. The batch is read in rounds. Each
- * partition contributes an equal share, and partitions with more entries fill the next round. A round estimates the
- * size of an entry as twice the mean size so far, and requests only as many entries as fit. Errors: those of Redis, if
- * no partition can be read.
+ * Reads each journal from its start. If `after` contains a version for a partition, reads the entries after it, because
+ * the caller is still writing the earlier ones. A batch ends at `entriesMax` or `bytesMax`, whichever comes first. The
+ * batch is read in rounds. Each partition contributes an equal share, and partitions with more entries fill the next
+ * round. A round assumes that an entry has twice the mean size so far, and requests only as many entries as fit. If no
+ * partition can be read, throws the error of Redis.
  */
 export async function readPrefixes(
   servers: RedisServers,

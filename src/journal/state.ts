@@ -1,4 +1,4 @@
-/** Returns the progress of write-behind in each partition, which `petrel doctor` prints. */
+/** Returns how far each partition's journal has been written to Postgres. `petrel doctor` prints this. */
 import type { Pool } from '../postgres/pool.js';
 import { holding, type Shards } from '../postgres/shards.js';
 import { plainSql } from '../postgres/sql.js';
@@ -15,7 +15,7 @@ export interface PartitionState {
   readonly highWater: number;
   readonly bytes: number;
   readonly bytesMax: number;
-  /** The Redis server with this run id assigns versions in this partition. */
+  /** The run id of the Redis server that assigns versions in this partition. */
   readonly run: string | null;
   /** The incarnation last registered in Postgres, or 0 for none. */
   readonly incarnation: number;
@@ -31,7 +31,7 @@ interface Row {
   readonly flushed_at: Date | null;
 }
 
-/** Error: `unavailable` if Redis or Postgres is unavailable. */
+/** Returns the state of all journals. Error: `unavailable` if Redis or Postgres is unavailable. */
 export async function journalState(options: {
   readonly runner: ScriptRunner;
   readonly shards: Shards;
@@ -72,7 +72,8 @@ export const quarantinedIn = (pool: Pool, partitions: readonly number[]) => plai
   select count(*) from quarantine where partition = any(${partitions}::int[])`;
 
 /**
- * Has the time of the last detected loss, the number of affected partitions, and the last flush before the loss.
+ * The time of the last detected data loss of Redis, the number of affected partitions, and the last flush before the
+ * loss.
  */
 export interface RedisLoss {
   readonly at: string;

@@ -12,8 +12,8 @@ export interface JournalTable {
   readonly table: string;
   readonly columns: readonly string[];
   /**
-   * The table of the wholes, if the rows of this table are parts. For example, `post_reactions` are parts of `posts`.
-   * Parts are purged together with their whole.
+   * The table of the records that these rows are parts of. For example, `post_reactions` are parts of `posts`. Parts
+   * are purged together with their record.
    */
   readonly partOf?: string;
   /** Whether the first two columns identify a chat, written as `id` or `id.user`. Only a chat id may be negative. */
@@ -24,19 +24,21 @@ export interface JournalTable {
     day(image: Buffer): number;
     isTombstone(image: Buffer): boolean;
   };
-  /** Returns the key of the STRING whose header contains the version. Set if Redis stores the entity as a STRING. */
+  /**
+   * Returns the key of the STRING whose header contains the version. Set only if Redis stores the entity as a STRING.
+   */
   record?(keys: Keys, key: readonly number[]): string;
   /**
-   * Names the table and column that store the greatest value. Set only for a table whose last key column counts up for
-   * each combination of the other key columns.
+   * The table and column that store the greatest value. Set only if the last key column counts up for each combination
+   * of the other key columns.
    */
   readonly sequence?: {
     readonly table: string;
     readonly columns: readonly string[];
     readonly last: string;
     /**
-     * Returns the key of the HASH whose field `v` is the version of the sequence's last entry. Set only if the HASH can
-     * be evicted.
+     * Returns the key of the HASH whose field `v` is the version of the sequence's last entry. Set only if the HASH may
+     * leave Redis.
      */
     state?(keys: Keys, key: readonly number[]): string;
   };
@@ -66,8 +68,8 @@ const deadUpdates: JournalTable = {
 };
 
 /**
- * Stores the pin of a chat and its messages with reply keyboards. Redis stores them in the HASH of the chat. Journal
- * entries name this HASH as their state.
+ * The pinned message of a chat, and its messages with reply keyboards. Redis stores them in the HASH of the chat.
+ * Journal entries name this HASH as their state.
  */
 const pins: JournalTable = {
   kind: 'pin',
@@ -121,8 +123,8 @@ const pollVotes: JournalTable = {
 };
 
 /**
- * Stores the kinds of updates that a bot requested. The state of the bot's queue also contains these kinds and is never
- * evicted.
+ * The kinds of updates that a bot requested. The state of the bot's queue also contains these kinds. It always stays in
+ * Redis.
  */
 const masks: JournalTable = {
   kind: 'mask',
@@ -163,9 +165,9 @@ function endOfDigits(text: string, start: number): number {
 }
 
 /**
- * Parses the name of an entity in the journal: first the kind, then the key columns. The user column is 0 for a chat
- * without a user. Returns null for an unknown kind, and for a malformed or inexact key; such entries go to quarantine.
- * Uses a loop, because a regular expression took ten times as long per row.
+ * Parses the name of an entity in the journal. The kind comes first, then the key columns. The user column is 0 for a
+ * chat without a user. Returns null for an unknown kind, or for a malformed or inexact key. Such entries go to
+ * quarantine. Uses a loop, because a regular expression took ten times as long per row.
  */
 export function parseEntity(text: string): Entity | null {
   let at = text.indexOf(':');

@@ -1,8 +1,8 @@
 /**
- * Holds the partitions whose journal could not be settled, for instance because their slot is migrating. Each of them
- * is set aside and read again from its start after a backoff. Later prefixes in flight of such a partition are not
- * settled either. Settling a later prefix would trim all entries before it, and the entities of the failed prefix would
- * stay in Redis without an expiry.
+ * Manages the partitions whose journal could not be settled, for instance because their slot is being migrated. Each of
+ * them is set aside, and read again from its start after a backoff. Later entries of such a partition that are in
+ * flight are not settled either. Otherwise all earlier entries would be trimmed, and the entities of the failed entries
+ * would stay in Redis without an expiry.
  */
 import { journalLimits as limits } from './limits.js';
 
@@ -25,7 +25,7 @@ export function createUnsettled(now = () => performance.now()) {
       if (failures.size > 0) for (const partition of partitions) failures.delete(partition);
     },
     /**
-     * Returns the partitions that have no prefix in flight and whose backoff has ended. They are then no longer set
+     * Returns the partitions that have no entries in flight and whose backoff has ended. They are then no longer set
      * aside.
      */
     takeBack(isInFlight: (partition: number) => boolean): number[] {

@@ -1,6 +1,6 @@
 /**
- * Writes a batch to Postgres in one transaction. Isolates and quarantines entries that Postgres refuses because of
- * their data.
+ * Writes a batch to Postgres in one transaction. If Postgres refuses entries because of their data, finds these entries
+ * and quarantines them.
  */
 import { bigintArray, byteaArray } from '../postgres/arrays.js';
 import { type ControlMarks, type RaisedMark, raiseMark } from '../postgres/marks.js';
@@ -35,7 +35,7 @@ export type OnQuarantine = (entry: JournalEntry, reason: string) => void;
 
 const reasonLengthMax = 500;
 
-/** A day is the number of days since 1970. */
+/** Returns the statement that writes rows. A day is the number of days since 1970. */
 function upsert({ table, columns, dated }: JournalTable): Statement {
   const all = [...columns, ...(dated ? ['day'] : [])];
   const keys = all.join(', ');
@@ -69,8 +69,8 @@ function upsertSequence({ table, columns, last }: NonNullable<JournalTable['sequ
 }
 
 /**
- * Builds the statement for tombstones without a day. Releases from before the partitions by day wrote such tombstones.
- * The statement searches every partition for the row.
+ * Returns the statement for tombstones without a day. Releases from before messages were partitioned by day wrote such
+ * tombstones. The statement searches every partition for the row.
  */
 function buryUndated({ table, columns }: JournalTable): Statement {
   const arrays = columns.map((_, i) => `$${i + 1}::bigint[]`);
@@ -127,7 +127,7 @@ function sequenceCall(table: JournalTable, found: readonly SequenceChange[]): Ca
   if (!statement) return null;
   const columns = table.sequence?.columns.length ?? 0;
   const values = [
-    // The last key column of a sequence is the sequence's greatest value.
+    // The last key column is the sequence's greatest value.
     ...Array.from({ length: columns + 1 }, (_, i) => keyColumn(found, i)),
     bigintArray(found.map(({ version }) => version)),
     bigintArray(found.map(({ incarnation }) => incarnation)),
@@ -216,7 +216,7 @@ const quarantineIn =
       entry.image,
       reason.replaceAll('\0', '\ufffd').slice(0, reasonLengthMax),
     ]);
-    // Skips entries that are already in quarantine, because the batch was written before.
+    // Skips entries that are already in quarantine, because the same batch was written before.
     if (count > 0) onQuarantine(entry, reason);
   };
 
@@ -295,9 +295,9 @@ export async function writeSequences(
 
 /**
  * Writes a batch to the shard of this pool. All partitions of the batch must belong to this shard. When this function
- * returns, every entry is in quarantine or in its table, in its version or a later version. The entries may then leave
- * the journal. Errors: any problem of the database itself. The journals must then stay as they are, and the same batch
- * can be written again.
+ * returns, every entry is in quarantine, or its table has this version or a later one. The entries may then leave the
+ * journal. Throws any error of the database itself. The journals must then stay as they are, and the same batch can be
+ * written again.
  */
 export async function writeBatch(
   pool: Pool,

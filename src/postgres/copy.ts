@@ -16,10 +16,10 @@ export interface SequenceState {
   readonly called: boolean;
 }
 
-/** Holds a snapshot: all tables as they were when it was opened, without later writes. */
+/** All tables as they were when the snapshot was opened, without later writes. */
 export type Snapshot = Awaited<ReturnType<typeof openSnapshot>>;
 
-/** These tables are not copied. The migration runner and running nodes fill them. */
+/** These tables are not copied, because the migration runner and running nodes fill them. */
 const ownTables = ['schema_migrations', 'redis_nodes', 'shard_nodes'];
 
 const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
@@ -118,7 +118,7 @@ export interface TableSource extends TableShape {
 
 /**
  * Replaces the content of these tables, in the given order, and the state of sequences, in one transaction. Throws the
- * errors of Postgres, and throws if a table received an unexpected number of rows. After an error nothing has changed.
+ * errors of Postgres. Also throws if a table received an unexpected number of rows. After an error nothing has changed.
  */
 export async function copyIn(
   url: string,

@@ -2,7 +2,7 @@
  * Maintains the tables that are partitioned by day (UTC). Creates partitions some days ahead. Drops a partition once
  * all its rows have passed their maximum age. Rows of a day without a partition go into the default partition, and are
  * deleted there one by one. Such a day never gets its own partition, because its rows would have to be moved. Several
- * processes may run this at the same time: one process changes a table, and the others find the work done. If a lock is
+ * processes may do this at the same time. One process changes a table, and the others find the work done. If a lock is
  * not available in time, the work is retried later.
  */
 import { type Pool, type Queryable, statement } from './pool.js';
@@ -38,10 +38,10 @@ export const messagesByDay = (messageDays: number | undefined): ByDay => ({
   days: messageDays === undefined ? message_days_unbounded : Math.ceil(messageDays / message_partitions),
 });
 
-/** Describes a partition other than the default one. Its bounds are days since 1970. */
+/** A partition other than the default one. Its bounds are days since 1970. */
 export interface Span {
   readonly name: string;
-  /** The first day; -Infinity for the partition with rows older than the partitioning of the table. */
+  /** The first day. -Infinity for the partition with rows from before the table was partitioned. */
   readonly from: number;
   readonly to: number;
 }
@@ -92,8 +92,8 @@ export async function readSpans(sql: Queryable, { table }: Pick<ByDay, 'table'>)
 const holds = (spans: readonly Span[], day: number) => spans.some(({ from, to }) => from <= day && day < to);
 
 /**
- * Takes a lock and runs `work`. Returns false without running it if `wanted` shows that another process has done the
- * work. The wait for the lock is bounded.
+ * Takes a lock and runs `work`. Returns false without running it if `wanted` shows that another process has already
+ * done it. The wait for the lock is limited.
  */
 function alone(
   pool: Pool,
@@ -123,7 +123,7 @@ function make(pool: Pool, { table, column }: ByDay, first: number, next: number)
         `select from ${table}_default where ${column} >= '${from}' and ${column} < '${to}' limit 1`,
       );
       if ((await tx.query(strays)).count > 0) return false;
-      // Creates a table and attaches it, because this takes a weaker lock than creating a partition.
+      // Creates a table and attaches it. Creating a partition directly would take a stronger lock.
       const room = table === 'messages' ? 'with (fillfactor = 90)' : '';
       await tx.query(
         statement(`make_${name}`, `create table ${name} (like ${table} including defaults) ${room}`),
@@ -140,8 +140,8 @@ function make(pool: Pool, { table, column }: ByDay, first: number, next: number)
 }
 
 /**
- * Returns `held` when a lock was not available in time. Returns false when the default partition has got a row of these
- * days, which stays there.
+ * Returns `held` if a lock was not available in time. Returns false if the default partition has received a row of
+ * these days, which stays there.
  */
 async function unlessHeld(work: Promise<boolean>): Promise<boolean | 'held'> {
   try {
@@ -155,8 +155,8 @@ async function unlessHeld(work: Promise<boolean>): Promise<boolean | 'held'> {
 }
 
 /**
- * Returns whether rows of this table are being moved to this database. Their partition must stay until then, because
- * the posts and pins that belong to the rows are erased only after the move.
+ * Returns whether rows of this table are being moved to this database. Their partition must stay until the move is
+ * done. Only then are the posts and pins that belong to the rows erased.
  */
 const isReceiving = (table: ByDay['table']) =>
   statement(
@@ -175,7 +175,7 @@ export const dropSpan = async (pool: Pool, table: ByDay['table'], { name }: Span
       table,
       (spans) => spans.some((span) => span.name === name),
       async (tx) => {
-        // Keeps any copy of rows from beginning while this lock is held.
+        // While this lock is held, no copy of rows can begin.
         await tx.query(statement(`lock_${table}`, `lock table only ${table} in access exclusive mode`));
         if ((await tx.query(isReceiving(table))).count > 0) return false;
         await tx.query(statement(`drop_${name}`, `drop table ${name}`));
@@ -202,7 +202,7 @@ export async function daysAhead(
 }
 
 /**
- * Holds the partitions that were created and dropped, and the number of future days without a partition because another
+ * The partitions that were created and dropped, and the number of future days that have no partition because another
  * session locked the table.
  */
 export interface KeptDays {
@@ -230,7 +230,7 @@ export async function keepDays(pool: Pool, ageMs: number, byDay: ByDay = failure
     const done = await unlessHeld(make(pool, byDay, day, next));
     if (done === 'held') held++;
     else if (done) made++;
-    // Continues with the next day, because the default partition may have rows of this day only.
+    // Continues with the next day, because the default partition may have rows only of this day.
     day = done === false ? day + 1 : next;
   }
   for (const span of spans)

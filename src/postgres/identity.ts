@@ -16,7 +16,7 @@ export interface OtherNode {
   readonly away: boolean;
 }
 
-/** Names the Postgres history with which partition 0 was opened most recently. */
+/** The history of the Postgres that was in use when partition 0 was last opened. */
 export interface OpenedAs {
   readonly run_id: string | null;
   readonly seal: string | null;
@@ -33,7 +33,7 @@ export async function loadIdentity(from: Queryable): Promise<PostgresIdentity> {
   return row;
 }
 
-/** Counts the roles that reported recently, including roles that were killed since. */
+/** Counts the roles that reported recently. Includes roles that were killed since. */
 export const countNodes = (on: Queryable) => plainSql(on).value<number>`
   select count(*)::int from redis_nodes
   where seen_at > now() - ${limits.redis_node_age_ms_max}::int * interval '1 ms'`;

@@ -2,17 +2,15 @@
 export const postgresLimits = {
   /** The number of rows in the table control_marks. */
   control_mark_shards: 64,
-  /**
-   * The number of ids to skip after the highest id known to be in use, when Postgres was restored to an earlier state.
-   */
+  /** How many ids to skip after the highest id known to be in use, after Postgres was restored to an earlier state. */
   postgres_sequence_skip: 10_000,
-  /** How long a failed Postgres replica is skipped. */
+  /** How long reads avoid a Postgres replica after it failed. */
   postgres_replica_rest_ms: 1_000,
   postgres_statement_timeout_ms: 10_000,
   /** How often the shard map is checked, and the age at which the map is too old to use. */
   shard_map_look_ms: 1_000,
   shard_map_age_ms_max: 5_000,
-  /** How often the shard map is checked, and the age at which it is too old to use, without DATABASE_SHARDS. */
+  /** How often the shard map is checked without DATABASE_SHARDS, and the age at which it is too old to use. */
   shard_map_idle_look_ms: 10_000,
   shard_map_idle_age_ms_max: 25_000,
   webhook_failing_ms: 3_600_000,
@@ -20,7 +18,9 @@ export const postgresLimits = {
   redis_node_age_ms_max: 10_000,
   /** The time between two notices to bot owners about one report of leaked tokens. */
   leak_notice_interval_ms: 2,
-  /** The size of the JSON of all command scopes of one bot. It is enough for one full list of 4-byte characters. */
+  /**
+   * The maximum size of the JSON of all command scopes of one bot. It is enough for one full list of 4-byte characters.
+   */
   commands_bytes_max: 128 * 1024,
   bots_per_chat_max: 50,
   administrators_per_chat_max: 100,
@@ -39,7 +39,7 @@ export const postgresLimits = {
   invitations_per_inviter_max: 10,
   invitation_age_ms_max: 30 * 24 * 3_600_000,
   declined_invitations_max: 1_000,
-  /** The number of invite links of one chat: links in use, and revoked links that are kept. */
+  /** The number of invite links of one chat. The first limit counts links in use, the second revoked links. */
   links_per_chat_max: 100,
   revoked_links_per_chat_max: 100,
   /** The number of pending requests to join. A request has a fixed size of less than 200 bytes. */
@@ -47,7 +47,7 @@ export const postgresLimits = {
   join_requests_per_user_max: 100,
   join_request_age_ms_max: 30 * 24 * 3_600_000,
   /**
-   * The number of events of one chat that were not yet posted. Events wait only while Redis cannot take them. An event
+   * The number of events of one chat that were not posted yet. Events wait only while Redis cannot take them. An event
    * has less than 10 KiB.
    */
   member_events_per_chat_max: 1_000,

@@ -2,7 +2,7 @@
 import { postgresLimits as limits } from './limits.js';
 import { type Call, type Pool, statement, type Transaction } from './pool.js';
 
-/** Holds the mark that a transaction raised. A transaction that changed nothing raises no mark. */
+/** The mark that a transaction raised. A transaction that changed nothing raises no mark. */
 export interface RaisedMark {
   readonly shard: number;
   readonly server: string;
@@ -17,8 +17,8 @@ export interface RaisedMark {
 export interface ControlMarks {
   /**
    * Reports a committed transaction to Redis, and waits until Redis has stored the report. If Redis is unavailable, the
-   * report is sent with the next one. Error: `unavailable` when a server without this transaction has replaced the
-   * server that committed it.
+   * report is sent with the next one. Error: `unavailable` if another server has replaced the server that committed the
+   * transaction, and lacks it.
    */
   note(raised: readonly RaisedMark[]): Promise<void>;
 }

@@ -1,7 +1,7 @@
 /**
  * Updates a database to the schema of this program. Migrations are numbered SQL files. Each file is applied once, in
- * one transaction. Programs of schema 14 and later can use a database with a migration that begins with `-- serves
- * 0014`. Without this line, only programs that contain the file can use the database.
+ * one transaction. If a migration begins with `-- serves 0014`, programs of schema 14 and later can still use the
+ * database. Without such a line, only programs that contain the file can use it.
  */
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -27,8 +27,8 @@ interface Migration {
 }
 
 /**
- * Reports that the database is newer than the program, that one of its migrations was changed, or that its server is
- * too old.
+ * Says that the database is newer than the program, that one of its migrations was changed, or that its server is too
+ * old.
  */
 export class SchemaError extends Error {}
 
@@ -75,7 +75,7 @@ function pending(migrations: readonly Migration[], applied: readonly Applied[]):
 }
 
 /**
- * Bounds the wait for a table lock, because a waiting session blocks all later sessions. After a timeout the migration
+ * Limits the wait for a table lock, because a waiting session blocks all later sessions. After a timeout, the migration
  * is retried.
  */
 const lockTimeout = '1s';
@@ -144,8 +144,8 @@ const connect = (url: string) => openSession(url, 'petrel-migrate', 2_000);
 
 /**
  * Applies missing migrations and returns the schema version. Several programs may start at once, because only one of
- * them applies each file. `log` is called for each file. Files after `upTo` are not applied. Errors: SchemaError when
- * an applied file has changed or the database is newer than this program; any error of Postgres in a file, whose
+ * them applies each file. `log` is called for each file. Files after `upTo` are not applied. Errors: SchemaError if an
+ * applied file has changed or the database is newer than this program. Also any error of Postgres in a file, whose
  * changes are then rolled back.
  */
 export async function migrate(
@@ -194,10 +194,10 @@ async function databaseState(url: string): Promise<DatabaseState> {
       "select to_regclass('schema_migrations') is not null as known, pg_backend_pid() as pid",
     );
     const [{ known, pid }] = asked;
-    // Detects a pooler, which sends its own process id at the start of the session.
+    // A pooler sends its own process id at the start of the session, so the two ids differ.
     const pooled = pid !== (client as unknown as { readonly processID: number }).processID;
     if (!known) return { server, pooled, applied: 0, serves: 0 };
-    // Treats a migration from before this column as one that only supports programs that contain it.
+    // A migration from before this column supports only programs that contain it.
     const { rows } = await client.query(`select coalesce(max(version), 0) as applied,
       coalesce(max(coalesce((to_jsonb(m) ->> 'serves')::int, version)), 0) as serves from schema_migrations m`);
     return { server, pooled, ...rows[0] };
@@ -210,7 +210,7 @@ async function databaseState(url: string): Promise<DatabaseState> {
 export const appliedVersion = async (url: string): Promise<number> => (await databaseState(url)).applied;
 
 /**
- * Returns why a program of this schema cannot use the database, or null when it can. Throws when the database is
+ * Returns why a program of this schema cannot use the database, or null if it can. Throws if the database is
  * unreachable.
  */
 export async function databaseProblem(url: string, wanted = schemaVersion()): Promise<string | null> {

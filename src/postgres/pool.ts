@@ -7,7 +7,7 @@ import { ApiError } from '../errors.js';
 import { addressOf, type PostgresAddress } from '../rules/database_url.js';
 import { postgresLimits as limits } from './limits.js';
 
-/** Describes a statement that each connection prepares once. A name must always stand for the same text. */
+/** A statement that each connection prepares once. A name must always stand for the same text. */
 export interface Statement {
   readonly name: string;
   readonly text: string;
@@ -33,13 +33,13 @@ export interface Transaction extends Queryable {
 }
 
 /**
- * Is the cause of an error when the guard refuses a server. Other causes mean that the server could not be checked.
+ * The cause of an error when the guard refuses a server. Any other cause means that the server could not be checked.
  */
 export class RefusedServer extends Error {}
 
 export interface Guard {
   /**
-   * Returns the name of a connection's server. Throws the error for the caller if that server must not be used now.
+   * Returns the name of a connection's server. If that server must not be used now, throws the error for the caller.
    */
   admit(connection: Queryable): Promise<string>;
 }
@@ -52,15 +52,15 @@ export interface Call {
 export interface Pool extends Queryable {
   /**
    * Runs `fn` in one transaction. If Postgres aborts the transaction because of a deadlock or serialisation failure,
-   * `fn` runs again from the start, up to 8 times. `fn` must therefore have no effect outside the database. When the
+   * `fn` runs again from the start, up to 8 times. `fn` must therefore have no effect outside the database. If the
    * connection is lost during the commit, the error does not show whether the commit succeeded. A change that must not
    * happen twice therefore needs a row that records it.
    */
   transaction<T>(fn: (tx: Transaction) => Promise<T>): Promise<T>;
   /**
    * Runs statements in one transaction and one round trip, with the same retries as `transaction`. No statement may
-   * depend on the results of another. `last` gets the server name from the guard and creates the last statement.
-   * Returns the rows of the last statement. Errors: the first error of a statement. The database is then unchanged.
+   * depend on the results of another. `last` creates the last statement from the server name that the guard returned.
+   * Returns the rows of the last statement. Throws the first error of a statement. The database is then unchanged.
    */
   batch<R extends object = Record<string, unknown>>(
     calls: readonly Call[],
@@ -75,7 +75,7 @@ export interface Pool extends Queryable {
 
 export interface PoolOptions {
   /**
-   * The URL in the format of `parseAddress`. With several hosts, the host that was admitted last is used until it
+   * The URL in the format of `parseAddress`. If it has several hosts, the host that was accepted last is used until it
    * fails.
    */
   readonly url: string;
@@ -110,9 +110,8 @@ const sqlState = (error: unknown): string | undefined =>
   error instanceof pg.DatabaseError ? error.code : undefined;
 
 /**
- * Matches the SQLSTATE codes with which Postgres reports that it cannot serve now: connection lost, out of resources,
- * shutdown or cancelled, lock not available, read-only (a standby), idle too long in a transaction, or a partition that
- * was moved to another shard.
+ * Matches the SQLSTATE codes with which Postgres reports that it cannot serve now. Examples are a lost connection, a
+ * shutdown, a standby, or a partition that was moved to another shard.
  */
 const awayStates = /^(08|53|57|55P03|25006|25P0[34]|PTL02)/;
 const awayCodes = new Set([
@@ -140,14 +139,18 @@ export function isUnavailable(error: unknown): boolean {
   return awayCodes.has((error as NodeJS.ErrnoException).code ?? '') || awayMessages.test(error.message);
 }
 
-/** Returns whether the answer came from another Postgres server than the guard admitted (`raise_control_mark`). */
+/**
+ * Returns whether the answer came from another Postgres server than the one that the guard accepted
+ * (`raise_control_mark`).
+ */
 const isOtherServer = (error: unknown): boolean => sqlState(error) === 'PTL01';
 
 /** Returns whether a flush was refused because the incarnation of a partition was raised after its journal was read. */
 export const isOlderFlush = (error: unknown): boolean => sqlState(error) === 'PTL03';
 
 /**
- * Returns whether the values of a statement caused an error: they are out of range, malformed, or violate a constraint.
+ * Returns whether the values of a statement caused the error. They are out of range, malformed, or violate a
+ * constraint.
  */
 export function isDataError(error: unknown): boolean {
   return /^(22|23|54|P0001)/.test(sqlState(error) ?? '');
@@ -158,16 +161,16 @@ const isRetryable = (error: unknown): boolean => /^(40001|40P01|PTL01)$/.test(sq
 /** Returns whether a connection must not be used again after this error. */
 const breaks = (error: unknown): boolean => isUnavailable(error) || isOtherServer(error);
 
-/** These timeouts are set as startup parameters, or in each transaction behind a pooler. */
+/** These timeouts are set as startup parameters. Behind a pooler, each transaction sets them. */
 const timeouts = {
   statement_timeout: limits.postgres_statement_timeout_ms,
-  // Ends a transaction that stays idle for the time limit of one statement. This releases the row locks of a stopped
-  // process.
+  // Ends a transaction that stays idle for the time limit of one statement. This releases the row locks of a process
+  // that stopped.
   idle_in_transaction_session_timeout: limits.postgres_statement_timeout_ms,
 };
 
 /**
- * Returns the first statements of each transaction through a pooler. They set timeouts and check that the server is
+ * Returns the first statements of each transaction behind a pooler. They set timeouts and check that the server is
  * still the same.
  */
 function beginPooled(server: string): string {
@@ -177,9 +180,9 @@ function beginPooled(server: string): string {
 }
 
 /**
- * Manages the connections of a pool, which lead to one host until this host fails. Each connection belongs to a
- * generation. The next generation begins when a connection leads to another server than the guard admitted. Connections
- * of older generations are then closed and not reused.
+ * Manages the connections of a pool. All lead to one host until this host fails. Each connection belongs to a
+ * generation. The next generation begins when a connection leads to another server than the one that the guard
+ * accepted. Connections of older generations are then closed and not reused.
  */
 class Connections {
   readonly pool: pg.Pool;
@@ -187,7 +190,7 @@ class Connections {
   readonly #options: PoolOptions;
   #host = 0;
   #generation = 0;
-  /** The server that the guard admitted for a connection, and the connection's generation. */
+  /** The server that the guard accepted for a connection, and the connection's generation. */
   readonly #admitted = new WeakMap<pg.PoolClient, { readonly server: string; readonly generation: number }>();
 
   constructor(options: PoolOptions) {
@@ -206,11 +209,11 @@ class Connections {
       application_name: `petrel-${name}`,
       connectionTimeoutMillis: connectMsMax,
       ...(address.pooled ? {} : timeouts),
-      // Also bounds the wait on the client side, because an unreachable host cannot send a timeout error.
+      // Also limits the wait in this process, because an unreachable host cannot send a timeout error.
       query_timeout: limits.postgres_statement_timeout_ms + 1_000,
       keepAlive: true,
       keepAliveInitialDelayMillis: 10_000,
-      // Lets queries that are sent without waiting for each other share a round trip.
+      // Queries that are sent without waiting for each other share a round trip.
       pipeline: true,
       types,
       // `pg` calls this function for each new connection, but its types lack it.
@@ -221,7 +224,7 @@ class Connections {
       Client: Client as unknown as new () => pg.ClientBase,
     });
     this.pool.on('error', (error) => onError?.(error));
-    // Handles the error that a connection emits when it breaks while in use. The error would otherwise end the process.
+    // Handles the error that a connection emits when it breaks while in use. Otherwise the error would end the process.
     this.pool.on('connect', (client) => client.on('error', (error) => onError?.(error)));
   }
 
@@ -276,7 +279,7 @@ class Connections {
     }
   }
 
-  /** Closes and replaces the connections of this connection's generation and older generations. */
+  /** Closes and replaces all connections of this connection's generation and of older generations. */
   distrust(client: pg.PoolClient): void {
     if (!this.#isOld(client)) this.#generation++;
   }
@@ -329,7 +332,7 @@ export function createPool(options: PoolOptions): Pool {
   const batchOnce = <R extends object>(calls: readonly Call[], last?: (server: string) => Call) =>
     connections.lend(async (client): Promise<Result<R>> => {
       const all = last === undefined ? calls : [...calls, last(connections.serverOf(client))];
-      // Sends the commit in any case. After a failed statement, Postgres refuses the following statements and turns the
+      // Always sends the commit. After a failed statement, Postgres refuses the following statements and turns the
       // commit into a rollback.
       const began = connections.begin(client);
       const ran = all.map(({ statement, values }) => connections.run<R>(client, statement, values));

@@ -1,6 +1,6 @@
 /**
- * Reads from standbys of Postgres. A read checks in its own snapshot that the standby has replayed the changes that the
- * caller needs. Otherwise the primary runs the read.
+ * Reads from standbys of Postgres. A read checks in its own snapshot that the standby has already replayed the changes
+ * that the caller needs. If not, the read runs on the primary.
  */
 import { postgresLimits as limits } from './limits.js';
 import { createPool, type Pool, statement } from './pool.js';
@@ -8,9 +8,9 @@ import { checked, plainSql, type Sql, sqlOver } from './sql.js';
 
 export interface Replicas {
   /**
-   * Runs a read of a partition's written-behind tables. `flushed` is the version up to which the partition was flushed,
-   * according to the last answer of Redis; null if unknown. `read` may run twice: on a standby of the shard, and then
-   * on the primary. Errors: those of the primary.
+   * Runs a read of a partition's flushed tables. `flushed` is the version up to which the partition was flushed,
+   * according to the last answer of Redis, or null if unknown. `read` may run twice, first on a standby of the shard
+   * and then on the primary. Throws the errors of the primary.
    */
   read<T>(
     shard: number,
@@ -34,7 +34,7 @@ export const noReplicas: Replicas = {
 };
 
 export interface Standby {
-  /** The id of the shard that the standby replicates; 0 is the control database. */
+  /** The id of the shard that the standby replicates. 0 is the control database. */
   readonly shard: number;
   readonly url: string;
 }
@@ -54,7 +54,7 @@ interface Replica {
   away: boolean;
 }
 
-/** Creates the replicas, which connect at the first read. */
+/** Creates the replicas. They connect at the first read. */
 export function createReplicas({ standbys, max, name, onError }: ReplicasOptions): Replicas {
   const replicas: Replica[] = standbys.map(({ shard, url }) => ({
     shard,

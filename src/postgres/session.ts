@@ -3,8 +3,8 @@ import pg from 'pg';
 import { addressOf } from '../rules/database_url.js';
 
 /**
- * Connects to the first host of the URL that answers and is not a standby. The caller must close the connection.
- * Errors: those of the last host.
+ * Connects to the first host of the URL that answers and is not a standby. The caller must close the connection. Throws
+ * the error of the last host.
  */
 export async function openSession(url: string, application: string, timeoutMs: number): Promise<pg.Client> {
   const { urls } = addressOf(url);
@@ -14,7 +14,7 @@ export async function openSession(url: string, application: string, timeoutMs: n
       connectionTimeoutMillis: timeoutMs,
       application_name: application,
     });
-    // Ignores this event, because a running query reports a lost connection by rejecting.
+    // Ignores this event, because a query that is running rejects when the connection is lost.
     client.on('error', () => {});
     try {
       await client.connect();

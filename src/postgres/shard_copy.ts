@@ -10,9 +10,7 @@ import { type Pool, type Queryable, statement } from './pool.js';
 import { type Shard, shardedTables } from './shards.js';
 import { fragment, plainSql, type Sql } from './sql.js';
 
-/**
- * Lists the replicated tables. The rows of the table `partitions` are copied last, when the target has all other rows.
- */
+/** The replicated tables. The rows of the table `partitions` are copied last, when the target has all other rows. */
 const copied = Object.entries(shardedTables).filter(([table]) => table !== 'partitions');
 
 /**
@@ -29,8 +27,8 @@ export interface Share {
   /** The common prefix of all publications, slots and subscriptions of this installation. */
   readonly prefix: string;
   /**
-   * The name of the publication, the slot and the subscription. It differs for other partitions, another source or
-   * another target.
+   * The name of the publication, the slot and the subscription. Each set of partitions, source and target has its own
+   * name.
    */
   readonly name: string;
   readonly partitions: readonly number[];
@@ -57,8 +55,8 @@ const noteInstallation = (sql: Sql, name: string, value: string) => sql.run`
 export const takenOver = () => new Error('another process has taken over this move');
 
 /**
- * Makes a database accept changes of a move from this process only. Otherwise a suspended process could continue a move
- * that another process has taken over.
+ * Makes a database accept changes of a move from this process only. Otherwise a process that was suspended could
+ * continue a move that another process has taken over.
  */
 export const claimShard = (shard: Shard, { runner }: Pick<Share, 'runner'>) =>
   noteInstallation(shard.db, 'SHARD_MOVE', runner);
@@ -98,8 +96,8 @@ export function conninfoOf(url: string): string {
 const creates = fragment("has_database_privilege(current_database(), 'CREATE') as creates");
 
 /**
- * Returns the reason why rows cannot be replicated from one database to the other, or null when they can. `name` is the
- * name of a database in the settings. `conninfo` is the connection string with which the target reaches the source.
+ * Returns why rows cannot be replicated from one database to the other, or null if they can. `name` is the name of a
+ * database in the settings. `conninfo` is the connection string with which the target reaches the source.
  */
 export async function replicationProblem(
   source: Shard,
@@ -138,7 +136,7 @@ export async function replicationProblem(
     return `the role of ${there} may not subscribe: PostgreSQL ${to.version} allows it to superusers only. Run "alter role … superuser" there until the move has ended`;
   if (!to.superuser && !to.subscribes)
     return `the role of ${there} may not subscribe: run "grant pg_create_subscription to …" there`;
-  // Refuses a subscription without a password for an ordinary role, as Postgres does.
+  // Refuses a subscription without a password for an ordinary role, because Postgres does the same.
   if (!to.superuser && new URL(conninfo).password === '')
     return `the URL of ${at} has no password, which a subscription of the role of ${there} needs: set one, or name a URL by --from`;
   if (!to.creates)
@@ -181,7 +179,7 @@ export async function beginCopy(source: Shard, target: Shard, share: Share, conn
     await tx.query(longWait);
     await tx.query(createSlot, [name]);
   });
-  // Creates the slot separately. If the subscription created it and both databases were on one server, the statement
+  // Creates the slot separately. If the subscription created it while both databases were on one server, the statement
   // would wait forever.
   await moving(target, share, async (sql) => {
     if (await isSubscribed(sql, name)) return;
@@ -209,7 +207,7 @@ export async function isCopying(source: Shard, target: Shard, { name }: Share): 
 
 export interface CopyState {
   readonly tables: number;
-  /** The number of tables whose initial copy is complete and that now receive changes. */
+  /** The number of tables whose initial copy is complete and which now receive changes. */
   readonly ready: number;
   /** The number of errors since the subscription began. Their texts are in the log of the target. */
   readonly errors: number;
@@ -228,8 +226,8 @@ export const positionOf = (source: Pool) => plainSql(source).value<string>`
   select pg_current_wal_insert_lsn()::text`;
 
 /**
- * Returns how many bytes of the source's log before a position the target has not yet stored on disk. Fails when the
- * slot no longer exists.
+ * Returns how many bytes of the source's log the target has not yet stored on disk, up to a position in this log. Fails
+ * if the slot no longer exists.
  */
 export async function lagOf(source: Shard, { name }: Share, position: string): Promise<number> {
   const bytes = await source.db.firstValue<number>`
@@ -244,8 +242,8 @@ const isLocked = (error: unknown) =>
 const lockTriesMax = 30;
 
 /**
- * Changes a table. Each attempt waits at most one second for the table's writers, because other sessions must wait
- * behind it.
+ * Changes a table. Each attempt waits at most one second for transactions that write to the table, because other
+ * sessions must wait behind it.
  */
 async function altering(shard: Shard, share: Share, text: string): Promise<void> {
   for (let tries = 1; ; tries++) {
@@ -283,8 +281,8 @@ export async function unfenceRows(source: Shard, share: Share): Promise<void> {
 }
 
 /**
- * Removes the subscriptions, slots and publications that exist. They may belong to a forgotten move, if the control
- * database was restored to an earlier state.
+ * Removes the subscriptions, slots and publications that exist. They may belong to a move that the control database no
+ * longer knows, because it was restored to an earlier state.
  */
 export async function endCopy(source: Shard, target: Shard, share: Share): Promise<void> {
   const { prefix } = share;
@@ -315,7 +313,7 @@ export async function endCopy(source: Shard, target: Shard, share: Share): Promi
         and (starts_with(slot_name, ${prefix}) or slot_name like any(${ofTables}::text[]))`;
     if (left.length === 0) break;
     for (const { slot, pid } of left) {
-      // Waits for the WAL sender of a slot, which runs for a moment after its reader has disconnected.
+      // Waits until the WAL sender of the slot has ended. It runs for a moment after its reader has disconnected.
       if (pid === null) await source.db.run`select pg_drop_replication_slot(${slot})`;
       else if (tries % 20 === 0) await source.db.run`select pg_terminate_backend(${pid})`;
     }
@@ -350,8 +348,8 @@ const leavesOf = (table: string) =>
     select relid from pg_partition_tree(to_regclass(${table})) where isleaf and relid <> to_regclass(${table}))`);
 
 /**
- * Deletes the rows of these partitions from a database whose own records say that the partitions have left it. Makes
- * one pass over the tables, 8 MiB per statement. Returns the number of deleted rows.
+ * Deletes the rows of these partitions from a database whose own records say that the partitions have left it. Goes
+ * through the tables once, with 8 MiB per statement. Returns the number of deleted rows.
  */
 export async function deleteRows(shard: Shard, share: Share): Promise<number> {
   let deleted = 0;
@@ -376,7 +374,7 @@ export async function deleteRows(shard: Shard, share: Share): Promise<number> {
               returning 1)
             select count(*)::int from gone`;
         }).catch((error) => {
-          // Skips a partition of the table that retention has dropped meanwhile.
+          // Skips a partition of the table that retention has dropped in the meantime.
           if ((error as { code?: string }).code === '42P01') return null;
           throw error;
         });
@@ -389,8 +387,8 @@ export async function deleteRows(shard: Shard, share: Share): Promise<number> {
 }
 
 /**
- * Records that these partitions do not belong to a database, so that it accepts no flush of them. Returns whether the
- * database may still have rows of these partitions.
+ * Records that these partitions do not belong to a database, so that the database refuses flushes of them. Returns
+ * whether it may still have rows of these partitions.
  */
 export function markAway(shard: Shard, share: Share): Promise<boolean> {
   return moving(shard, share, async (sql) => {
@@ -414,7 +412,7 @@ export async function markOutdated(shard: Shard, share: Share): Promise<void> {
   );
 }
 
-/** Reverts `markAway`. */
+/** Undoes `markAway`. */
 export async function markPresent(shard: Shard, share: Share): Promise<void> {
   await moving(
     shard,
@@ -459,8 +457,8 @@ async function bringRequests(source: Shard, target: Shard, share: Share): Promis
 }
 
 /**
- * Copies the rows of the table `partitions`, and the results of calls on the partitions. The target then has all data
- * of the moved partitions.
+ * Copies the rows of the table `partitions`, and the stored results of calls on the partitions. The target then has all
+ * data of the moved partitions.
  */
 export async function bringPartitions(source: Shard, target: Shard, share: Share): Promise<void> {
   const { partitions } = share;
@@ -490,7 +488,7 @@ export interface ShardSize {
   readonly messages: number;
 }
 
-/** Reads the size of tables in bytes, with indexes. */
+/** Returns the size of tables in bytes, including indexes. */
 export async function sizeOf(shard: Shard, tables: readonly string[]): Promise<ShardSize> {
   return shard.db.one<ShardSize>`
     select coalesce(sum(pg_total_relation_size(i.relid)), 0)::bigint as bytes,
@@ -499,7 +497,7 @@ export async function sizeOf(shard: Shard, tables: readonly string[]): Promise<S
     join pg_class c on c.oid = i.relid`;
 }
 
-/** Counts the messages by reading all of them. */
+/** Counts the messages exactly, by reading all of them. */
 export async function countMessages(
   shard: Shard,
   partitions: number,

@@ -6,9 +6,7 @@ import type { Queryable } from './pool.js';
 import { takenOver } from './shard_copy.js';
 import { fragment, plainSql } from './sql.js';
 
-/**
- * Lists the steps in order. The source serves the partitions up to `fence`, and the target from `switch` on.
- */
+/** The steps in order. Until `fence`, the source serves the partitions. From `switch` on, the target does. */
 export const moveSteps = ['copy', 'pause', 'fence', 'switch', 'clean'] as const;
 export type MoveStep = (typeof moveSteps)[number];
 
@@ -22,7 +20,7 @@ export interface Move {
   readonly renewed_at: Date;
 }
 
-/** A process loses the move this many seconds after its last report. */
+/** If a process has not reported for this many seconds, another process may take over the move. */
 const lease_s = 10;
 export const moveRenewal_ms = 2_000;
 
@@ -30,7 +28,7 @@ const columns = fragment('partitions, source, target, step, since, renewed_at');
 
 export const loadMove = (on: Queryable) => plainSql(on).first<Move>`select ${columns} from shard_moves`;
 
-/** Adds a move. Returns null if another move has begun meanwhile. */
+/** Adds a move. Returns null if another move has begun in the meantime. */
 export const insertMove = (
   control: Queryable,
   { partitions, source, target, step }: Omit<Move, 'since' | 'renewed_at'>,
@@ -68,7 +66,7 @@ export const endMove = (control: Queryable, runner: string) => plainSql(control)
   delete from shard_moves where runner = ${runner}`;
 
 /**
- * Finds the running processes that have not reported that they know a shard. `follows` is false for processes that
+ * Returns the running processes that have not reported that they know a shard. `follows` is false for processes that
  * report nothing about the map.
  */
 export const nodesWithout = (control: Queryable, shard: number) =>

@@ -1,7 +1,7 @@
 /**
- * Defines the databases (shards) of written-behind data. The map in the control database assigns each partition to one
- * shard. The control database is shard 0. It has all other tables, and the partitions that the map does not list. No
- * statement or transaction uses two shards, or mixes tables of both kinds.
+ * Defines the databases (shards) of flushed data. The map in the control database assigns each partition to one shard.
+ * The control database is shard 0. It has all other tables, and the partitions that the map does not list. No statement
+ * or transaction uses two shards, or mixes tables of both kinds.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError } from '../errors.js';
@@ -33,7 +33,7 @@ export const shardedTables: Readonly<Record<string, 'chat_id' | 'bot_id' | 'part
 };
 
 export interface Shard {
-  /** 0 is the control database. */
+  /** The id of the shard. 0 is the control database. */
   readonly id: number;
   readonly url: string;
   readonly pool: Pool;
@@ -47,13 +47,13 @@ export interface Shards {
   readonly all: readonly Shard[];
   readonly control: Shard;
   /**
-   * Returns the shard of a partition. Error: `unavailable` while the map may be outdated, or when the map names a shard
+   * Returns the shard of a partition. Error: `unavailable` while the map may be outdated, or if the map names a shard
    * that is not configured.
    */
   of(partition: number): Shard;
   /**
-   * Returns the database with the rows of these partitions, which must all be in one shard. Needs at least one
-   * partition. Statements fail with `unavailable` if a partition was moved and this process does not know it yet.
+   * Returns the database with the rows of these partitions. All of them must be in one shard, and there must be at
+   * least one. Statements fail with `unavailable` if a partition was moved and this process does not know it yet.
    */
   at(...partitions: readonly number[]): Database;
   /** Returns the partitions of a shard, according to the last read of the map. */
@@ -106,8 +106,8 @@ export function byShard<S, T>(
 
 /**
  * Loads one page of rows that are spread over several shards, in their common order. Requests a page from each shard
- * and keeps the first rows of all. Requests only the partitions that belong to a shard, because the shard may still
- * have rows of a moved partition.
+ * and keeps the first rows of all. Requests only the partitions that the map assigns to a shard, because the shard may
+ * still have rows of a partition that was moved.
  */
 export async function pageOfAll<S extends Pick<Shard, 'id'>, T>(
   shards: Divided<S>,
@@ -161,8 +161,8 @@ const putRow = statement(
 );
 
 /**
- * Changes the map and returns its new epoch. With `marks`, Redis learns of the change before this function returns.
- * `check` runs in the transaction and throws to prevent the change.
+ * Changes the map and returns its new epoch. With `marks`, the change is reported to Redis before this function
+ * returns. `check` runs in the transaction and throws to prevent the change.
  */
 export function changeMap(
   control: Pool,
@@ -200,8 +200,8 @@ const trustMargin_ms = 500;
 const acknowledgePoll_ms = 50;
 
 /**
- * Waits until no process follows a map older than this committed epoch. Each process must have reported the epoch, or
- * been silent for longer than it trusts its map. Errors: those of Postgres.
+ * Waits until no process uses a map older than this committed epoch. Each process must have reported the epoch, or been
+ * silent for longer than it may use its map. Throws the errors of Postgres.
  */
 export async function awaitEpoch(control: Pool, epoch: number): Promise<void> {
   const began = performance.now();
@@ -210,7 +210,7 @@ export async function awaitEpoch(control: Pool, epoch: number): Promise<void> {
     if (rows.length === 0) return;
     const waited = performance.now() - began;
     const silent = rows.filter(({ trust_ms }) => waited > trust_ms + trustMargin_ms).map(({ node }) => node);
-    // Removes silent processes. A process that still runs reports again before it follows any map.
+    // Removes silent processes. A process that still runs reports again before it uses any map.
     if (silent.length > 0) await control.query(dropNodes, [silent, epoch]);
     if (silent.length < rows.length) await sleep(acknowledgePoll_ms);
   }
@@ -223,9 +223,7 @@ export interface FollowOptions {
   readonly map: ShardMap;
   /** The time when the map was requested, by performance.now(). */
   readonly at: number;
-  /**
-   * The name under which this process reports the epoch that it follows. Without a name, the process does not report.
-   */
+  /** The name under which this process reports the epoch of its map. If absent, the process does not report. */
   readonly node?: string;
   /** Called when the map cannot be read, or when the shard of a partition is not configured. */
   readonly onError: (error: Error) => void;
@@ -236,7 +234,7 @@ export interface FollowedShards extends Shards {
   stop(): Promise<void>;
 }
 
-/** How often a process with these databases checks the epoch, and how long it trusts a map after a check. */
+/** How often a process with these databases checks the epoch, and how long it may use a map after a check. */
 const looksOf = (all: readonly unknown[]) =>
   all.length > 1
     ? { every: limits.shard_map_look_ms, trust: limits.shard_map_age_ms_max }
@@ -275,7 +273,7 @@ function divisionOf({ epoch, rows }: ShardMap, { all, partitions, onError }: Fol
 }
 
 /**
- * Follows the map. Checks the map's epoch every limits.shard_map_look_ms (every limits.shard_map_idle_look_ms without
+ * Keeps the map current. Checks its epoch every limits.shard_map_look_ms (every limits.shard_map_idle_look_ms without
  * DATABASE_SHARDS), and loads the map again when the epoch has grown. The first check reports the initial map.
  */
 export function followShards(options: FollowOptions): FollowedShards {
@@ -294,8 +292,7 @@ export function followShards(options: FollowOptions): FollowedShards {
     if ((await loadEpoch(control.pool)) !== followed.epoch)
       followed = divisionOf(await loadMap(control.pool), options);
     const { epoch } = followed;
-    // Reports the epoch before the map is trusted again, because `awaitEpoch` may have stopped waiting for this
-    // process.
+    // Reports the epoch before using the map again, because `awaitEpoch` may have stopped waiting for this process.
     if (node !== undefined && (reported !== epoch || asked - readAt > trust)) {
       await control.pool.query(report, reportOf(node, epoch, all));
       reported = epoch;
@@ -318,8 +315,8 @@ export function followShards(options: FollowOptions): FollowedShards {
     throw new ApiError('unavailable', { retry_after: 1 });
   };
   function of(partition: number): Shard {
-    // Refuses calls when the map is too old. A move of a partition waits until every process has loaded the new map or
-    // no longer trusts the old map.
+    // Refuses calls when the map is too old. A move of a partition waits until every process has either loaded the new
+    // map or stopped using the old one.
     if (performance.now() - readAt > trust) refuse();
     return byId.get(followed.places.get(partition)?.shard ?? 0) ?? refuse();
   }

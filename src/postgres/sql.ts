@@ -1,14 +1,11 @@
-/**
- * Defines the interface between modules with SQL statements and a database connection, which is a pool or a
- * transaction.
- */
+/** Defines how modules with SQL statements use a database connection, which is a pool or a transaction. */
 
 import { createHash } from 'node:crypto';
 import { ApiError } from '../errors.js';
 import { type ControlMarks, markedTransaction } from './marks.js';
 import { isUnavailable, type Pool, type Queryable, type Statement, statement } from './pool.js';
 
-/** Holds SQL text, in contrast to a value. The text must not come from a user. */
+/** A piece of SQL text, in contrast to a value. The text must not come from a user. */
 class Fragment {
   readonly text: string;
 
@@ -68,16 +65,14 @@ export function sqlOver(query: Sql['query']): Sql {
 }
 
 export interface Database extends Sql {
-  /**
-   * Commits all changes of `work`, or none of them. `work` may run again after a serialization failure or a deadlock.
-   */
+  /** Commits all changes of `work`, or none of them. After a serialisation failure or a deadlock, `work` runs again. */
   transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T>;
 }
 
 export interface ShardDatabase extends Database {
   /**
-   * Returns the same database, for statements on rows of these partitions. Each statement fails with `unavailable` once
-   * another database has newer rows of one of the partitions.
+   * Returns the same database, for statements on rows of these partitions. If another database has newer rows of one of
+   * the partitions, each statement fails with `unavailable`.
    */
   whileCurrent(partitions: readonly number[]): Database;
 }
@@ -104,8 +99,8 @@ export const noteStale = (
 const requireCurrent = 'select require_current($1::int[])';
 
 /**
- * Adds a check to a query. Postgres runs the check once, before it reads rows, in the snapshot of the query. The check
- * was therefore true at the moment of the rows.
+ * Adds a check to a query. Postgres runs the check once, in the snapshot of the query and before it reads rows. The
+ * check therefore held for the state from which the rows come.
  */
 export const checked = (query: string, check: string): string =>
   `select q.* from (${query}) q where (select true from ${check})`;
@@ -168,8 +163,8 @@ export function asDatabase(pool: Pool, marks?: ControlMarks): ShardDatabase {
 
 /**
  * Returns the same database, for a call that may run again. Each transaction stores its result under the next request
- * id. A later run gets this result instead of repeating the change. Errors are not stored. Results must be JSON. With
- * `partition`, the results move together with the partition's rows to another database.
+ * id. If the call runs again, it gets this result, and the change is not repeated. Errors are not stored. Results must
+ * be JSON. With `partition`, the results move together with the partition's rows to another database.
  */
 export function appliedOnce(
   db: Database,
@@ -181,7 +176,7 @@ export function appliedOnce(
     transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
       const request = requestId();
       return db.transaction(async (sql) => {
-        // Waits for the transaction of a concurrent run.
+        // Waits for the transaction of the same call if that is still running elsewhere.
         const fresh = await sql.some`
           insert into control_requests (request, partition) values (${request}, ${partition})
           on conflict do nothing returning 1`;

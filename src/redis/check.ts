@@ -25,7 +25,7 @@ export interface RedisCheck {
 }
 
 export class RedisCheckError extends Error {
-  /** True if Redis did not answer properly, so that the cause may be temporary. */
+  /** True if Redis did not answer properly. The cause may then be temporary. */
   readonly away: boolean;
 
   constructor(message: string, away = false) {
@@ -41,7 +41,7 @@ function field(info: string, name: string): string | undefined {
 }
 
 /**
- * Checks a single server, the master named by Sentinels, or all masters of a cluster. A cluster must serve all slots.
+ * Checks a single server, the master that Sentinels name, or all masters of a cluster. A cluster must serve all slots.
  * Returns the oldest version of the checked servers. Throws a RedisCheckError.
  */
 export async function checkRedis(
@@ -56,7 +56,7 @@ export async function checkRedis(
 }
 
 /**
- * Warns if Sentinels could not elect a master. An unreachable Sentinel is only a warning, because the other
+ * Warns if Sentinels could not elect a master. An unreachable Sentinel causes only a warning, because the other
  * Sentinels may be enough.
  */
 async function checkSentinels(time: Time, watched: Watched, timeout_ms: number): Promise<string[]> {
@@ -134,8 +134,8 @@ async function connected<T>(
   const late = time.after(timeout_ms, () => redis.disconnect());
   try {
     await redis.connect().catch((error: Error) => {
-      // Suggests TLS as the cause. A server without TLS mistakes the handshake for an incomplete command and does not
-      // answer.
+      // Suggests a missing TLS setting as the cause. A server without TLS takes the handshake for an incomplete command
+      // and does not answer.
       const silent = lastError === undefined && typeof url === 'string' && url.startsWith('rediss:');
       const reason = silent ? new Error(noHandshake) : (lastError ?? error);
       throw new RedisCheckError(
@@ -175,7 +175,7 @@ async function inspect(redis: Redis, url: RedisServer, inCluster: boolean): Prom
     refuse('it does not run Lua scripts');
   }
   await redis.spublish('petrel:check', '').catch((error: Error) => {
-    // Accepts the error of a cluster in which the channel belongs to another server. The error also proves that the
+    // Accepts the error that a cluster sends when the channel belongs to another server. The error also proves that the
     // command exists.
     if (!/^(MOVED|CLUSTERDOWN)/.test(error.message)) refuse(`it has no sharded pub/sub (${error.message})`);
   });

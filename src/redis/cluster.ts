@@ -1,8 +1,8 @@
 /**
  * Connects to the masters of a Redis Cluster, and maps partitions to masters. Refreshes the map every second, and at
- * once when a server connects, disconnects, or redirects a call. Each refresh compares the views of several servers,
- * because an isolated server reports an outdated view. It also rereads the run ids, because a server may have become a
- * replica and then a master again unnoticed.
+ * once when a server connects, disconnects or redirects a call. Each refresh asks several servers, because an isolated
+ * server reports an outdated map. A refresh also reads the run ids again. A server may have become a replica and then a
+ * master again without notice.
  */
 import { type Random, systemRandom } from '../random.js';
 import { systemTime, type Time, type Timer } from '../time.js';
@@ -40,12 +40,12 @@ interface View {
 
 const refreshMs = 1_000;
 const refreshPauseMs = 50;
-/** How long a refresh waits for a server's view. The views of slower servers are ignored. */
+/** How long a refresh waits for a server's map. Later answers are ignored. */
 const viewMsMax = 1_000;
-/** How long to keep the connection to a server without slots. Calls on it may be in flight. */
+/** How long to keep the connection to a server that has no slots any more. Calls on it may be in flight. */
 const unownedMsMax = 10_000;
 
-/** Returns one server's view of the cluster. Errors: those of the connection, or of Redis. */
+/** Returns the map of the cluster that one server reports. Throws the errors of the connection or of Redis. */
 export async function viewFrom(connection: Pick<RedisConnection, 'client' | 'url'>): Promise<View> {
   const [info, slots] = await Promise.all([
     connection.client.cluster('INFO'),
@@ -58,7 +58,7 @@ export async function viewFrom(connection: Pick<RedisConnection, 'client' | 'url
   };
 }
 
-/** Prefers views of servers that consider the cluster healthy, then the view with the highest epoch. */
+/** Prefers maps from servers that consider the cluster healthy, and among them the map with the highest epoch. */
 function newest(views: readonly (View | null)[]): View | null {
   const sound = views.filter((view) => view !== null);
   const serving = sound.filter((view) => view.ok);
@@ -80,7 +80,7 @@ export class RedisCluster implements RedisServers, SlotMap {
   readonly #waiting: ReturnType<typeof createWaiting>;
   readonly #listeners: Array<() => void> = [];
   readonly #timer: Timer;
-  /** Set `#again` when another refresh was requested since this one began. */
+  /** While a refresh runs, `#again` says that another one was requested. */
   #refreshing = false;
   #again = false;
   #closed = false;
@@ -125,7 +125,7 @@ export class RedisCluster implements RedisServers, SlotMap {
     if (redirection === null) return null;
     const asking = redirection.kind === 'ASK';
     if (!asking) {
-      // Reads the id again, because the server may have become a replica with another replication history.
+      // Reads the run id again, because the server may have become a replica with another replication history.
       void from.reread();
       this.learn(refusal, from.url);
     }
@@ -169,7 +169,7 @@ export class RedisCluster implements RedisServers, SlotMap {
       admit: admit && ((self) => admit(self, firstPartitionOf(self))),
       onChange: () => {
         this.#waiting.wake();
-        // Refreshes the map, because another server may have replaced a disconnected server.
+        // Refreshes the map, because another server may have replaced the server that disconnected.
         if (this.#connections.get(url)?.reachable() === false) this.#refreshSoon();
       },
     });

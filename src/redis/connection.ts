@@ -1,4 +1,7 @@
-/** Manages one Redis connection, configured for the hot path. It also tracks the server's replication history. */
+/**
+ * Manages one Redis connection, configured for frequent calls. Also observes whether the server's replication history
+ * changes.
+ */
 import type { Command, Redis } from 'ioredis';
 import { type Random, systemRandom } from '../random.js';
 import { systemTime, type Time, type Timer } from '../time.js';
@@ -25,10 +28,7 @@ export interface RedisServers {
   close(): Promise<void>;
 }
 
-/**
- * Names the server to call instead. With `asking`, this applies only to this call, because the slot is being
- * migrated.
- */
+/** The server to call instead. With `asking`, this applies only to this call, because the slot is being migrated. */
 export interface Redirected {
   readonly to: RedisConnection;
   readonly asking: boolean;
@@ -39,13 +39,13 @@ export interface ConnectOptions {
   readonly name: string;
   readonly onError?: ((error: Error) => void) | undefined;
   readonly onChange?: () => void;
-  /** Checks each server before its use. The client reconnects if the result is false or an error. */
+  /** Checks each server before its use. If the result is false or an error, the client reconnects. */
   readonly admit?: ((connection: RedisConnection) => Promise<boolean>) | undefined;
   readonly time?: Time;
   readonly random?: Random;
 }
 
-/** Returns the wait before a reconnect, which grows exponentially with jitter, up to about a second. */
+/** Returns the wait before a reconnect. It grows exponentially with jitter, up to about a second. */
 export function reconnectDelay(attempt: number, random: number): number {
   return Math.min(1_000, 20 * 2 ** Math.min(attempt, 6)) * (0.75 + random / 2);
 }
@@ -54,9 +54,9 @@ const watchMs = 250;
 
 /**
  * Manages the connection to one server. Outside a cluster, this server has every partition. Commands fail at once while
- * the connection is down, so that callers can decide whether to wait. A new connection loads the run id before any
- * script is sent. The server is usable from its admission until the connection closes or another run id is refused. A
- * silent server is unusable until data arrives.
+ * the connection is down, so that callers can decide whether to wait. A new connection loads the run id before it sends
+ * any script. The server is usable after `admit` has accepted it, until the connection closes or a script reports
+ * another run id. A silent server is unusable until data arrives.
  */
 export class RedisConnection implements RedisServers {
   readonly clustered = false;
@@ -67,21 +67,21 @@ export class RedisConnection implements RedisServers {
   readonly #time: Time;
   readonly #waiting: ReturnType<typeof createWaiting>;
   #runId: string | null = null;
-  /** The id that `admit` accepted on this connection, and the check in progress. */
+  /** The run id that `admit` accepted on this connection, and the check in progress. */
   #admitted: string | null = null;
   #admitting: Promise<boolean> | undefined;
   #closes = 0;
   #silent = false;
   /**
-   * The bytes received at the last check, and for how many ticks the server has owed an answer without sending any
-   * data.
+   * How many bytes had arrived at the last check, and for how many timer ticks the server has sent nothing although it
+   * owed an answer.
    */
   #silence = { bytes: 0, ticks: 0 };
   /** The timer of `#checkSilence`. It runs only while the server owes answers. */
   #watch: Timer | undefined;
   /** True while writes are held back until the end of the event loop turn. */
   #held = false;
-  /** The work of `atTurnEnd`. */
+  /** Functions to call at the end of the event loop turn. */
   readonly #turnEnd: Array<() => void> = [];
   #clockReadAt = 0;
 
@@ -125,7 +125,7 @@ export class RedisConnection implements RedisServers {
     return null;
   }
 
-  /** Identifies the replication history of the connected server, or null while the server is not usable. */
+  /** Returns the id of the server's replication history, or null while the server is not usable. */
   runId(): string | null {
     return this.#silent ? null : this.#runId;
   }
@@ -138,13 +138,13 @@ export class RedisConnection implements RedisServers {
     return this.#waiting.until(() => this.reachable(), msMax);
   }
 
-  /** Sends a command. Commands of one event loop turn share one socket write. */
+  /** Sends a command. All commands of one event loop turn are written to the socket together. */
   send(command: Command): Promise<unknown> {
     this.#holdWrites();
     return this.client.sendCommand(command) as Promise<unknown>;
   }
 
-  /** Calls `work` at the end of the event loop turn, before the commands of the turn are written. */
+  /** Calls `work` at the end of the event loop turn, before the commands of this turn are written. */
   atTurnEnd(work: () => void): void {
     this.#holdWrites();
     if (this.#held) this.#turnEnd.push(work);
@@ -158,8 +158,8 @@ export class RedisConnection implements RedisServers {
 
   /**
    * Loads the run id, which may change without a reconnect. It consists of the server's run id and its replication id.
-   * At least one of them changes whenever writes may have been lost. A demotion and promotion changes only the
-   * replication id. The replication id also changes when the first replica attaches.
+   * At least one of them changes whenever writes may have been lost. If a server is demoted and promoted again, only
+   * the replication id changes. The replication id also changes when the first replica attaches.
    */
   async reread(): Promise<void> {
     const { url, onChange } = this.#options;
@@ -172,8 +172,7 @@ export class RedisConnection implements RedisServers {
       const [run] = /(?<=^run_id:)\w+/m.exec(info) ?? [];
       const [replication] = /(?<=^master_replid:)\w+/m.exec(info) ?? [];
       const found = run && replication ? `${run}.${replication}` : null;
-      // Disconnects from a server that is not the master, if Sentinels are used. The client then asks the Sentinels
-      // again.
+      // With Sentinels, disconnects from a server that is not the master. The client then asks the Sentinels again.
       const isUsable = typeof url === 'string' || /^role:master/m.test(info);
       if (isUsable && (await this.#isAdmitted(found))) this.#runId = found;
       else {
@@ -181,7 +180,7 @@ export class RedisConnection implements RedisServers {
         client.disconnect(true);
       }
     } catch {
-      // Drops a connection that stays open but does not answer. The next connection loads the id again.
+      // Closes a connection that is open but does not answer. The next connection loads the id again.
       if (client.status === 'ready') client.disconnect(true);
       return;
     }
@@ -223,7 +222,9 @@ export class RedisConnection implements RedisServers {
       this.#clockReadAt = this.#time.monotonic() - limits.clock_read_ms + limits.clock_reread_ms;
   }
 
-  /** Corks the socket until the end of the event loop turn, because one large write is cheaper than many small ones. */
+  /**
+   * Holds writes back until the end of the event loop turn, because one large write is cheaper than many small ones.
+   */
   #holdWrites(): void {
     const { stream } = this.client;
     if (this.#held || !stream) return;
@@ -239,8 +240,8 @@ export class RedisConnection implements RedisServers {
   #setSilent(value: boolean): void {
     if (this.#silent === value) return;
     this.#silent = value;
-    // Keeps the commands queued, so that late answers are matched to them. Their callers get the error that the outcome
-    // is unknown.
+    // Keeps the commands in the queue, so that late answers still belong to the right commands. Their callers get an
+    // error that says that the outcome is unknown.
     if (value) {
       for (const { command } of this.client.commandQueue.toArray())
         if (command instanceof ScriptCommand) command.reject(new Error('Redis is silent'));
@@ -249,11 +250,11 @@ export class RedisConnection implements RedisServers {
   }
 
   /**
-   * Detects an unresponsive server, which owes answers but sends no byte. A slow server that still sends data is not
-   * affected, even if a command is old. After redis_silence_ms without data, the server counts as unreachable: waiting
-   * callers get an error, and no calls are sent until data arrives. After redis_command_timeout_ms, the connection is
-   * closed. Silence is measured in timer ticks and not in time. If this process itself was blocked, answers may be
-   * waiting in the socket, and the late tick counts only once.
+   * Detects a server that owes answers but sends no byte. A slow server that still sends data is not affected, even if
+   * a command is old. After redis_silence_ms without data, the server counts as unreachable. Waiting callers then get
+   * an error, and no calls are sent until data arrives. After redis_command_timeout_ms, the connection is closed.
+   * Silence is measured in timer ticks and not in time. If this process itself was blocked, answers may be waiting in
+   * the socket, and the late tick counts only once.
    */
   #checkSilence(): void {
     const owes = this.client.commandQueue.length > 0;

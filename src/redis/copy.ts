@@ -5,8 +5,8 @@ import type { RedisConnection } from './connection.js';
 export class CopyError extends Error {}
 
 /**
- * Returns redis-cli arguments for a server. Uses the address of the socket, because a URL with Sentinels has no
- * address.
+ * Returns redis-cli arguments for a server. Uses the address of the open socket, because a URL with Sentinels contains
+ * no address.
  */
 function argumentsFor({ url, client }: RedisConnection): { args: string[]; password: string } {
   const { protocol, username, password, hostname, port } = new URL(url);
@@ -24,8 +24,8 @@ function argumentsFor({ url, client }: RedisConnection): { args: string[]; passw
 }
 
 /**
- * Saves a consistent snapshot of a server to a file, through the replication protocol. `path` is the PATH in which to
- * find redis-cli. Throws a CopyError.
+ * Saves a consistent snapshot of a server to a file, through the replication protocol. redis-cli is searched in `path`,
+ * which has the form of PATH. Throws a CopyError.
  */
 export function saveRdb(server: RedisConnection, file: string, path: string): Promise<void> {
   const { args, password } = argumentsFor(server);
@@ -55,8 +55,8 @@ const batchKeys = 500;
 export const countKeys = ({ client }: RedisConnection): Promise<number> => client.dbsize();
 
 /**
- * Copies every key, with its time to live, to the server that `placeOf` returns. Keys for which `placeOf` returns null
- * are only counted. Errors: those of Redis, for example if a key already exists.
+ * Copies every key, with its time to live, to the server that `placeOf` returns. Only counts the keys for which
+ * `placeOf` returns null. Throws the errors of Redis, for example if a key already exists.
  */
 export async function copyKeys(from: RedisConnection, placeOf: (key: string) => RedisConnection | null) {
   let copied = 0;

@@ -1,7 +1,7 @@
 /**
- * Sends and receives hints. A hint is a sharded pub/sub message that reports a change. It may be lost, so listeners
- * also poll. Each channel is subscribed on the master of its slot. The subscription is renewed after a reconnect and
- * when the slot moves.
+ * Sends and receives hints. A hint is a sharded pub/sub message that reports a change. A hint may be lost, so listeners
+ * also poll. A client subscribes to each channel on the master of the channel's slot. It subscribes again after a
+ * reconnect and when the slot moves.
  */
 import type { Redis } from 'ioredis';
 import { type Random, systemRandom } from '../random.js';
@@ -13,7 +13,7 @@ import { openClient, type RedisServer } from './target.js';
 
 export type Hints = Pick<RedisHints, 'listen' | 'close'>;
 
-/** How long to keep an unused subscription, because a polling bot soon returns. */
+/** How long to keep an unused subscription. A bot that polls soon returns. */
 const lingerMs = 5_000;
 const subscribeMsMax = 1_000;
 const retryMs = 250;
@@ -45,8 +45,8 @@ const isMap = (servers: RedisServer | SlotMap): servers is SlotMap =>
   typeof servers !== 'string' && !('sentinels' in servers);
 
 /**
- * Manages channels. A channel is open while it has listeners, and for `lingerMs` afterwards. An open channel is
- * subscribed on the master of its slot, or waits for a subscription.
+ * Manages channels. A channel is open while it has listeners, and for `lingerMs` afterwards. An open channel either has
+ * a subscription on the master of its slot or waits for one.
  */
 export class RedisHints {
   readonly #map: SlotMap;
@@ -76,7 +76,7 @@ export class RedisHints {
 
   /**
    * Calls `listener` with the bytes of each hint, until the returned function is called. Resolves once subscribed, or
-   * after a second without a subscription, so that one failed server does not block listeners on others.
+   * after a second without a subscription. One failed server therefore does not block listeners on other servers.
    */
   async listen(name: string, listener: (hint: Buffer) => void): Promise<() => void> {
     const channel = this.#channels.get(name) ?? this.#open(name);
@@ -128,7 +128,7 @@ export class RedisHints {
   #place(channel: Channel): void {
     const url = this.#map.urlAt(channel.slot);
     if (url === null || channel.at?.url === url) return;
-    // Forgets the former master, which ends the subscription when it loses the slot.
+    // Forgets the former master. That server ends the subscription when it loses the slot.
     channel.at?.channels.delete(channel);
     channel.at = this.#subscriberAt(url);
     channel.at.channels.add(channel);
@@ -150,8 +150,8 @@ export class RedisHints {
     const client = openClient(this.#server ?? url, {
       connectionName: `petrel-${this.#name}-hints`,
       protocol: 2,
-      // Turns off automatic renewal. This module renews the subscriptions itself, because their slots may have moved
-      // before a reconnect.
+      // Turns off the automatic renewal of subscriptions. This module renews them itself, because their slots may have
+      // moved before a reconnect.
       autoResubscribe: false,
       enableOfflineQueue: false,
       autoResendUnfulfilledCommands: false,
@@ -168,7 +168,7 @@ export class RedisHints {
       for (const channel of subscriber.channels) void this.#subscribe(channel, subscriber);
     };
     client.on('ready', subscribeAll);
-    // Subscribes again to find the new master, because Redis ended the subscription when the slot moved.
+    // Redis ended the subscription because the slot moved. Subscribes again on the new master.
     client.on('moved', () => void this.#time.sleep(retryMs).then(subscribeAll));
     return subscriber;
   }

@@ -4,7 +4,7 @@ export const redisLimits = {
   clock_reread_ms: 1_000,
   /** How many entries of a long list one script handles. Redis serves no other client while a script runs. */
   script_entries_max: 500,
-  /** How many bytes of arguments the calls of one combined run have together. */
+  /** How many bytes of arguments all calls of one combined run may have together. */
   combined_calls_bytes_max: 64 * 1024,
   /** A Redis server counts as unavailable if it owes replies and sends nothing for this long. */
   redis_silence_ms: 1_500,
@@ -15,16 +15,16 @@ export const redisLimits = {
   /** A Redis connection is replaced if it receives nothing for this long. */
   redis_command_timeout_ms: 5_000,
   /**
-   * The share of its memory in percent above which Redis accepts only deletions, revocations, acknowledgements and
+   * If more than this percentage of its memory is used, Redis accepts only deletions, revocations, acknowledgements and
    * deliveries.
    */
   redis_full_percent: 85,
-  /** The share of its memory in percent below which Redis accepts all writes again. */
+  /** If less than this percentage of its memory is used, Redis accepts all writes again. */
   redis_roomy_percent: 83,
   redis_memory_look_ms: 1_000,
   /**
-   * The TTL, in a full Redis, of values that were loaded from Postgres and of messages whose bot has used up its share
-   * of memory.
+   * How long some values stay in a full Redis: values that were loaded from Postgres, and messages of a bot that has
+   * used up its share of memory.
    */
   redis_full_ttl_ms: 10_000,
 } as const;

@@ -1,7 +1,8 @@
 /**
- * Monitors the memory use of the Redis servers. A server above `limits.redis_full_percent` of its memory counts as
- * full. The runner then rejects every script without the `allow-oom` flag, which marks scripts that delete, revoke,
- * acknowledge or deliver. Calls check a flag in this process, which is refreshed once a second while calls check it.
+ * Monitors how much memory the Redis servers use. A server that uses more than `limits.redis_full_percent` of its
+ * memory counts as full. The runner then rejects every script without the `allow-oom` flag. Scripts that delete,
+ * revoke, acknowledge or deliver have this flag. Calls check a variable in this process. It is refreshed once a second
+ * while calls check it.
  */
 
 import { shared } from '../clock.js';
@@ -13,7 +14,9 @@ export type MemoryWatch = ReturnType<typeof createMemoryWatch>;
 
 export interface MemoryWatchOptions {
   readonly connection: Pick<RedisServers, 'nodes'>;
-  /** The setting REDIS_MEMORY_MAX: the bytes allowed on a server without `maxmemory`. Unlimited if absent. */
+  /**
+   * The setting REDIS_MEMORY_MAX: how many bytes a server without `maxmemory` may use. If absent, there is no limit.
+   */
   readonly bytesMax?: number | undefined;
   readonly onChange?: (full: boolean, server: RedisConnection) => void;
   readonly time?: Time;

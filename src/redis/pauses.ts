@@ -8,7 +8,7 @@ export interface Pause {
   readonly partition: number;
   /** The time from the first blocked call to the next successful call. */
   readonly ms: number;
-  /** The number of calls that waited too long and were rejected without a change. */
+  /** The number of calls that waited too long and were rejected. They changed nothing. */
   readonly refused: number;
 }
 
@@ -28,7 +28,7 @@ export function createPauses(onEnd: (pause: Pause) => void = () => {}, time: Tim
       if (pause) pause.refused++;
     },
     ran(partition: number) {
-      // Takes a fast path, because a pause is almost never open.
+      // Skips the rest in the usual case, because a pause is almost never open.
       const pause = open.size === 0 ? undefined : open.get(partition);
       if (pause === undefined) return;
       open.delete(partition);

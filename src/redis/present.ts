@@ -1,11 +1,11 @@
-/** Finds the partitions with pending work, so that an idle installation need not poll every partition. */
+/** Finds the partitions with pending work. An idle installation therefore need not poll every partition. */
 import type { RedisServers } from './connection.js';
 import { unavailable } from './waiting.js';
 
 /**
- * Returns the partitions in which at least one of these keys exists. On a single server, one command can show that no
- * key exists. On a cluster, returns all partitions for the caller to check, because a command can only use keys of one
- * slot. Errors: `unavailable`.
+ * Returns the partitions in which at least one of these keys exists. On a single server, one command can show that none
+ * of the keys exists. On a cluster, returns all partitions and leaves the check to the caller, because a command can
+ * only use keys of one slot. Errors: `unavailable`.
  */
 export async function partitionsWith(
   servers: RedisServers,

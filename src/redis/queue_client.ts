@@ -1,6 +1,6 @@
 /**
- * Creates the Redis client of BullMQ, the wake-up queue's library. Unlike Petrel's own clients, it waits for a lost
- * connection.
+ * Creates the Redis client of BullMQ, the library behind the wake-up queue. Unlike Petrel's own clients, this client
+ * waits while the connection is lost.
  */
 import { Cluster, type ClusterNode, type Redis, type RedisOptions } from 'ioredis';
 import { systemRandom } from '../random.js';

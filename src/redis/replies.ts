@@ -12,16 +12,16 @@ type DecoderOptions = ConstructorParameters<typeof OwnDecoder>[0];
 const { ARRAY, BLOB_STRING, NUMBER, SIMPLE_ERROR, SIMPLE_STRING } = decoders.RESP_TYPES;
 const carriageReturn = 13;
 
-/** Detects RESP2 by the first reply, because RESP3 connections start with a map. */
+/** The first reply shows whether the connection uses RESP2, because RESP3 connections start with a map. */
 const isOfResp2 = (type: number | undefined) =>
   type === SIMPLE_STRING || type === BLOB_STRING || type === NUMBER || type === ARRAY;
 
-/** Detects a single error reply, which has the same form in RESP2 and RESP3. */
+/** Returns whether the reply is a single error, which has the same form in RESP2 and RESP3. */
 const isOneRefusal = (chunk: Buffer) =>
   chunk[0] === SIMPLE_ERROR && chunk.length > 2 && chunk.indexOf(carriageReturn) === chunk.length - 2;
 
 /**
- * Replaces ioredis' decoder. The first reply of a connection determines its parser from then on. Throws on malformed
+ * Replaces the decoder of ioredis. The first reply of a connection decides which parser it uses. Throws on malformed
  * bytes.
  */
 export class Replies {

@@ -2,7 +2,7 @@
 
 export const clusterSlots = 16_384;
 
-/** Computes CRC-16/XMODEM, by which Redis Cluster maps a hash tag to a slot. */
+/** Returns the CRC-16/XMODEM of a hash tag, from which Redis Cluster computes its slot. */
 export function clusterSlot(tag: string): number {
   let crc = 0;
   for (let i = 0; i < tag.length; i++) {
@@ -39,8 +39,8 @@ export interface Redirection {
 }
 
 /**
- * Parses a redirection, or null for any other error. Uses the host of `from` when the error omits the host, because a
- * server may not know its own address.
+ * Returns the server of a redirection, or null for any other error. Uses the host of `from` if the error contains no
+ * host, because a server may not know its own address.
  */
 export function readRedirection(refusal: string, from: string): Redirection | null {
   const match = /^(MOVED|ASK) (\d+) (\S*):(\d+)/.exec(refusal);

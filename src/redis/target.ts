@@ -3,7 +3,7 @@ import { Redis, type RedisOptions, SentinelConnector } from 'ioredis';
 import './replies.js';
 import { shownUrl } from './slots.js';
 
-/** Describes a master by Sentinels, which know its current address. */
+/** A master that Sentinels watch. They know its current address. */
 export interface Watched {
   /** `redis://:password@<name of the master>`. Password and protocol apply to every server that becomes master. */
   readonly url: string;
@@ -13,7 +13,7 @@ export interface Watched {
 
 export type RedisServer = string | Watched;
 
-/** Names one server, or the seed URLs of a cluster. */
+/** One server, or the seed URLs of a cluster. */
 export type RedisTarget = RedisServer | readonly string[];
 
 export const isCluster = (target: RedisTarget): target is readonly string[] => Array.isArray(target);
@@ -22,7 +22,7 @@ export const masterName = ({ url }: Watched): string => decodeURIComponent(new U
 
 const sentinelPort = 26_379;
 
-/** Describes a server without passwords, for messages. */
+/** Returns the name of a server without passwords, for messages. */
 export function shownServer(server: RedisServer): string {
   if (typeof server === 'string') return shownUrl(server);
   return `the master ${masterName(server)} of ${server.sentinels.length} Sentinels`;
@@ -39,8 +39,8 @@ export function credentials(url: string): { readonly username?: string; readonly
 type ClientOptions = Omit<RedisOptions, 'replyMapping'>;
 
 /**
- * Stops the previous failover detector before it reconnects. Otherwise the old detector could report a new master
- * during the reconnect, which would close the client for good.
+ * Before a reconnect, stops the previous failover detector. Otherwise this detector could report a new master during
+ * the reconnect, which would close the client permanently.
  */
 class MasterConnector extends SentinelConnector {
   override connect(...args: Parameters<SentinelConnector['connect']>) {
@@ -60,7 +60,7 @@ function optionsOf(server: Watched): ClientOptions {
     name: masterName(server),
     role: 'master',
     Connector: MasterConnector as NonNullable<RedisOptions['Connector']>,
-    // Switches as soon as the Sentinels name another master, even if the old master hangs.
+    // Connects to the new master as soon as the Sentinels name one, even if the old master hangs.
     failoverDetector: true,
     sentinelCommandTimeout: 1_000,
     sentinelRetryStrategy: (attempt) => Math.min(1_000, 50 * attempt),

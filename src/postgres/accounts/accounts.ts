@@ -29,9 +29,9 @@ async function declineOffers(sql: Sql, user: number): Promise<void> {
 }
 
 /**
- * Ends an account in one transaction. Removes the name, tokens, identities, bots and all data shown only to this
- * person. Closes direct chats for both sides, and schedules the removal of the remaining data. Nobody can take the
- * username for `holdMs`. Returns null when the person does not exist or the account has already ended.
+ * Ends an account in one transaction. Removes the name, tokens, identities and bots of the person, and all data that
+ * only this person can see. Closes direct chats for both sides, and schedules the removal of the remaining data. Nobody
+ * can take the username for `holdMs`. Returns null if the person does not exist or the account has already ended.
  */
 export function endAccount(db: Database, user: number, holdMs: number): Promise<Ended | null> {
   return db.transaction(async (sql) => {
@@ -76,10 +76,10 @@ export interface RemovalStep<P> {
 }
 
 /**
- * Runs `work` on the remaining data of the account of `user`; null selects the account that has waited longest. `work`
- * gets the position where the previous step stopped, or null for the first step. Only one process at a time works on an
- * account. If that process dies, the position stays unchanged. A step must end within limits.retention_piece_ms.
- * Returns null when there was no account to remove.
+ * Runs `work` on the remaining data of the account of `user`. If `user` is null, takes the account that has waited
+ * longest. `work` gets the position where the previous step stopped, or null for the first step. Only one process at a
+ * time works on an account. If that process dies, the position stays the same. A step must end within
+ * limits.retention_piece_ms. Returns null if there was no account to remove.
  */
 export function takeRemoval<P>(
   db: Database,
@@ -103,7 +103,7 @@ export function takeRemoval<P>(
   });
 }
 
-/** Postpones the removal of an account whose next step cannot run now, so that other accounts are processed first. */
+/** Postpones the removal of an account whose next step cannot run now. Other accounts are then processed first. */
 export const putOff = (sql: Sql, user: number, ms: number) => sql.run`
   update account_removals set next_at = clock_timestamp() + ${ms}::bigint * interval '1 millisecond'
   where user_id = ${user}`;
@@ -121,11 +121,11 @@ export const loadReactedPosts = (
     and partition = any(${partitions}::bigint[])
   order by partition, number limit ${limit}`;
 
-/** Loads an external id, which is kept until the removal no longer needs it. */
+/** Loads an external id. It is stored until the removal no longer needs it. */
 export const loadExternalId = async (sql: Sql, user: number) =>
   (await sql.firstValue<string>`select external_id from users where id = ${user}`) ?? '';
 
-/** Loads chats, also those that the person has left. Ids are greater than `after`. */
+/** Loads the chats of a person with ids greater than `after`. Includes chats that the person has left. */
 export const loadChatsOfMember = (sql: Sql, user: number, after: number, limit: number) =>
   sql.column<number>`
     select chat_id from chat_members where member_id = ${user} and chat_id > ${after}

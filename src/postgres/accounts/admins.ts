@@ -23,9 +23,7 @@ export interface NewAdminToken {
   readonly fingerprintOf: (id: number) => Buffer;
 }
 
-/**
- * Adds a token. Returns `taken` if another token has this name, and `full` if there are already `max` tokens.
- */
+/** Adds a token. Returns `taken` if another token has this name, or `full` if there are already `max` tokens. */
 export function addAdminToken(
   db: Database,
   { name, days, fingerprintOf }: NewAdminToken,
@@ -52,11 +50,11 @@ export const listAdminTokens = (sql: Sql): Promise<AdminTokenRow[]> =>
   sql.rows`select ${tokenColumns} from admin_tokens order by name`;
 
 export function removeAdminToken(db: Database, name: string): Promise<boolean> {
-  // Uses a transaction, because only a transaction reports the change to Redis.
+  // Deletes in a transaction, because only a transaction reports the change to Redis.
   return db.transaction((sql) => sql.some`delete from admin_tokens where name = ${name} returning 1`);
 }
 
-/** Describes an API call. None of the texts may contain a token. */
+/** An API call of an administrator. None of the texts may contain a token. */
 export interface AdminCall {
   readonly token: string;
   readonly action: string;
@@ -73,7 +71,7 @@ export interface AdminCallRow extends AdminCall {
   readonly times: number;
 }
 
-/** Logs a change before it is made. Returns the id of the log entry. */
+/** Logs a call before it changes anything. Returns the id of the log entry. */
 export const beginAdminCall = (sql: Sql, { token, action, target, address }: AdminCall) => sql.value<number>`
   insert into admin_calls (token, action, target, address)
   values (${token}, ${action}, ${target}, ${address}) returning id`;

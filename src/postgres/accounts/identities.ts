@@ -10,7 +10,7 @@ export interface IdentityRow {
   readonly id: number;
   readonly issuer: string;
   readonly subject: string;
-  /** Null if the identity no longer belongs to anybody. */
+  /** The person with this identity. Null if the identity no longer belongs to anybody. */
   readonly user_id: number | null;
   readonly version: number;
 }
@@ -35,7 +35,7 @@ async function release(sql: Sql, issuer: string, user: number, keep: string | nu
   return rows.map(({ subject }) => subject);
 }
 
-/** Runs inside the caller's transaction. Error: `subject_taken`. */
+/** Links a subject to a person inside the caller's transaction. Error: `subject_taken`. */
 export async function takeSubject(sql: Sql, issuer: string, user: number, subject: string): Promise<void> {
   const taken = await sql.firstValue<number>`
     insert into user_identities (issuer, subject, user_id) values (${issuer}, ${subject}, ${user})
@@ -47,8 +47,8 @@ export async function takeSubject(sql: Sql, issuer: string, user: number, subjec
 }
 
 /**
- * Replaces the person's subject at this issuer. A null subject only unlinks the old subject. Returns the former
- * subjects, or null when the person does not exist. Error: `subject_taken`.
+ * Replaces the person's subject at this issuer. If `subject` is null, only removes the old one. Returns the former
+ * subjects, or null if the person does not exist. Error: `subject_taken`.
  */
 export function setSubject(
   db: Database,
@@ -61,7 +61,7 @@ export function setSubject(
     if (!exists) return null;
     const former = await release(sql, issuer, user, subject);
     if (subject !== null) await takeSubject(sql, issuer, user, subject);
-    // Makes nodes drop the person and the former subject's tokens from their caches.
+    // Makes nodes remove the person and the former subject's tokens from their caches.
     await noteStale(sql, [['user', user]]);
     return former;
   });

@@ -9,7 +9,7 @@ export interface FoundToken {
   readonly place: string;
 }
 
-/** Holds the found tokens that were valid, and the outbox rows for their cached copies. */
+/** The tokens that were found and valid, and the outbox rows for their copies in Redis. */
 export interface Ended {
   /** Indexes of tokens that were valid until now, and of bot tokens that were already blocked. */
   readonly hits: readonly number[];
@@ -17,17 +17,17 @@ export interface Ended {
 }
 
 /**
- * Spreads the notices of one report over time. Otherwise a large report would delay the management bot and other
- * clients.
+ * Spreads the notices of one report over time. Otherwise a large report would delay the management bot for everybody
+ * else.
  */
 const dueAt = fragment(
   `now() + (row_number() over (order by id) - 1) * ${limits.leak_notice_interval_ms} * interval '1 millisecond'`,
 );
 
 /**
- * Returns SQL that applies the change `ended` to leaked tokens, and records the leaks, notices to people, audit entries
- * and stale copies. One statement handles any number of tokens. Its CTEs are not joined, because Postgres may choose
- * slow plans for such joins.
+ * Returns SQL that applies the change `ended` to leaked tokens. It also records the leaks, the notices to people, the
+ * audit entries and the stale copies. One statement handles any number of tokens. Its CTEs are not joined, because
+ * Postgres may choose slow plans for such joins.
  */
 const ending = (kind: 'bot' | 'user', ended: string, notice: string, more: string) =>
   `with ended as (${ended}), noted as (
@@ -67,8 +67,8 @@ const hmacsOf = (found: readonly FoundToken[]) => found.map(({ hmac }) => hmac);
 const placesOf = (found: readonly FoundToken[]) => found.map(({ place }) => place);
 
 /**
- * Blocks the found tokens that are live bot tokens. Returns these tokens and those already blocked. Each token must be
- * passed only once.
+ * Blocks those of the tokens that are valid tokens of bots. Returns them together with tokens that were already
+ * blocked. Each token must be passed only once.
  */
 export function blockBotTokens(db: Database, found: readonly FoundToken[], by: string): Promise<Ended> {
   return db.transaction(async (sql) => {
@@ -78,8 +78,8 @@ export function blockBotTokens(db: Database, found: readonly FoundToken[], by: s
         hmac)
       join bots b on b.id = g.id and b.token_hmac = g.hmac order by b.id for update of b`;
     const live = new Set(held.flatMap(({ at, fresh }) => (fresh ? [at] : [])));
-    // Picks one entry per token. A token that is looked up under several peppers has several entries; the first entry
-    // with a live token names its bot.
+    // Picks one entry per token. If a token was looked up under several peppers, it has several entries. The first
+    // entry with a valid token names its bot.
     const ended = found.filter(({ at }) => live.delete(at));
     const { outbox } = (
       await sql.query<Ended>(endBotTokens, [by, atsOf(ended), idsOf(ended), placesOf(ended)])
@@ -88,7 +88,9 @@ export function blockBotTokens(db: Database, found: readonly FoundToken[], by: s
   });
 }
 
-/** Removes the found tokens that are live tokens of people, and returns them. Each token must be passed only once. */
+/**
+ * Removes those of the tokens that are valid tokens of people, and returns them. Each token must be passed only once.
+ */
 export function removeLeakedUserTokens(
   db: Database,
   found: readonly FoundToken[],
@@ -113,7 +115,7 @@ export const hasExisted = (sql: Sql, hmacs: readonly Buffer[]) => sql.some`
   union all select 1 from former_tokens where hmac = any(${hmacs}::bytea[])
   union all select 1 from user_tokens where hmac = any(${hmacs}::bytea[]) limit 1`;
 
-/** Call this after the cached copies were refreshed and the tokens revoked. */
+/** Removes these rows from the outbox. Call this after the copies were refreshed and the tokens revoked. */
 export async function strikeOffBlocked(sql: Sql, outbox: readonly number[]): Promise<void> {
   if (outbox.length === 0) return;
   await sql.run`delete from control_outbox where id = any(${outbox}::bigint[])`;

@@ -4,7 +4,7 @@ import { noteAudit } from '../bots/audit.js';
 import { type Database, noteStale, type Sql } from '../sql.js';
 import { takeName } from './users.js';
 
-/** Error: `bot_not_found`. */
+/** Suspends or resumes a bot. Error: `bot_not_found`. */
 export function suspendBot(db: Database, bot: number, suspended: boolean): Promise<boolean> {
   return db.transaction(async (sql) => {
     const was = await sql.firstValue<boolean>`
@@ -13,7 +13,7 @@ export function suspendBot(db: Database, bot: number, suspended: boolean): Promi
       from (select suspended_at is not null as was from bots where id = ${bot} for no key update) former
       where b.id = ${bot} and b.owner_id is not null returning former.was`;
     if (was === undefined) fail('bot_not_found');
-    // Raises the webhook version, which makes the queue apply the suspension to deliveries.
+    // Raises the version of the webhook. The bot's queue then pauses or resumes deliveries.
     await sql.run`update webhooks set version = nextval('control_versions') where bot_id = ${bot}`;
     if (was !== suspended)
       await noteAudit(sql, bot, { type: 'operator' }, suspended ? 'suspended' : 'unsuspended');
@@ -25,7 +25,7 @@ export function suspendBot(db: Database, bot: number, suspended: boolean): Promi
   });
 }
 
-/** Error: `user_not_found`. */
+/** Suspends or resumes a person. Error: `user_not_found`. */
 export function suspendUser(db: Database, user: number, suspended: boolean): Promise<boolean> {
   return db.transaction(async (sql) => {
     const found = await sql.some`
@@ -37,10 +37,10 @@ export function suspendUser(db: Database, user: number, suspended: boolean): Pro
   });
 }
 
-/** The owner of usernames that nobody may take. */
+/** The owner of reserved usernames, which nobody may take. */
 const reserved = 0;
 
-/** Error: `username_taken`. */
+/** Reserves a username. Error: `username_taken`. */
 export function reserveName(db: Database, username: string): Promise<boolean> {
   return db.transaction(async (sql) => {
     const known = await sql.some`select 1 from names where name = lower(${username}) and owner = ${reserved}`;
@@ -49,7 +49,7 @@ export function reserveName(db: Database, username: string): Promise<boolean> {
   });
 }
 
-/** Error: `username_not_reserved`. */
+/** Releases a reserved username. Error: `username_not_reserved`. */
 export function releaseName(db: Database, username: string): Promise<boolean> {
   return db.transaction(async (sql) => {
     const released = await sql.some`

@@ -70,9 +70,9 @@ export interface NoteBounds {
 
 /**
  * Schedules push notifications about messages for members with a registered browser. Skips the sender and members who
- * muted the chat. Schedules at most `recipientsMax` notifications per message and `dueMax` in total. A notification
- * that is already scheduled for a chat keeps its time and shows the newest message. A person gets at most one
- * notification per chat every `gapMs`. Scheduling a message again has no effect.
+ * muted the chat. Schedules at most `recipientsMax` notifications per message and `dueMax` in total. If a chat already
+ * has a scheduled notification for a person, it keeps its time and shows the newest message. A person gets at most one
+ * notification per chat every `gapMs`. Scheduling the same message again has no effect.
  */
 export async function noteDue(
   sql: Sql,
@@ -120,8 +120,8 @@ export interface DueRow {
 }
 
 /**
- * Takes due notifications, longest overdue first. Only one process gets each notification. The notification is lost if
- * this process dies.
+ * Takes due notifications, those that have waited longest first. Each notification goes to a single process. If this
+ * process dies, the notification is lost.
  */
 export const takeDue = (sql: Sql, limit: number) => sql.rows<DueRow>`
   with due as (
@@ -150,8 +150,8 @@ export interface Addressee extends DueRow, SubscriptionKeys {
 }
 
 /**
- * Returns one row for each browser to notify. Skips people who meanwhile read the message, muted or left the chat, or
- * were suspended.
+ * Returns one row for each browser to notify. Skips people who have read the message, muted or left the chat, or were
+ * suspended in the meantime.
  */
 export const loadAddressees = (sql: Sql, due: readonly DueRow[]) => sql.rows<Addressee>`
   select p.user_id, p.chat_id, p.message_id, u.language_code, s.id, s.endpoint, s.p256dh, s.auth

@@ -1,9 +1,7 @@
 /** Re-encrypts stored secrets with new keys and moves lookup values to a new pepper. */
 import { type Database, fragment, type Sql } from '../sql.js';
 
-/**
- * Describes a cached copy in Redis that a batch made stale. The outbox row is removed after the copy is refreshed.
- */
+/** A copy in Redis that a batch made stale. Its outbox row is removed after the copy is refreshed. */
 export interface StaleCopy {
   readonly outboxId: number;
   readonly id: number;
@@ -19,7 +17,7 @@ export const listBotBoxes = (sql: Sql, after: number, limit: number) => sql.rows
   select id, token_box, token_hmac from bots where id > ${after} and token_box is not null
   order by id limit ${limit}`;
 
-/** Adds outbox rows with this subject for stale copies. If this process dies, the sweep refreshes the copies. */
+/** Adds outbox rows for stale copies of this kind. If this process dies, the sweep refreshes the copies. */
 const noteCopies = (sql: Sql, subject: string, ids: readonly number[]) => sql.rows<StaleCopy>`
   insert into control_outbox (subject, subject_id) select ${subject}, unnest(${ids}::bigint[])
   returning id as "outboxId", subject_id as id`;
@@ -153,7 +151,7 @@ export const retireKeys = (sql: Sql, ids: readonly string[]) => sql.run`
 
 /**
  * Makes `pepper` the pepper that all nodes must use. Returns how many tokens of people may still be stored under a
- * former pepper. Such tokens existed when the pepper changed and have not been used since.
+ * former pepper: those that existed when the pepper changed and have not been used since.
  */
 export function adoptPepper(db: Database, pepper: string): Promise<number> {
   return db.transaction(async (sql) => {

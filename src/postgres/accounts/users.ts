@@ -47,8 +47,8 @@ export async function insertUser(sql: Sql, user: NewUser): Promise<number> {
 }
 
 /**
- * Creates a person with a first token. `lookupFor` computes the token's lookup value for the new id. `also` does
- * further work in the same transaction.
+ * Creates a person with a first token. `lookupFor` computes the token's lookup value for the new id. `also` runs in the
+ * same transaction.
  */
 export function createUser(
   db: Database,
@@ -76,8 +76,8 @@ export interface UserTokenRow {
 }
 
 /**
- * Holds a new token. `lookup` is the digest (base64) under which the token is stored. Only the creator knows the
- * token.
+ * A new token. `lookup` is the digest (base64) under which the token is stored. Only the creator of the token knows the
+ * token itself.
  */
 export interface MadeUserToken {
   readonly id: number;
@@ -151,7 +151,7 @@ export const noteTokensUsed = (sql: Sql, lookups: readonly Buffer[]) => sql.run`
   update user_tokens set last_used_on = (now() at time zone 'utc')::date
   where hmac = any(${lookups}::bytea[]) and last_used_on is distinct from (now() at time zone 'utc')::date`;
 
-/** Absent fields stay unchanged. */
+/** The fields to change. Absent fields stay the same. */
 export interface UserChange {
   readonly language_code?: string | undefined;
   readonly add_to_groups?: AddPolicy | undefined;
@@ -180,7 +180,7 @@ export function removeUserTokens(db: Database, id: number): Promise<boolean> {
 
 /**
  * Locks a person, so that the person's account cannot end before the transaction ends. Fails with `refusal` if the
- * account has already ended, usually while this person's call was running.
+ * account has already ended. This usually happened while a call of this person was running.
  */
 export async function lockPerson(
   sql: Sql,
@@ -208,7 +208,7 @@ export const loadUser = (sql: Sql, id: number) => sql.first<UserRow>`
       from user_tokens t where t.user_id = u.id), '{}') as tokens
   from users u where u.id = ${id} and u.deleted_at is null`;
 
-/** Finds the owner of a name, or null if the name is reserved or belonged to a deleted bot. */
+/** Returns the owner of a name, or null if the name is reserved or belonged to a deleted bot. */
 export const findName = async (sql: Sql, name: string) =>
   (await sql.firstValue<number>`
     select owner from names where name = ${name.toLowerCase()} and free_at is null and owner <> 0`) ?? null;

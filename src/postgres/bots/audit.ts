@@ -27,7 +27,7 @@ export const auditEvents = [
 ] as const;
 export type AuditEvent = (typeof auditEvents)[number];
 
-/** Names the actor of a change. `bot` is the bot itself, through the bot interface. */
+/** Who made a change. `bot` means the bot itself, through the bot interface. */
 export type AuditActor =
   | { readonly type: 'user'; readonly id: number }
   | { readonly type: 'bot' | 'operator' | 'service' };
@@ -44,8 +44,8 @@ export interface AuditRow {
 
 /**
  * Logs an action of `actor` on a bot. `sql` must be the transaction of the change, so that exactly the committed
- * changes are logged. The owner sees `details` unchanged, so they must contain no token, secret or URL. Returns the id
- * of the log entry.
+ * changes are logged. The owner sees `details` as they are, so they must contain no token, secret or URL. Returns the
+ * id of the log entry.
  */
 export async function noteAudit(
   sql: Sql,
@@ -60,7 +60,7 @@ export async function noteAudit(
     values (${bot}, ${actor.type}, ${id}, ${event}, ${JSON.stringify(details)}) returning id`;
 }
 
-/** Holds the audit entry for updates that an operator replays in one call. */
+/** The audit entry for updates that an operator replays in one call. */
 export interface ReplayNote {
   readonly actor: AuditActor;
   /** The id of the entry that earlier steps of the same call created, or null for the first step. */
@@ -86,9 +86,7 @@ export async function noteReplay(
   return noteAudit(sql, bot, actor, 'updates_replayed', details);
 }
 
-/**
- * Loads entries with ids below `before`, newest first. Omits entries from before the current owner got the bot.
- */
+/** Loads entries with ids below `before`, newest first. Omits entries from before the current owner got the bot. */
 export const loadAudit = (sql: Sql, bot: number, before: number, limit: number) => sql.rows<AuditRow>`
   select a.id, a.actor_type, a.actor_id, a.event, a.details, ${seconds('a.at')} as at
    from bot_audit a join bots b on b.id = a.bot_id

@@ -10,21 +10,21 @@ import type { BotPictures } from './pictures.js';
 
 export interface BotRow {
   readonly id: number;
-  /** Null for a deleted bot, and for the management bot. */
+  /** The owner. Null for a deleted bot and for the management bot. */
   readonly owner_id: number | null;
   readonly username: string;
   /** The default name of the bot, or the name given at creation if no default is set. */
   readonly name: string;
   /**
-   * The lookup value of the live token (base64); '' while the token is blocked; null for a deleted bot and for the
-   * management bot.
+   * The lookup value of the valid token (base64). It is '' while the token is blocked, and null for a deleted bot and
+   * for the management bot.
    */
   readonly token: string | null;
   readonly suspended: boolean;
   readonly deleted: boolean;
   /** The names by language; '' is the default language. */
   readonly names: TextsColumn;
-  /** the text in the composer after the username of the bot; null while inline mode is off */
+  /** The text in the composer after the username of the bot. Null while inline mode is off. */
   readonly inline_placeholder: string | null;
   readonly inline_feedback: boolean;
   readonly version: number;
@@ -43,7 +43,7 @@ const botColumns = fragment(`id, owner_id, username, coalesce(names->>'', name) 
   inline_placeholder, inline_feedback, version`);
 
 /**
- * Fails if a person already has `max` bots. Otherwise makes concurrent creations wait until the transaction ends.
+ * Fails if a person already has `max` bots. Otherwise other creations for this person wait until the transaction ends.
  * Error: `too_many_bots`.
  */
 export async function roomForBot(
@@ -56,8 +56,8 @@ export async function roomForBot(
 }
 
 /**
- * Counts a bot creation. The caller must have locked the person's row. Error: `too_many_requests` for a person who
- * created `max` bots within a day.
+ * Counts that a person creates a bot. The caller must have locked the person's row. Error: `too_many_requests` for a
+ * person who created `max` bots within a day.
  */
 async function noteCreation(sql: Sql, user: number, max: number): Promise<void> {
   await sql.run`delete from bot_creations where user_id = ${user} and created_at <= now() - interval '1 day'`;
@@ -138,7 +138,7 @@ export const loadBotsOf = (
 export const countBotsOf = (sql: Sql, owner: number) => sql.value<number>`
   select count(*) as count from bots where owner_id = ${owner}`;
 
-/** Holds the encrypted token. It is stored because the owner may ask to see it. */
+/** The encrypted token. It is stored because the owner may ask to see it. */
 export interface TokenBox {
   readonly box: Buffer;
   /** A token is blocked after a leak. Nobody can see a blocked token. */
@@ -204,7 +204,7 @@ export function setCommands(
 export const loadCommands = (sql: Sql, id: number) => sql.first<CommandsRow>`
   select commands, version from bots where id = ${id}`;
 
-/** Holds texts by language; '' is the default language. A null value removes the text. */
+/** Texts by language. '' is the default language. A null value removes the text. */
 export type TextsChange = Readonly<Record<string, string | null>>;
 
 const isEmpty = (change: TextsChange) => Object.keys(change).length === 0;
@@ -254,7 +254,7 @@ export function setTexts(
   });
 }
 
-/** Holds the rights that a bot asks for as administrator, by type of chat. */
+/** The rights that a bot asks for as administrator, by type of chat. */
 export interface DefaultRights {
   readonly group?: readonly string[];
   readonly channel?: readonly string[];
@@ -275,7 +275,7 @@ export const loadDescriptions = (sql: Sql, id: number) => sql.first<Descriptions
   where id = ${id}`;
 
 /**
- * Loads when the current owner got a bot. The time is infinite for an unknown bot, so that no audit entry is shown.
+ * Loads when the current owner got a bot. For an unknown bot, the time is infinite, so that no audit entry is shown.
  */
 export const loadOwnedSince = async (sql: Sql, bot: number) =>
   (await sql.firstValue<Date>`select owned_since from bots where id = ${bot}`) ?? new Date(8.64e15);

@@ -3,15 +3,18 @@ import { type Database, noteStale } from '../sql.js';
 import { noteAudit } from './audit.js';
 import { lockOwned } from './ownership.js';
 
-/** Describes the inline mode of a bot. */
+/** The inline mode of a bot. */
 export interface InlineMode {
-  /** the text in the composer after the username of the bot; may be empty */
+  /** The text in the composer after the username of the bot. May be empty. */
   readonly placeholder: string;
-  /** whether the bot gets the results that people choose */
+  /** Whether the bot learns which results people choose. */
   readonly feedback: boolean;
 }
 
-/** Sets the inline mode of a bot of `owner`. Null turns it off. Errors: `bot_not_found`, `not_bot_owner`. */
+/**
+ * Sets the inline mode of a bot of `owner`. If the mode is null, turns it off. Errors: `bot_not_found`,
+ * `not_bot_owner`.
+ */
 export function setInlineMode(
   db: Database,
   bot: number,

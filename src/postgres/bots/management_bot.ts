@@ -4,7 +4,7 @@ import { takeName } from '../accounts/users.js';
 import { type Database, noteStale } from '../sql.js';
 import type { BotCommand } from './bots.js';
 
-/** Holds texts by language ('' for the default), and commands by scope and language. */
+/** Texts by language ('' for the default), and commands by scope and language. */
 export interface ManagementIdentity {
   readonly username: string;
   readonly names: Readonly<Record<string, string>>;

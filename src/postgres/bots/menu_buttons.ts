@@ -5,7 +5,7 @@ export type MenuButton =
   | { readonly type: 'commands' }
   | { readonly type: 'web_app'; readonly text: string; readonly web_app: { readonly url: string } };
 
-/** Sets the button for people without a button of their own. Null removes it. */
+/** Sets the button for people without a button of their own. If the button is null, removes it. */
 export function setMenuButton(db: Database, bot: number, button: MenuButton | null): Promise<void> {
   return db.transaction(async (sql) => {
     await sql.run`

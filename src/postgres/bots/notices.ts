@@ -9,17 +9,19 @@ interface OfBot {
   readonly username: string;
 }
 
-/** Describes a notice, which must never contain a token. */
+/** A notice. It must never contain a token. */
 export type Notice =
-  /** A token of the bot was found in public and no longer works; `where` is an address or '' */
+  /** A token of the bot was found in public and no longer works. `where` is an address or ''. */
   | ({ readonly kind: 'leak_found'; readonly where: string } & OfBot)
   /** A token of the person, named `name`, was found in public and no longer works. */
   | { readonly kind: 'user_token_leaked'; readonly name: string; readonly where: string }
-  /** `since` is Unix time in seconds; `error` is the text that `getWebhookInfo` shows */
+  /**
+   * The webhook has been failing since `since` (Unix time in seconds). `error` is the text that `getWebhookInfo` shows.
+   */
   | ({ readonly kind: 'webhook_failing'; readonly since: number; readonly error: string } & OfBot)
   /** The webhook was removed because the receiver had answered for 23 hours that the URL no longer exists. */
   | ({ readonly kind: 'webhook_removed' } & OfBot)
-  /** `from` is the former owner's username, or '' */
+  /** The bot was transferred to the person. `from` is the former owner's username, or ''. */
   | ({ readonly kind: 'transferred_to_you'; readonly from: string } & OfBot)
   /** Somebody offered the bot to the person. The person becomes its owner by accepting. */
   | ({ readonly kind: 'transfer_offered'; readonly from: string } & OfBot)
@@ -66,7 +68,7 @@ export async function takeNotices(
       [...byUser.values()].map(async (own) => {
         const each: Array<readonly [id: number, outcome: NoticeOutcome]> = [];
         for (const row of own) {
-          // Postpones a notice if an earlier notice to the same person was postponed, to keep their order.
+          // If an earlier notice to the same person was postponed, postpones this one too, to keep their order.
           const last = each.at(-1)?.[1];
           each.push([row.id, last?.how === 'later' ? last : await send(row)]);
         }

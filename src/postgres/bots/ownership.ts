@@ -8,7 +8,7 @@ import { notifyPerson } from './notices.js';
 
 export interface NewCredentials {
   readonly token: StoredToken;
-  /** encrypted signing secret of the webhook; the former secret stays valid for another `overlapMs` */
+  /** The encrypted signing secret of the webhook. The former secret stays valid for another `overlapMs`. */
   readonly signing: Buffer;
   readonly overlapMs: number;
   readonly botsMax?: number | undefined;
@@ -46,8 +46,9 @@ async function findRecipient(sql: Sql, owner: number, username: string): Promise
 }
 
 /**
- * Changes the owner of a bot. Locks people before bots, like the creation of a bot. Replaces the secrets that the
- * former owner has seen. The former token fails at once; the former signing secret expires as after a rotation.
+ * Changes the owner of a bot. Locks people before bots, in the same order as when a bot is created. Replaces the
+ * secrets that the former owner has seen. The former token fails at once. The former signing secret expires later, as
+ * after a rotation.
  */
 async function handOver(
   sql: Sql,
@@ -93,7 +94,7 @@ async function notifyRecipient(
   await notifyPerson(sql, to, { kind, bot, username, from });
 }
 
-/** Tells the person who offered the bot about the outcome. */
+/** Tells the person who offered the bot whether it was accepted. */
 async function notifyOfferer(
   sql: Sql,
   kind: 'transfer_accepted' | 'transfer_declined',
@@ -122,8 +123,8 @@ export function transferBot(
   credentials: NewCredentials,
 ): Promise<boolean> {
   return db.transaction(async (sql) => {
-    // Checks the owner first, because only the owner may learn anything about the username. Checks again later, because
-    // people must be locked before the bot.
+    // Checks the owner first, because only the owner may learn anything about the username. Checks the owner again
+    // later, because people must be locked before the bot.
     checkOwner(await sql.firstValue<number | null>`select owner_id from bots where id = ${bot}`, owner);
     const to = await findRecipient(sql, owner, username);
     await handOver(sql, bot, owner, to, credentials).catch(ownCountAsRecipients);
@@ -165,7 +166,8 @@ export function acceptBot(
   credentials: NewCredentials,
 ): Promise<boolean> {
   return db.transaction(async (sql) => {
-    // Takes the offer. A concurrent answer waits at this statement, and then finds that the offer no longer exists.
+    // Takes the offer. If somebody else answers the offer at the same time, that transaction waits here and then finds
+    // that the offer no longer exists.
     const from = await sql.firstValue<number>`
       select from_id from bot_transfers
       where bot_id = ${bot} and to_id = ${user} and expires_at > now() for update`;

@@ -1,4 +1,4 @@
-/** Holds SQL statements for the pictures of bots, and for stored files that no record refers to. */
+/** Holds SQL statements for the pictures of bots, and for stored files that no record uses. */
 
 import { type Database, noteStale, type Sql } from '../sql.js';
 import { noteAudit } from './audit.js';
@@ -11,22 +11,20 @@ export interface StoredPicture {
   readonly height: number;
 }
 
-/**
- * Holds pictures by kind. Each picture has all its sizes, largest first. A kind without a picture is absent.
- */
+/** Pictures by kind. Each picture has all its sizes, largest first. A kind without a picture is absent. */
 export interface BotPictures {
   readonly avatar?: readonly StoredPicture[];
   readonly start_picture?: readonly StoredPicture[];
 }
 
-/** Holds a new picture and, in `former`, the picture that it replaced. */
+/** A new picture, and the picture that it replaced (`former`). */
 export interface PictureChange {
   readonly present: readonly StoredPicture[] | null;
   readonly former: readonly StoredPicture[] | null;
 }
 
 /**
- * Sets or removes a picture of a bot; returns null unless `owner` owns the bot now. Marks the new files as used and the
+ * Sets or removes a picture of a bot. Returns null unless `owner` owns the bot now. Marks the new files as used and the
  * former files as unused.
  */
 export function setPicture(
@@ -62,19 +60,19 @@ export async function releasePictures(sql: Sql, bots: readonly number[]): Promis
   await noteUnused(sql, keys);
 }
 
-/** Records unused files. Call this before a file is written, and when its last reference is removed. */
+/** Records that files are unused. Call this before a file is written, and when nothing uses it any more. */
 export async function noteUnused(sql: Sql, keys: readonly string[]): Promise<void> {
   if (keys.length === 0) return;
   await sql.run`insert into unused_files (key) select unnest(${keys}::text[]) on conflict do nothing`;
 }
 
-/** Forgets unused files. Call this after the files were deleted. */
+/** Removes the records of unused files. Call this after the files were deleted. */
 export const forgetUnused = (sql: Sql, keys: readonly string[]) => sql.run`
   delete from unused_files where key = any(${keys}::text[])`;
 
 /**
  * Takes at most `limit` files that have been unused for `ageMs`. Skips rows that another process is working on. Removes
- * the entries of the files that `remove` reports as deleted, and returns their number.
+ * the records of the files that `remove` reports as deleted, and returns their number.
  */
 export function takeUnused(
   db: Database,

@@ -1,6 +1,4 @@
-/**
- * Finds bots with problems for operators. The cost is bounded, and the queries run only when an operator asks.
- */
+/** Finds bots with problems for operators. The queries run only when an operator asks, and their cost is limited. */
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { type Sql, seconds } from '../sql.js';
 

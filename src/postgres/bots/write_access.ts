@@ -8,7 +8,7 @@ import { lockOwned } from './ownership.js';
 export type WritePolicy = 'all' | 'selected' | 'owner';
 
 /**
- * Sets who may write to a bot of `owner`. The policy `selected` stores the ids of the people named in `usernames`.
+ * Sets who may write to a bot of `owner`. For the policy `selected`, stores the ids of the people in `usernames`.
  * Errors: `bot_not_found`, `not_bot_owner`, and `username_unknown` or `username_not_person` for the first username that
  * is not a person's.
  */

@@ -40,7 +40,7 @@ export const memberColumns = `member_id, is_bot, ${standingColumns}, version`;
 
 /**
  * Loads the incarnation of a partition. A new chat starts at this incarnation, so that its first message skips no ids.
- * If the incarnation grows meanwhile, the chat skips some ids, which is harmless.
+ * If the incarnation is raised in the meantime, the chat skips some ids, which is harmless.
  */
 export async function loadIncarnation(sql: Sql, partition: number): Promise<number> {
   const [row] = await sql.query<{ incarnation: number }>(
@@ -223,7 +223,7 @@ export async function loadSequence(sql: Sql, chat: number, user: number): Promis
   return row ?? null;
 }
 
-/** Loads a pin. The record is null after the message was unpinned. */
+/** Loads the pinned message. The record is null after the message was unpinned. */
 export async function loadPin(
   sql: Sql,
   chat: number,
@@ -244,9 +244,9 @@ export interface MessageRow {
 }
 
 /**
- * Holds the SQL condition for a list of message ids. Messages are partitioned by day and an id does not contain the
- * day, so the query searches the index of each partition. The subquery hides the number of ids from the planner, so
- * that Postgres reuses one plan for all calls.
+ * The SQL condition for a list of message ids. Messages are partitioned by day, and an id does not contain the day. The
+ * query therefore searches the index of each partition. The subquery hides the number of ids from the planner, so that
+ * Postgres reuses one plan for all calls.
  */
 const anyId = 'any(array(select unnest($3::bigint[])))';
 
@@ -262,7 +262,7 @@ export function loadMessages(
   );
 }
 
-/** Reads the newest of these messages, up to a total size of `bytes`. Includes the message that exceeds this size. */
+/** Returns the newest of these messages, up to a total size of `bytes`. Includes the message that exceeds this size. */
 export function loadNewestMessages(
   sql: Sql,
   chat: number,
@@ -280,7 +280,7 @@ export function loadNewestMessages(
   );
 }
 
-/** Finds the newest message below `before` that is not deleted. Returns 0 when there is none. */
+/** Returns the newest message below `before` that is not deleted, or 0 if there is none. */
 export async function newestMessage(sql: Sql, chat: number, user: number, before: number): Promise<number> {
   const [row] = await sql.query<{ message_id: number }>(
     `select message_id from messages

@@ -31,8 +31,8 @@ export async function loadDetails(sql: Sql, chat: number): Promise<DetailsRow | 
 }
 
 /**
- * Runs `change` under the chat's lock if `by` may change the chat's information. The chat stays unchanged if `change`
- * returns false. Errors: `chat_not_found`, and `refusal` if `by` lacks the right.
+ * Runs `change` under the chat's lock if `by` may change the chat's information. If `change` returns false, the chat
+ * stays as it is. Errors: `chat_not_found`, and `refusal` if `by` lacks the right.
  */
 function changeInfo(
   db: Database,
@@ -70,7 +70,7 @@ export const setTitle = (db: Database, chat: number, by: Who, title: string): Pr
     return true;
   });
 
-/** Errors: `chat_not_found`, `about_not_allowed`, `about_not_modified`. */
+/** Sets the description. Errors: `chat_not_found`, `about_not_allowed`, `about_not_modified`. */
 export const setDescription = (db: Database, chat: number, by: Who, description: string): Promise<boolean> =>
   changeInfo(db, chat, by, 'about_not_allowed', async (sql, info) => {
     if (info.description === description) fail('about_not_modified');
@@ -79,8 +79,8 @@ export const setDescription = (db: Database, chat: number, by: Who, description:
   });
 
 /**
- * Sets the photo; a null photo removes it. `shown` is the photo in the service message. Errors: `chat_not_found`,
- * `photo_not_allowed`, `chat_not_modified` if there is no photo to remove.
+ * Sets the photo. If it is null, removes the photo. `shown` is the photo in the service message. Errors:
+ * `chat_not_found`, `photo_not_allowed`, `chat_not_modified` if there is no photo to remove.
  */
 export const setPhoto = (
   db: Database,

@@ -1,6 +1,6 @@
 /**
- * Holds SQL statements for events. An event is a change of a chat. After the commit it is reported to the chat's bots
- * and shown in the chat.
+ * Holds SQL statements for events. An event is a change of a chat. After the commit, the chat's bots get an update
+ * about it, and the chat shows it.
  */
 import { fail } from '../../errors.js';
 import { postgresLimits as limits } from '../limits.js';
@@ -9,14 +9,14 @@ import { noteStale, type Sql } from '../sql.js';
 export type MemberStatus = 'creator' | 'administrator' | 'member' | 'restricted' | 'left' | 'kicked';
 
 /**
- * Holds the status and rights of a member. A member who left while restricted has the status `left` and keeps the
- * restricted rights.
+ * The status and rights of a member. A member who left while restricted has the status `left` and keeps the restricted
+ * rights.
  */
 export interface Standing {
   readonly status: MemberStatus;
   /** The rights of an administrator, or the permissions of a restricted member. */
   readonly rights: Readonly<Record<string, boolean>>;
-  /** Unix time in seconds; null or absent if a ban or restriction never ends. */
+  /** When a ban or restriction ends, as Unix time in seconds. Null or absent if it never ends. */
   readonly until_date?: number | null;
   readonly custom_title?: string | null;
   readonly promoted_by?: number | null;
@@ -26,14 +26,14 @@ export const isPresent = (status: MemberStatus): boolean => status !== 'left' &&
 
 const ended = 'coalesce(until_date <= extract(epoch from now()), false)';
 
-/** These columns omit a ban or restriction that has expired. */
+/** These columns leave out a ban or restriction that has expired. */
 export const standingColumns = `
   case when ${ended} and status = 'kicked' then 'left' when ${ended} and status = 'restricted' then 'member'
        else status end as status,
   case when ${ended} then '{}'::jsonb else rights end as rights,
   case when ${ended} then null else until_date end as until_date, custom_title, promoted_by`;
 
-/** Loads a standing, or null for somebody who was never a member. */
+/** Loads the status and rights of a member. Returns null for somebody who was never a member. */
 export async function loadStanding(sql: Sql, chat: number, member: number): Promise<Standing | null> {
   const [row] = await sql.query<Standing>(
     `select ${standingColumns} from chat_members where chat_id = $1 and member_id = $2`,
@@ -62,9 +62,7 @@ export interface MemberEvent {
   readonly by_id: number;
   readonly was: Standing;
   readonly became: Standing;
-  /**
-   * The fields of a service message, in which `true` stands for the member. Null if there is no service message.
-   */
+  /** The fields of a service message. The value `true` stands for the member. Null if there is no service message. */
   readonly service: Readonly<Record<string, unknown>> | null;
   /** The link by which the member joined or asked to join, or null for other changes. */
   readonly link: EventLink | null;
@@ -80,7 +78,7 @@ export const outside: Standing = { status: 'left', rights: {} };
 
 /**
  * Stores an event in the transaction of the change. That transaction holds the chat's lock, so event ids follow the
- * order of the changes. Error: `too_many_requests` if very many events of the chat could not be posted yet.
+ * order of the changes. Error: `too_many_requests` if too many events of the chat could not be posted yet.
  */
 export async function noteEvent(
   sql: Sql,

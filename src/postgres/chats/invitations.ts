@@ -10,12 +10,12 @@ import { changeMember, loadAcquaintances, lockChat, mayChange } from './members.
 const open = `declined_at is null and created_at > now() - interval '1 millisecond' * ${limits.invitation_age_ms_max}`;
 
 /**
- * Counts that the stranger `by` added a person. Returns false if the person or the stranger has reached a daily limit.
- * The caller must have locked the person.
+ * Counts that `by` added a person who does not know them. Returns false if the person or `by` has reached a daily
+ * limit. The caller must have locked the person.
  */
 async function countStrangerAdd(sql: Sql, user: number, by: number): Promise<boolean> {
-  // Serialises adds by the same stranger. To avoid deadlocks, a transaction with this lock never waits for a lock that
-  // other transactions take earlier.
+  // Other additions by the same person wait here. To avoid deadlocks, a transaction with this lock never waits for a
+  // lock that other transactions take earlier.
   await sql.query("select pg_advisory_xact_lock(hashtextextended('stranger_adds', $1))", [by]);
   await sql.query("delete from stranger_adds where user_id = $1 and created_at < now() - interval '1 day'", [
     user,
@@ -47,14 +47,14 @@ async function mayAdd(
     [user],
   );
   const known = (await loadAcquaintances(sql, by, [user])).length > 0;
-  // Hides whether the stranger exists. Otherwise callers could try ids to find out which people exist.
+  // Hides whether the person exists. Otherwise callers could try ids to find out which people exist.
   if (!known && former === undefined && username === null) fail('user_not_found');
   if (former === 'left' || policy === 'nobody') return false;
   if (known) return true;
   return policy === 'everyone' && (await countStrangerAdd(sql, user, by));
 }
 
-/** Errors: `invitation_declined`, `too_many_invitations`. */
+/** Stores an invitation. Errors: `invitation_declined`, `too_many_invitations`. */
 async function invite(sql: Sql, chat: number, user: number, by: number): Promise<void> {
   const { total, own } = await one<{ total: number; own: number }>(
     sql,
@@ -64,7 +64,7 @@ async function invite(sql: Sql, chat: number, user: number, by: number): Promise
   );
   if (Number(total) >= limits.invitations_per_user_max || Number(own) >= limits.invitations_per_inviter_max)
     fail('too_many_invitations');
-  // Renews an expired invitation and leaves an open invitation unchanged.
+  // Renews an expired invitation. An open invitation stays as it is.
   await sql.query(
     `insert into chat_invitations as i (user_id, chat_id, by_id) values ($1, $2, $3)
      on conflict (user_id, chat_id) do update set by_id = $3, created_at = now() where not (${open.replaceAll(/(declined_at|created_at)/g, 'i.$1')})`,
@@ -118,7 +118,7 @@ export function acceptInvitation(db: Database, chat: number, user: number): Prom
   });
 }
 
-/** Error: `invitation_not_found`. */
+/** Declines an invitation. Error: `invitation_not_found`. */
 export function declineInvitation(db: Database, chat: number, user: number): Promise<boolean> {
   return db.transaction(async (sql) => {
     const found = await sql.query(

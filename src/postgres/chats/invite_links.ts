@@ -38,15 +38,16 @@ export const loadLinks = (sql: Sql, chat: number, before: number, limit: number)
   where l.chat_id = ${chat} and l.revoked_at is null and l.id < ${before} order by l.id desc limit ${limit}`;
 
 /**
- * Finds a link by which somebody can join now, or null if there is none. Another person may take its last place before
- * the join.
+ * Returns a link by which somebody can join now, or null if there is none. Another person may still take its last place
+ * before the join.
  */
 export const loadUsableLink = (sql: Sql, code: string) => sql.first<InviteLinkRow>`
   select ${columns} from invite_links l
   where l.code = ${code} and not ${ended} and (l.member_limit is null or l.members < l.member_limit)`;
 
 /**
- * Runs `change` under the chat's lock if `by` may invite. Errors: `chat_not_found`, and `refusal` without the right.
+ * Runs `change` under the chat's lock if `by` may invite people. Errors: `chat_not_found`, and `refusal` if `by` lacks
+ * the right.
  */
 export function asInviter<T>(
   db: Database,
@@ -65,7 +66,7 @@ export function asInviter<T>(
 const manage = <T>(db: Database, chat: number, by: number, change: (sql: Sql) => Promise<T>) =>
   asInviter(db, chat, by, 'invite_links_not_allowed', change);
 
-/** Revokes links. Deletes the oldest revoked links of the chat if there are too many. */
+/** Revokes links. If the chat then has too many revoked links, deletes the oldest ones. */
 async function endLinks(sql: Sql, chat: number, ids: readonly number[]): Promise<void> {
   await sql.run`update invite_links set revoked_at = now() where id = any(${ids}::bigint[])`;
   await sql.run`
@@ -133,7 +134,7 @@ export const exportLink = (db: Database, chat: number, by: number, code: string)
     return addPrimary(sql, chat, by, code);
   });
 
-/** Names a link. The creator uses the code, and other administrators who may invite use the id. */
+/** The name of a link. The creator uses the code. Other administrators who may invite people use the id. */
 export type LinkName = { readonly code: string } | { readonly id: number };
 
 interface Named {
@@ -172,7 +173,7 @@ export const editLink = (db: Database, chat: number, by: number, name: LinkName,
   });
 
 /**
- * Revokes a link and returns its id. Replaces a primary link with a new link with `code`. Errors: `chat_not_found`,
+ * Revokes a link and returns its id. A primary link is replaced by a new one with `code`. Errors: `chat_not_found`,
  * `invite_links_not_allowed`, `invite_link_expired`.
  */
 export const revokeLink = (db: Database, chat: number, by: number, name: LinkName, code: string) =>

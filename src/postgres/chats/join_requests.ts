@@ -42,8 +42,8 @@ export interface Joined {
 }
 
 /**
- * Makes a person a member by a link, or stores the person's request to join. Errors: `invite_link_expired` for a link
- * that is unknown, revoked, expired or used up, `kicked_from_chat`, `too_many_chats`, `too_many_join_requests`,
+ * Makes a person a member through a link, or stores the person's request to join. Errors: `invite_link_expired` for a
+ * link that is unknown, revoked, expired or used up, `kicked_from_chat`, `too_many_chats`, `too_many_join_requests`,
  * `unauthorized`.
  */
 export function joinByLink(db: Database, code: string, user: number): Promise<Joined> {
@@ -69,7 +69,7 @@ export function joinByLink(db: Database, code: string, user: number): Promise<Jo
 
 export type RequestMissing = 'join_request_missing' | 'join_request_not_found';
 
-/** Removes a request to join and returns the link of the request. Errors: see `decideRequest`. */
+/** Removes a request to join and returns its link. Throws the errors of `decideRequest`. */
 async function takeRequest(
   sql: Sql,
   chat: number,
@@ -101,7 +101,7 @@ export const decideRequest = (
 ) =>
   asInviter(db, chat, by, 'join_requests_not_allowed', async (sql) => {
     const approved = decision === 'approve';
-    // Locks the person first, like the deletion of an account.
+    // Locks the person first, in the same order as when an account is deleted.
     if (approved) await lockPerson(sql, user, missing);
     const id = await takeRequest(sql, chat, user, missing);
     if (!approved) return;

@@ -38,13 +38,13 @@ export const sameStanding = (a: Standing, b: Standing): boolean =>
   (a.until_date ?? 0) === (b.until_date ?? 0) &&
   (a.custom_title ?? '') === (b.custom_title ?? '');
 
-/** Returns the title of an administrator, which stays until it is changed or the member is demoted. */
+/** Returns the title of an administrator. It stays until it is changed or the member is demoted. */
 const titleOf = (was: Standing, { status, custom_title }: Standing): string | null =>
   (status === 'administrator'
     ? (custom_title ?? (custom_title === undefined ? was.custom_title : null))
     : null) ?? null;
 
-/** Keeps the restrictions of a member who leaves, so that they still apply if the member returns. */
+/** Keeps the restrictions of a member who leaves. They still apply if the member returns. */
 function withRestrictions(was: Standing, became: Standing): Standing {
   const { rights, until_date = null } = was;
   if (was.status === 'restricted' && became.status === 'left') return { ...became, rights, until_date };
@@ -52,7 +52,7 @@ function withRestrictions(was: Standing, became: Standing): Standing {
   return back ? { status: 'restricted', rights, until_date } : became;
 }
 
-/** Returns the service message that a group, but not a channel, shows when a member joins or leaves. */
+/** Returns the service message that a group shows when a member joins or leaves. Channels show none. */
 function serviceOf(type: 'group' | 'channel', was: Standing, became: Standing): MemberEvent['service'] {
   const [before, after] = [isPresent(was.status), isPresent(became.status)];
   if (type !== 'group' || before === after) return null;
@@ -77,7 +77,8 @@ async function countFew(sql: Sql, chat: number): Promise<number> {
 }
 
 /**
- * Checks the limit on banned members. At the limit, members with ended bans get the status `left` and no longer count.
+ * Checks the limit on banned members. At the limit, members whose ban has ended get the status `left` and no longer
+ * count.
  */
 async function countBanned(sql: Sql, chat: number): Promise<void> {
   const isFull = async () => {
@@ -105,7 +106,7 @@ export async function removeInvitation(sql: Sql, chat: number, user: number): Pr
 
 type JoinLink = EventLink & { readonly id: number };
 
-/** Counts a member who joins by a link, or who leaves after joining by a link. */
+/** Counts a member who joins through a link, or who leaves after joining through a link. */
 async function countByLink(sql: Sql, chat: number, member: number, link: JoinLink | null): Promise<void> {
   if (link !== null) {
     await sql.query('update invite_links set members = members + 1 where id = $1', [link.id]);
@@ -120,7 +121,7 @@ async function countByLink(sql: Sql, chat: number, member: number, link: JoinLin
 
 interface ChangeOptions {
   readonly silent?: boolean;
-  /** Drops former restrictions. */
+  /** Whether to drop former restrictions. */
   readonly exact?: boolean;
   readonly link?: JoinLink | null;
 }
@@ -138,7 +139,7 @@ export async function changeMember(
   const was = (await loadStanding(sql, chat, member.id)) ?? outside;
   const became = exact ? wanted : withRestrictions(was, wanted);
   if (was.status === 'creator') fail('not_enough_rights');
-  // Refuses the status `left` for a person who was removed a moment ago, because the person could then rejoin.
+  // Refuses the status `left` for a person who was removed a moment ago. Otherwise the person could rejoin.
   if (!exact && became.status === 'left' && !isPresent(was.status)) fail('not_chat_member');
   if (became.status === 'kicked' && was.status !== 'kicked') await countBanned(sql, chat);
   const [before, after] = [isPresent(was.status), isPresent(became.status)];
@@ -160,7 +161,7 @@ export async function changeMember(
     ],
   );
   const bots = await countFew(sql, chat);
-  // Changes the count by the difference. Counting all members again would slow down large channels.
+  // Changes the count by the difference. Counting all members would slow down large channels.
   const { type } = await one<{ type: 'group' | 'channel' }>(
     sql,
     "update chats set member_count = member_count + $2, version = nextval('control_versions') where id = $1 returning type",
@@ -218,8 +219,9 @@ export async function lockChat(sql: Sql, chat: number): Promise<{ readonly permi
 }
 
 /**
- * Sets the status of a person or bot in a chat, on behalf of `by`. Errors: those of `mayChange`, `too_many_chat_bots`,
- * `too_many_administrators`, `too_many_banned`, `too_many_chats`, `not_enough_rights` for the creator.
+ * Sets the status of a person or bot in a chat. The change is made by `by`. Errors: those of `mayChange`,
+ * `too_many_chat_bots`, `too_many_administrators`, `too_many_banned`, `too_many_chats`, `not_enough_rights` for the
+ * creator.
  */
 export function putMember(
   db: Database,
@@ -240,8 +242,8 @@ export function putMember(
 }
 
 /**
- * Passes the role of creator to the first administrator who is a person. Without such an administrator, the chat has no
- * creator. Returns the new creator or null, or false when `from` is not the creator.
+ * Makes the first administrator who is a person the new creator. If there is no such administrator, the chat has no
+ * creator. Returns the new creator or null. Returns false if `from` is not the creator.
  */
 export function passOnChat(db: Database, chat: number, from: number): Promise<number | null | false> {
   return db.transaction(async (sql) => {
@@ -342,8 +344,8 @@ export async function loadMemberships(sql: Sql, bot: number, limit: number): Pro
 
 /**
  * Returns which of `people` share a group with `who`, or a channel that one of the two manages. The query reads the
- * chats of each person and never the members of a chat, because only the number of chats is bounded. `offset 0` stops
- * the planner from reversing this order.
+ * chats of each person, because their number is limited. It never reads the members of a chat. `offset 0` stops the
+ * planner from reversing this order.
  */
 export async function loadAcquaintances(sql: Sql, who: number, people: readonly number[]): Promise<number[]> {
   const rows = await sql.query<{ id: number }>(

@@ -1,4 +1,4 @@
-/** Holds SQL statements by which a chat's administrators ban, restrict and promote its members. */
+/** Holds SQL statements with which a chat's administrators ban, restrict and promote its members. */
 import { type ErrorName, fail } from '../../errors.js';
 import { hasRight, rightNames } from '../../rules/rights.js';
 import { type Database, noteStale, type Sql } from '../sql.js';
@@ -18,9 +18,9 @@ function mustBeBelow(was: Standing, by: Who, refusal: ErrorName): void {
 }
 
 /**
- * Runs `change` on a member under the chat's lock. `change` gets the member's current standing, or null for somebody
- * who was never a member. The member stays unchanged if `change` returns null. `by` needs the right. Returns whether
- * the member was changed.
+ * Runs `change` on a member under the chat's lock. `change` gets the member's current status and rights, or null for
+ * somebody who was never a member. If `change` returns null, the member stays as before. `by` needs the right. Returns
+ * whether the member was changed.
  */
 function moderate(
   db: Database,
@@ -48,7 +48,8 @@ export const ban = (db: Database, change: Change, until_date: number | null): Pr
     if (change.member.id === change.by.id) fail('cant_restrict_self');
     if (was) mustBeBelow(was, change.by, 'member_is_administrator');
     if (was?.status === 'kicked' && (was.until_date ?? null) === until_date) {
-      // Deletes invitations even if the person is already banned, because somebody may have sent one since the ban.
+      // Deletes invitations even if the person is already banned, because somebody may have sent an invitation since
+      // then.
       await removeInvitation(sql, change.chat, change.member.id);
       return null;
     }
@@ -64,7 +65,7 @@ export const unban = (db: Database, change: Change, onlyIfBanned: boolean): Prom
     return was.status === 'left' && Object.keys(was.rights).length === 0 ? null : outside;
   });
 
-/** Restricts a member of a group, or a person who left it. Null restrictions lift all restrictions. */
+/** Restricts a member of a group, or a person who left it. If the restrictions are null, lifts all of them. */
 export const restrict = (
   db: Database,
   change: Change,
@@ -80,7 +81,10 @@ export const restrict = (
     return { status: inside ? 'restricted' : 'left', rights, until_date };
   });
 
-/** Makes a member an administrator with exactly these rights, or an ordinary member if the rights are null. */
+/**
+ * Makes a member an administrator with exactly these rights. If the rights are null, makes the member an ordinary
+ * member.
+ */
 export const promote = (
   db: Database,
   change: Change,

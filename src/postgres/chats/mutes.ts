@@ -7,7 +7,7 @@ export interface MuteRow {
   readonly until: number | null;
 }
 
-/** Mutes a chat until a Unix time in seconds; null mutes it permanently. */
+/** Mutes a chat until a Unix time in seconds, or permanently if the time is null. */
 export const putMute = (sql: Sql, user: number, chat: number, until: number | null) => sql.run`
   insert into chat_mutes (user_id, chat_id, until) values (${user}, ${chat}, to_timestamp(${until}::bigint))
   on conflict (user_id, chat_id) do update set until = excluded.until`;

@@ -12,7 +12,8 @@ export async function loadReadMarks(
 }
 
 /**
- * Never moves the mark back, because two windows of one person may report out of order. Returns whether the mark moved.
+ * Sets the read mark. Never moves it back, because two windows of one person may report in the wrong order. Returns
+ * whether the mark moved.
  */
 export const setReadMark = (sql: Sql, user: number, chat: number, message: number) => sql.some`
   insert into read_marks as present (user_id, chat_id, message_id) values (${user}, ${chat}, ${message})

@@ -65,7 +65,10 @@ export async function revokeAgain(connection: Queryable, revoked: readonly strin
   return bots.length + people.length + admins.length + suspended.length;
 }
 
-/** The number of ids to skip in sequences whose last ids Redis does not know. They cannot have advanced this far. */
+/**
+ * The number of ids to skip in sequences whose last ids Redis does not know. More ids than this cannot have been
+ * assigned.
+ */
 const blind_skip = 1_000_000;
 
 /** Advances all sequences past the values that they returned before the loss. */
@@ -88,7 +91,7 @@ export const skipOwnSequences = (connection: Queryable) => plainSql(connection).
   from pg_sequences where schemaname = current_schema() and sequencename not in ('ids', 'control_versions')
     and data_type = 'bigint'::regtype`;
 
-/** Marks partitions for a rewrite, which starts at the version that this Postgres has. */
+/** Marks partitions whose entities must be written from Redis again, and stores the version that this Postgres has. */
 export const beginRewrite = (tx: Queryable, partitions: readonly number[]) => plainSql(tx).run`
   insert into partitions as p (partition, rewrite_after) select unnest(${partitions}::int[]), 0
   on conflict (partition) do update set rewrite_after = coalesce(p.rewrite_after, p.flushed_version)`;
@@ -114,9 +117,9 @@ export const finishRewrite = (pool: Pool, { partition, rewrite_after }: Rewrite)
   where partition = ${partition} and rewrite_after = ${rewrite_after}`;
 
 /**
- * Renews the webhooks of bots whose queue in Redis has settings that Postgres lost. The parameter gives the version in
- * each queue. Sweeps then apply the settings from Postgres to these queues. For a bot without settings in Postgres, the
- * subject of the outbox row is `webhook_lost`.
+ * Restores webhooks after Postgres lost settings that the queues of bots in Redis still have. The parameter gives the
+ * version in each queue. Sweeps then apply the settings from Postgres to these queues. If Postgres has no settings of a
+ * bot, the subject of the outbox row is `webhook_lost`.
  */
 export async function renewWebhooks(
   pool: Pool,

@@ -7,10 +7,10 @@ export interface Step<P> {
 }
 
 /**
- * Runs the next step of a pass over one kind of data. The step starts where the previous step ended, and a new pass
- * starts at `begin`. Only one process at a time works on a kind. If this process dies, the position stays unchanged,
- * and the step is repeated. A step must end within limits.retention_piece_ms. A new pass begins `restMs` after the
- * previous pass ended. Returns null when no step is due.
+ * Runs the next step of a pass over one kind of data. The step starts where the previous step ended. A new pass starts
+ * at `begin`. Only one process at a time works on a kind of data. If this process dies, the position stays the same and
+ * the step is repeated. A step must end within limits.retention_piece_ms. A new pass begins `restMs` after the previous
+ * one ended. Returns null if no step is due.
  */
 export function takePiece<P>(
   db: Database,
@@ -37,7 +37,7 @@ export function takePiece<P>(
 
 type Partition = string;
 
-/** Names the default partition, which has the messages of days without their own partition. */
+/** The default partition, which has the messages of days without their own partition. */
 export const strayMessages: Partition = 'messages_default';
 
 export const hasStrays = (sql: Sql) => sql.some`select from ${fragment(strayMessages)} limit 1`;
@@ -45,7 +45,7 @@ export const hasStrays = (sql: Sql) => sql.some`select from ${fragment(strayMess
 export interface OldestRow {
   readonly chat_id: number;
   readonly user_id: number;
-  /** The start of the oldest record, with its header, or null if no message is left. */
+  /** The first bytes of the oldest record, which contain its header. Null if no message is left. */
   readonly head: Buffer | null;
 }
 
@@ -136,7 +136,7 @@ export const estimateRows = async (sql: Sql, partition: Partition) =>
   (await sql.firstValue<number>`
     select greatest(reltuples, 0)::bigint as rows from pg_class where oid = ${partition}::regclass`) ?? 0;
 
-/** Returns the given files that are pictures of bots or present photos of chats. */
+/** Returns the given files that are pictures of bots or current photos of chats. */
 export async function picturesAmong(sql: Sql, keys: readonly string[]): Promise<Set<string>> {
   const pictures = await sql.column<string>`
     select k.key from unnest(${keys}::text[]) k (key),

@@ -16,9 +16,9 @@ export interface NewAttempt {
   /** The first 1 KiB of the answer, with secrets redacted. */
   readonly answer: string;
   readonly tries: number;
-  /** Unix time in ms, or null if no further attempt is planned. */
+  /** When the next attempt is planned, as Unix time in ms, or null if none is. */
   readonly nextTryAt: number | null;
-  /** Why no further attempt follows; null after a success or if another attempt follows. */
+  /** Why no further attempt follows. Null after a success, or if another attempt follows. */
   readonly dead: string | null;
   /** The update, or null if it cannot be delivered again. */
   readonly record: Buffer | null;
@@ -34,7 +34,7 @@ export interface AttemptCounts {
 
 const time = (ms: number | null) => ms && new Date(ms);
 
-/** Describes an attempt that Postgres refuses because of its data. */
+/** An attempt that Postgres refuses because of its data. */
 export interface RefusedAttempt {
   readonly bot: number;
   readonly updateId: number;
@@ -68,8 +68,8 @@ const insertAttempts = (sql: Sql, attempts: readonly NewAttempt[]) => {
 };
 
 /**
- * Inserts attempts. Halves a refused batch until each refused attempt is isolated. Returns the refused attempts and the
- * reasons.
+ * Inserts attempts. Splits a refused batch in half until each refused attempt is alone. Returns the refused attempts
+ * and the reasons.
  */
 async function insertApart(
   sql: Sql,
@@ -91,7 +91,7 @@ async function insertApart(
   }
 }
 
-/** Counts a refused attempt as a failure, without storing it. */
+/** Counts a refused attempt as a failure. Does not store it. */
 function countRefused(
   counts: ReadonlyMap<number, AttemptCounts>,
   refused: Iterable<NewAttempt>,
@@ -189,7 +189,10 @@ export interface AttemptRow {
 }
 
 export interface AttemptFilter {
-  /** Whether to return only attempts since the current owner got the bot. Only as precise as the machines' clocks. */
+  /**
+   * Whether to return only attempts since the current owner got the bot. This is only as precise as the clocks of the
+   * machines.
+   */
   readonly ofOwner: boolean;
   readonly updateId: number | null;
   readonly delivered: boolean | null;

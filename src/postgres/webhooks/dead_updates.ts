@@ -1,5 +1,5 @@
 /**
- * Holds SQL statements for undelivered updates (dead letters), and for updates to be delivered again. A dead letter
+ * Holds SQL statements for undelivered updates (dead letters), and for updates that are delivered again. A dead letter
  * that leaves the list stays as a tombstone of the same version. Otherwise a repeated write of a journal batch would
  * restore the row.
  */
@@ -58,7 +58,7 @@ export interface TakenReplay {
 
 export interface Replay extends TakenReplay {
   readonly records: readonly Buffer[];
-  /** The actor that started the replay. Null once the audit log has an entry for the replay. */
+  /** The actor who started the replay. Null once the audit log has an entry for the replay. */
   readonly note: AuditActor | null;
 }
 
@@ -67,14 +67,14 @@ export interface ReplayRange {
   readonly to: number;
   /** Whether to include delivered updates that are still stored. */
   readonly delivered: boolean;
-  /** Updates that were delivered earlier are excluded. */
+  /** Excludes updates that were delivered before this time. */
   readonly since: Date | null;
 }
 
 /**
- * Takes up to `limit` updates of a bot for redelivery, from the start of the range, oldest first. These are dead
- * letters, which then leave the list, and delivered updates that are still stored. Returns null when there are none.
- * `note` names the actor if the audit log needs an entry.
+ * Takes up to `limit` updates of a bot for redelivery, from the start of the range, oldest first. They are dead
+ * letters, which then leave the list, and delivered updates that are still stored. Returns null if there are none.
+ * `note` is the actor for the audit log, if it needs an entry.
  */
 export function takeReplay(
   db: Database,

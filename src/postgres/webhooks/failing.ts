@@ -12,8 +12,8 @@ export interface Failure {
 }
 
 /**
- * Records the outcome of deliveries before the attempts are stored. A repeated outcome changes nothing. The owner gets
- * one notice about a webhook that has accepted nothing for limits.webhook_failing_ms. The next notice is possible once
+ * Records the outcome of deliveries, before the attempts are stored. A repeated outcome changes nothing. If a webhook
+ * has accepted nothing for limits.webhook_failing_ms, its owner gets one notice. The next notice is possible only after
  * a delivery succeeds or the webhook is set again.
  */
 export async function noteFailing(

@@ -22,11 +22,13 @@ export interface WebhookRow extends WebhookColumns {
   /** Unix time in ms. */
   readonly former_until: number | null;
   readonly version: number;
-  /** The version of the last `setWebhook` or `deleteWebhook` call; unchanged by a new signing secret. */
+  /** The version at the last `setWebhook` or `deleteWebhook` call. A new signing secret does not change it. */
   readonly set_version: number;
   /** Suspending a bot pauses its deliveries. */
   readonly suspended: boolean;
-  /** The version that orders cached copies. It equals `version`, or is greater after re-encryption. */
+  /**
+   * The version that orders copies in Redis. It equals `version`, or is greater after the secrets were encrypted again.
+   */
   readonly copy_version: number;
 }
 
@@ -35,7 +37,7 @@ const columns = fragment(`url_box, secret_box, certificate, max_connections, ip_
   exists (select from bots b where b.id = bot_id and b.suspended_at is not null) as suspended,
   greatest(version, sealed_version) as copy_version`);
 
-/** Holds the effect of `setWebhook`, or null when nothing had to change. */
+/** What `setWebhook` changed, or null if nothing had to change. */
 export interface WebhookChange {
   readonly differed: boolean;
   readonly version: number;
@@ -43,20 +45,20 @@ export interface WebhookChange {
 }
 
 /**
- * Serialises concurrent calls for one bot, even if the bot has no webhook row yet. Returns null if the webhook of a
- * delivery was changed meanwhile.
+ * Makes concurrent calls for one bot wait for each other, even if the bot has no webhook row yet. Returns null if
+ * `only` names a version of the webhook that is no longer current.
  */
 async function lockWebhook(sql: Sql, bot: number, only: number | null) {
   const lives = await sql.first<{ owner: number | null; username: string }>`
     select owner_id as owner, username from bots
     where id = ${bot} and deleted_at is null and suspended_at is null for update`;
-  // Refuses a bot that was deleted meanwhile. Its token was valid when the call began, so the bot existed then.
+  // Refuses a bot that was deleted in the meantime. Its token was valid when the call began, so the bot existed then.
   if (lives === null) return only === null ? fail('unauthorized') : null;
   const was = await loadWebhook(sql, bot);
   return only === null || was?.version === only ? { ...lives, was } : null;
 }
 
-/** Stores a row. It counts as set by the former call if `sets` is false. */
+/** Stores a row. If `sets` is false, the webhook counts as set by the former call. */
 const saveWebhook = (sql: Sql, bot: number, next: WebhookColumns, signing: Buffer, sets: boolean) =>
   sql.one<Pick<WebhookRow, 'version' | 'set_version'>>`
     insert into webhooks as w
@@ -74,11 +76,11 @@ const saveWebhook = (sql: Sql, bot: number, next: WebhookColumns, signing: Buffe
     returning version, set_version`;
 
 /**
- * Sets the webhook of a bot. A null URL removes the webhook. `signing` is the encrypted signing secret to store if the
- * bot has none yet. With `drop`, the refresh of the bot's queue drops pending updates. Returns the new version, and the
- * result of `differs` for the former row. A delivery that ends a webhook passes the webhook's version as `only`. Such a
- * call notifies the owner. It changes nothing and returns null if the row has another version, or if there is nothing
- * to remove or to drop. Error: `unauthorized` for a bot that was deleted or suspended meanwhile.
+ * Sets the webhook of a bot. A null URL removes the webhook. If the bot has no signing secret yet, stores `signing`,
+ * which is encrypted. With `drop`, the refresh of the bot's queue drops pending updates. Returns the new version, and
+ * the result of `differs` for the former row. A delivery that ends a webhook passes the webhook's version as `only`.
+ * Such a call notifies the owner. It changes nothing and returns null if the row has another version, or if there is
+ * nothing to remove or to drop. Error: `unauthorized` for a bot that was deleted or suspended in the meantime.
  */
 export function setWebhook(
   db: Database,
@@ -119,8 +121,8 @@ export const loadOwnWebhook = (sql: Sql, bot: number, owner: number) => sql.firs
   where bot_id = ${bot} and exists (select from bots b where b.id = bot_id and b.owner_id = ${owner})`;
 
 /**
- * Creates a signing secret for a bot that has none. Returns the bot's row and whether the secret is new; null unless
- * `owner` owns the bot.
+ * Creates a signing secret for a bot that has none. Returns the bot's row and whether the secret is new. Returns null
+ * unless `owner` owns the bot.
  */
 export function ensureWebhook(
   db: Database,
@@ -177,7 +179,7 @@ export interface QueueSettings {
   /** The version of the webhook, or null for a bot that polls. */
   readonly hook: number | null;
   readonly set: number | null;
-  /** whether the bot was deleted */
+  /** Whether the bot was deleted. */
   readonly gone: boolean;
 }
 

@@ -1,8 +1,8 @@
 /**
- * Combines script calls. The calls of one turn of the event loop that have the same script and partition are sent as
- * one run of the script's combined form. Redis then reads the partition's counters, creates the script's functions and
- * parses a command once, not for each call. No call waits longer than without combining, because all commands of a turn
- * are written at its end.
+ * Combines script calls. Calls with the same script and partition in one turn of the event loop are sent as one run of
+ * the script's combined form. Redis then reads the partition's counters, creates the script's functions and parses a
+ * command only once instead of once per call. No call waits longer than without combining, because all commands of a
+ * turn are written at its end anyway.
  */
 import { ReplyError } from 'ioredis';
 import type { RedisConnection } from '../connection.js';
@@ -16,13 +16,13 @@ interface PendingCall extends CallValues {
   readonly reject: (error: unknown) => void;
 }
 
-/** Counts calls or messages, and the bytes of arguments. */
+/** The number of calls or messages, and the bytes of arguments. */
 interface Size {
   weight: number;
   bytes: number;
 }
 
-/** Holds the calls of one run, and their total size. */
+/** The calls of one combined run, and their total size. */
 interface PendingRun extends Size {
   readonly node: RedisConnection;
   readonly runId: string;
@@ -31,7 +31,7 @@ interface PendingRun extends Size {
   readonly calls: [PendingCall, ...PendingCall[]];
 }
 
-/** Returns the size of a call. A list counts as many calls as it has values. */
+/** Returns the size of a call. A list argument counts as one call per value. */
 function sizeOf({ argNames, listArg }: CallShape, { args }: CallValues): Size {
   const listed = listArg === undefined ? [] : (args[listArg] as ReadonlyArray<string | Buffer>);
   let bytes = 0;
@@ -40,18 +40,21 @@ function sizeOf({ argNames, listArg }: CallShape, { args }: CallValues): Size {
   return { weight: Math.max(1, listed.length), bytes };
 }
 
-/** Replaces the line number in the message of an error. The other form of the script has other lines. */
+/**
+ * Replaces the line number in the message of an error, because the lines of the combined form differ from those of the
+ * single form.
+ */
 const raised = ({ origin }: CombinedForm, { message }: Error): Error =>
   new ReplyError(message.replace(/user_script:(\d+)/g, (_, line) => `lua/${origin[Number(line) - 1]}`));
 
-/** Returns whether a run can take another call. */
+/** Returns whether a combined run can take another call. */
 const hasRoom = (run: PendingRun, node: RedisConnection, runId: string, { weight, bytes }: Size): boolean =>
   run.node === node &&
   run.runId === runId &&
   run.weight + weight <= run.form.callsMax &&
   run.bytes + bytes <= limits.combined_calls_bytes_max;
 
-/** Sends the calls of a run, in the single form if there is only one. */
+/** Sends the calls of a run. If there is only one, sends it in the single form. */
 async function sendCalls({ node, runId, shape, form, calls }: PendingRun): Promise<void> {
   const [first, ...others] = calls;
   try {
@@ -77,7 +80,7 @@ export class CombinedCalls {
   /** The runs that are not sent yet, by script and partition. */
   readonly #pending = new Map<CallShape, Map<number, PendingRun>>();
 
-  /** Sends a call with the run of its script and partition. Resolves with its reply. */
+  /** Adds a call to the run of its script and partition. Resolves with the reply. */
   send(
     node: RedisConnection,
     runId: string,

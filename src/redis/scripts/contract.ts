@@ -27,8 +27,8 @@ export interface KeySpec {
   readonly pattern: string;
   readonly type: (typeof keyTypes)[number];
   /**
-   * `one` is a single key, `derived` is a prefix that the body completes, and `list` is any number of keys after all
-   * other keys
+   * `one` is a single key. `derived` is a prefix that the body completes. `list` is any number of keys, which come
+   * after all other keys.
    */
   readonly form: 'one' | 'derived' | 'list';
 }
@@ -46,7 +46,7 @@ export interface ArgSpec extends ValueSpec {
 export interface Source {
   readonly source: string;
   readonly sha: string;
-  /** The file and line of origin of each line of `source`. */
+  /** For each line of `source`, the file and line that it comes from. */
   readonly origin: readonly string[];
 }
 
@@ -67,9 +67,7 @@ export interface Script extends Source {
   readonly name: string;
   readonly summary: string;
   readonly flags: readonly string[];
-  /**
-   * Whether a repeated run of the same call changes nothing. Such a call can be retried when its outcome is unknown.
-   */
+  /** Whether a second run of the same call changes nothing. Such a call can be retried when its outcome is unknown. */
   readonly repeatable: boolean;
   /** The files in lib/ that the script uses. */
   readonly shared: readonly string[];
@@ -77,7 +75,7 @@ export interface Script extends Source {
   readonly args: readonly ArgSpec[];
   readonly ok: readonly ValueSpec[];
   readonly errors: ReadonlyMap<string, readonly ValueSpec[]>;
-  /** The form for several calls; null if the header does not declare it. */
+  /** The form for several calls, or null if the header does not declare it. */
   readonly combined: CombinedForm | null;
 }
 
@@ -109,7 +107,7 @@ function parseFile(root: string, path: string): Parsed {
   return { path, tags, body, bodyStart };
 }
 
-/** Replaces `LIMITS.name` with its value, so that only the files of limits contain the numbers. */
+/** Replaces `LIMITS.name` with its value, so that the numbers are only in the limits files. */
 function readLine(line: string, place: string): string {
   if (/\b(KEYS|ARGV)\b/.test(line)) {
     throw new ContractError(`${place}: use the names declared in the header instead of KEYS or ARGV`);
@@ -155,7 +153,7 @@ function readHeader(file: Parsed) {
     args: [] as ArgSpec[],
     ok: [] as ValueSpec[],
     errors: new Map<string, ValueSpec[]>(),
-    /** The number of calls in one run; 0 if calls must not be combined. */
+    /** The number of calls in one run, or 0 if calls must not be combined. */
     combine: 0,
     after: '',
   };
@@ -186,7 +184,7 @@ function checkLists(path: string, { keys, args }: Header): void {
   }
 }
 
-/** Returns the pattern by which a body mentions a key of this form. */
+/** Returns the pattern that finds keys of this form in a body. */
 const mentionOf = ({ name, form }: KeySpec): RegExp =>
   form === 'one'
     ? new RegExp(`\\b${name}_key\\b(?!\\()`)
@@ -215,13 +213,13 @@ const withoutTexts = (code: string): string => code.replace(/'[^']*'/g, '');
 
 const mentions = (text: string, name: string): boolean => new RegExp(`\\b${name}\\b`).test(text);
 
-/** Describes a file in lib/. Its header contains declarations. A script inherits the declarations that it uses. */
+/** A file in lib/. Its header contains declarations. A script inherits the declarations that it uses. */
 interface SharedFile {
   readonly name: string;
   readonly header: Header;
 }
 
-/** Describes a function or constant of a shared file. */
+/** A function or constant of a shared file. */
 interface Part {
   readonly file: SharedFile;
   readonly lines: Line[];
@@ -249,8 +247,9 @@ function readShared(root: string): ReadonlyMap<string, Part> {
 }
 
 /**
- * Returns the shared parts that a body uses, each after the parts that it uses itself. Only these parts are sent to
- * Redis. Redis recreates every function of a script at each call, which often costs more than running the script.
+ * Returns the shared parts that a body uses. Each comes after the parts that it uses itself. Only these parts are sent
+ * to Redis, because Redis creates every function of a script again at each call. This often costs more than running the
+ * script.
  */
 function usedParts(shared: ReadonlyMap<string, Part>, body: readonly Line[], combined = false): Part[] {
   const used: Part[] = [];
@@ -338,14 +337,17 @@ const withHash = (lines: readonly Line[]): Source => {
 const firstLine = (flags: readonly string[]): string =>
   `#!lua${flags.length > 0 ? ` flags=${flags.join(',')}` : ''}`;
 
-/** Returns whether the key is the same for all calls on a partition. The caller passes a prefix without its last part. */
+/**
+ * Returns whether the key is the same for all calls on a partition. For a prefix, ignores its last part, which the
+ * caller does not pass.
+ */
 const isCommon = ({ pattern, form }: KeySpec): boolean =>
   !(form === 'derived' ? pattern.replace(/<\w+>$/, '') : pattern).includes('<');
 
 /**
  * Builds the form for several calls. Its keys are the common keys, then the other keys of each call. Its arguments are
- * `run`, then for each call the number of its other arguments and these arguments. The body becomes a function, which
- * is called once for each call.
+ * `run`, then two things for each call: the number of its other arguments, and these arguments. The body becomes a
+ * function, which is called once for each call.
  */
 function combinedForm(
   path: string,

@@ -4,13 +4,13 @@ import type { ScriptArg } from './script_command.js';
 
 export type Values = Readonly<Record<string, unknown>>;
 
-/** Holds the keys and arguments of one call, by name. */
+/** The keys and arguments of one call, by name. */
 export interface CallValues {
   readonly keys: Values;
   readonly args: Values;
 }
 
-/** Lists the names of a script's keys and arguments, in their order. */
+/** The names of a script's keys and arguments, in order. */
 export interface CallShape {
   readonly script: Script;
   readonly keyNames: readonly string[];
@@ -48,7 +48,7 @@ export function singleArgs(shape: CallShape, runId: string, { keys, args }: Call
   return out;
 }
 
-/** Returns the arguments of a run in the combined form. All calls have the same partition. */
+/** Returns the arguments of several calls in the combined form. All calls have the same partition. */
 export function combinedArgs(
   { argNames, listArg }: CallShape,
   { sha, commonKeys, ownKeys }: CombinedForm,

@@ -1,15 +1,15 @@
-/** Serialises a script call in one pass, because serialisation is the largest part of a call's cost in this process. */
+/** Serialises a script call in one pass. Serialisation is the most expensive part of a call in this process. */
 import { Command, ReplyError } from 'ioredis';
 
 export type ScriptArg = string | Buffer | number;
 
 const lineEnd = '\r\n';
 
-/** The precomputed length prefixes of short arguments. Concatenating existing strings is cheaper than formatting. */
+/** Length prefixes of short arguments, computed once. Concatenating existing strings is cheaper than formatting. */
 const lengthLines = Array.from({ length: 512 }, (_, size) => `\r\n$${size}\r\n`);
 const lengthLine = (size: number) => lengthLines[size] ?? `\r\n$${size}\r\n`;
 
-/** Represents an EVALSHA or EVAL command that returns its reply as Buffers. */
+/** An EVALSHA or EVAL command that returns its reply as Buffers. */
 export class ScriptCommand extends Command {
   constructor(verb: 'evalsha' | 'eval', args: ScriptArg[]) {
     // Sets `args` here, because the parent's constructor would flatten nested lists needlessly.
@@ -17,14 +17,17 @@ export class ScriptCommand extends Command {
     this.args = args as string[];
   }
 
-  /** Produces the same bytes as the parent method, which measures each piece three times and copies each separately. */
+  /**
+   * Produces the same bytes as the method of the parent class. That method measures each piece three times and copies
+   * each separately.
+   */
   override toWritable(): Buffer {
     return this.written(true) ?? (this.written(false) as Buffer);
   }
 
   /**
-   * Serialises the command. `ascii` assumes that all text is ASCII, as keys and most arguments are. The assumption
-   * needs only one length check at the end. Returns null if it is wrong.
+   * Serialises the command. `ascii` assumes that all text is ASCII, like keys and most arguments. A single length check
+   * at the end verifies this. Returns null if the assumption is wrong.
    */
   private written(ascii: boolean): Buffer | null {
     const args = this.args as ScriptArg[];
@@ -54,7 +57,7 @@ export class ScriptCommand extends Command {
   }
 }
 
-/** Represents the command that lets the next command run on a server to which a slot is still being migrated. */
+/** The command ASKING. It lets the next command run on a server that is still receiving the slot. */
 export class AskingCommand extends Command {
   constructor() {
     super('asking', []);
@@ -65,7 +68,7 @@ export const isReplyError = (error: unknown): error is Error => error instanceof
 export const isUnknownScript = (error: unknown): boolean =>
   isReplyError(error) && error.message.startsWith('NOSCRIPT');
 
-/** Runs a script by its hash, the first argument, or by its source if Redis does not have the script yet. */
+/** Runs a script by its hash, which is the first argument. If Redis does not have the script yet, sends its source. */
 export async function runScript(
   send: (command: ScriptCommand) => Promise<unknown>,
   source: string,

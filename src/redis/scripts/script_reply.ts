@@ -3,10 +3,10 @@ import type { Script, ValueSpec } from './contract.js';
 
 export type Reply = { status: string } & Record<string, unknown>;
 
-/** The number of digits up to which every number is exact. */
+/** Numbers with up to this many digits are exact. */
 const digits_max = 15;
 
-/** Parses an integer digit by digit, which is several times faster than via a string. */
+/** Parses an integer digit by digit, which is several times faster than conversion to a string first. */
 export function numberOf(raw: unknown): number {
   if (!Buffer.isBuffer(raw) || raw.length === 0 || raw.length > digits_max) return Number(raw);
   let value = 0;

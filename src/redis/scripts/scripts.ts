@@ -26,7 +26,7 @@ import type { ScriptName, Scripts } from './scripts.gen.js';
 
 type Result<N extends ScriptName> = Exclude<Scripts[N]['result'], { status: 'stale_run' | 'journal_full' }>;
 
-/** Defines the interface of a runner for its callers. */
+/** The methods of a runner that its callers use. */
 export type ScriptRunner = Pick<
   Runner,
   'call' | 'partitionsWith' | 'runIdOf' | 'isFull' | 'times' | 'troubles'
@@ -34,15 +34,15 @@ export type ScriptRunner = Pick<
 
 export interface RunnerOptions {
   readonly connection: RedisServers;
-  /** Raises the partition's incarnation for this run id (architecture, Journal). */
+  /** Raises the incarnation of the partition for this run id (architecture, Journal). */
   readonly recover: (partition: number, runId: string) => Promise<void>;
   /** Called after each successful call, if set. */
   readonly onCall?: ((name: string, ms: number) => void) | undefined;
-  /** How long a repeatable call may wait, from its start, for a reconnect or a slot migration. */
+  /** How long a repeatable call may wait for a reconnect or a slot migration, counted from its start. */
   readonly reconnectMsMax?: number;
-  /** Records pauses due to slot migrations. */
+  /** Receives the pauses that slot migrations cause. */
   readonly pauses?: Pauses;
-  /** Reports servers that are nearly out of memory. Without it, no server counts as nearly full. */
+  /** Says which servers are nearly out of memory. If absent, no server counts as nearly full. */
   readonly memory?: Pick<MemoryWatch, 'isFull'> | undefined;
   /** The scripts of lua/ by default. */
   readonly scripts?: ReadonlyMap<string, Script>;
@@ -57,24 +57,24 @@ interface Loaded extends CallShape {
   readonly times: Distribution;
 }
 
-/** Holds a script's reply, the server that sent it, and the run id of that server. */
+/** A script's reply, the server that sent it, and the run id of that server. */
 interface Answered {
   readonly node: RedisConnection;
   readonly runId: string;
   readonly reply: Reply;
 }
 
-/** Describes the outcome of an attempt: a reply, a redirection, an unknown outcome, or a slot migration in progress. */
+/** The outcome of an attempt: a reply, a redirection, an unknown outcome, or a slot migration in progress. */
 type Outcome = Answered | Redirected | 'lost' | 'moving';
 
-/** Holds a call whose first attempt gave no reply for the caller. */
+/** A call whose first attempt gave no reply that the caller can use. */
 interface Retried extends CallValues {
   readonly loaded: Loaded;
   readonly partition: number;
   /** The deadline of retries, in ms of the monotonic clock. */
   readonly deadline: number;
   /**
-   * Count the attempts that found the partition closed, the successive redirections, and the attempts during a slot
+   * Three counts: attempts that found the partition closed, successive redirections, and attempts during a slot
    * migration.
    */
   recovered: number;
@@ -83,9 +83,9 @@ interface Retried extends CallValues {
 }
 
 /**
- * Matches the errors of a slot that is being migrated. Its keys are split between two servers. Redis reports this
- * before the script runs (TRYAGAIN), or during the script if a derived key has moved or the slot arrives. Part of the
- * script may therefore have run.
+ * Matches the errors of a slot that is being migrated, whose keys are split between two servers. Redis may report this
+ * before the script runs (TRYAGAIN). It may also report it during the script, if a derived key has moved or the slot is
+ * arriving. Part of the script may then have run.
  */
 const isMoving = /^TRYAGAIN|non local key/;
 /** The first pause before a retry during a slot migration. Each further pause is twice as long. */
@@ -95,10 +95,10 @@ const movingPauseMsMax = 100;
 /** How many times a call may find its partition closed before it fails. */
 const recoveriesMax = 3;
 
-/** How many times a call may be redirected. For a short time, two servers may each redirect a slot to the other. */
+/** How many times a call may be redirected. For a short time, two servers may redirect a slot to each other. */
 const redirectionsMax = 8;
 
-/** The pause before a call with an unknown outcome is retried. */
+/** The pause before a call with an unknown outcome is tried again. */
 const lostPauseMs = 5;
 
 const luaRoot = fileURLToPath(new URL('../../../lua', import.meta.url));
@@ -109,11 +109,11 @@ const prepare = (script: Script, times: Distributions): Loaded => ({
   times: times.of(script.name),
 });
 
-/** Adds the file and line in lua/ to an error raised by a script. */
+/** Adds the file and line in lua/ to the message of an error in a script. */
 function located(script: Script, message: string): Error {
   const line = /user_script:(\d+)/.exec(message)?.[1];
   const place = line ? script.origin[Number(line) - 1] : undefined;
-  // Omits `cause`, because the client's error contains the command's arguments, which must not be logged.
+  // Leaves out `cause`, because the client's error contains the command's arguments, which must not be logged.
   return new Error(`${script.name}${place ? ` (lua/${place})` : ''}: ${message}`);
 }
 
@@ -122,7 +122,7 @@ const full = () => new ApiError('too_many_requests', { retry_after: 1 });
 /** Converts a Redis error to the caller's error. */
 function refusal(node: RedisConnection, script: Script, { message }: Error): Error {
   if (/^-?OOM|maxmemory/.test(message)) return full();
-  // Reads the id again, because a demoted server may return with another history.
+  // Reads the run id again, because a demoted server may return with another history.
   if (message.startsWith('READONLY')) void node.reread();
   const isPassing = /^(LOADING|CLUSTERDOWN|MASTERDOWN|READONLY|BUSY|NOREPLICAS|MISCONF)|cluster is down/.test(
     message,
@@ -131,7 +131,8 @@ function refusal(node: RedisConnection, script: Script, { message }: Error): Err
 }
 
 /**
- * Sends a script by its hash, or its source if Redis does not have the script yet. With `asking`, sends ASKING first.
+ * Sends a script by its hash. If Redis does not have the script yet, sends its source. With `asking`, sends ASKING
+ * first.
  */
 function ask({ to, asking }: Redirected, script: Script, args: ScriptArg[]): Promise<unknown> {
   return runScript(
@@ -146,13 +147,11 @@ function ask({ to, asking }: Redirected, script: Script, args: ScriptArg[]): Pro
 }
 
 /**
- * Runs the scripts below lua/. The first attempt of a call keeps no state. A call without a reply for the caller is
- * retried until it succeeds, must not be repeated, or has taken too long.
+ * Runs the scripts below lua/. The first attempt of a call keeps no state. If it gives no reply that the caller can
+ * use, the call is retried. Retries end when the call succeeds, must not be repeated, or has taken too long.
  */
 export class Runner {
-  /**
-   * Records the call times by script, for calls that succeeded at the first attempt. All other calls are only counted.
-   */
+  /** The times of calls that succeeded at the first attempt, by script. All other calls are only counted. */
   readonly times = new Distributions();
   readonly troubles = new Counts();
   readonly #options: RunnerOptions;
@@ -183,7 +182,7 @@ export class Runner {
     keys: Scripts[N]['keys'],
     args: Scripts[N]['args'],
   ): Promise<Result<N>>;
-  /** Creates only one extra promise on the fast path. Only failed calls take the slower path. */
+  /** A successful call creates only one additional promise. Only failed calls take the slower path. */
   call(name: string, partition: number, keys: Values, args: Values): Promise<Reply> {
     const loaded = this.#scripts.get(name);
     if (!loaded) return Promise.reject(new Error(`no script ${name}`));
@@ -243,7 +242,9 @@ export class Runner {
     return node !== null && this.#options.memory?.isFull(node) === true;
   }
 
-  /** Makes the first attempt of a call, together with other calls of this turn if the script allows it. */
+  /**
+   * Makes the first attempt of a call. If the script allows it, combines the call with others of this event loop turn.
+   */
   #send(
     node: RedisConnection,
     runId: string,
@@ -262,7 +263,7 @@ export class Runner {
     return { loaded, partition, keys, args, deadline, recovered: 0, redirected: 0, moves: 0 };
   }
 
-  /** Retries until there is a reply for the caller. Throws if the call fails. */
+  /** Retries the call until there is a reply for the caller. Throws if the call fails. */
   async #persist(call: Retried, first: Outcome): Promise<Reply> {
     for (let outcome = first; ; ) {
       if (typeof outcome === 'object' && 'reply' in outcome && outcome.reply.status !== 'stale_run') {
@@ -274,7 +275,7 @@ export class Runner {
     }
   }
 
-  /** Makes one attempt after the first attempt. */
+  /** Makes one more attempt. */
   async #attempt(call: Retried, server: Redirected | null): Promise<Outcome> {
     const runId = server?.to.runId() ?? null;
     const { loaded } = call;
@@ -289,7 +290,7 @@ export class Runner {
 
   /** Classifies a failed attempt. Throws errors that are meant for the caller. */
   #failed(node: RedisConnection, script: Script, error: unknown): Outcome {
-    // Treats any error that is not a Redis reply as a closed connection or a timeout.
+    // An error that is not a Redis reply means that the connection was closed or timed out.
     if (!isReplyError(error)) return 'lost';
     const redirected = this.#options.connection.redirect(node, error.message);
     if (redirected !== null) return redirected;
@@ -298,8 +299,8 @@ export class Runner {
   }
 
   /**
-   * Waits until the call may be repeated. Returns the server for the next attempt; null if unknown. Throws if the call
-   * must not be repeated.
+   * Waits until the call may be repeated. Returns the server for the next attempt, or null if it is unknown. Throws if
+   * the call must not be repeated.
    */
   async #beforeRetry(call: Retried, outcome: Outcome): Promise<Redirected | null> {
     const left = call.deadline - this.#time.monotonic();
@@ -314,7 +315,7 @@ export class Runner {
     return to && { to, asking: false };
   }
 
-  /** Waits until the server of a redirection is usable. */
+  /** Waits until the server that a redirection names is usable. */
   async #follow(call: Retried, { to }: Redirected, left: number): Promise<void> {
     if (++call.redirected > redirectionsMax || left <= 0)
       throw unavailable(`no Redis server accepted ${call.loaded.script.name}`);
@@ -322,10 +323,10 @@ export class Runner {
     await to.ready(left);
   }
 
-  /** Waits until the partition's server is usable after a lost connection. */
+  /** After a lost connection, waits until the partition's server is usable. */
   async #reconnect({ loaded: { script }, partition }: Retried, left: number): Promise<void> {
     if (!script.repeatable || left <= 0) throw unavailable(`the outcome of ${script.name} is unknown`);
-    // Yields to the event loop, so that the close event of a broken connection can arrive. Until then the connection
+    // Gives the event loop a turn, so that the close event of a broken connection can arrive. Until then the connection
     // counts as open.
     await this.#time.sleep(lostPauseMs);
     await this.#options.connection.ready(left, partition);
@@ -348,7 +349,7 @@ export class Runner {
   async #reopen(call: Retried, { node, runId }: Answered): Promise<void> {
     if (++call.recovered > recoveriesMax) throw unavailable(`partition ${call.partition} stays closed`);
     await node.reread();
-    // Recovers only if the run id is current. An outdated id would itself explain the closed partition.
+    // Recovers the partition only if the run id is current. With an outdated run id, the partition may be open.
     if (node.runId() === runId) await this.#options.recover(call.partition, runId);
   }
 }
