@@ -1,7 +1,8 @@
 /**
  * Saves a running installation to a folder (task `backup`). Saves Redis before Postgres, so that Postgres in the backup
- * is never older than Redis. The restore depends on this order: it drops entities from Redis if Postgres has later
- * versions. In the reverse order, changes flushed between the two saves would exist only in Redis, where they expire.
+ * is never older than Redis. The restore depends on this order, because it drops entities from Redis if Postgres has
+ * later versions. In the reverse order, changes that were flushed between the two saves would exist only in Redis,
+ * where they expire.
  */
 import { createWriteStream, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -36,7 +37,7 @@ function openFolder(folder: string): void {
   if (readdirSync(folder).length > 0) throw new BackupError(`${folder} is not empty`);
 }
 
-/** Returns check values, which identify keys and peppers without revealing them. */
+/** Returns check values. They identify keys and peppers without revealing them. */
 async function checkValues(snapshot: Snapshot): Promise<Record<string, string>> {
   const all = Object.entries(await snapshot.installation());
   return Object.fromEntries(all.filter(([name]) => /^(PARTITIONS|TOKEN_PEPPER|TOKEN_KEYS .+)$/.test(name)));
@@ -45,7 +46,7 @@ async function checkValues(snapshot: Snapshot): Promise<Record<string, string>> 
 async function saveRedis({ connection }: BackupSource, folder: string): Promise<string[]> {
   const names: string[] = [];
   const path = environmentOf(['PATH']).PATH ?? '';
-  // Opens all snapshots in parallel, so that they are from about the same time.
+  // Opens all snapshots in parallel, so that they show about the same time.
   await Promise.all(
     connection.nodes().map((node, i) => {
       const name = `redis-${i}.rdb`;
@@ -57,8 +58,8 @@ async function saveRedis({ connection }: BackupSource, folder: string): Promise<
 }
 
 /**
- * Returns the epoch of the shard map. Throws a BackupError while partitions move, because the rows of a moving
- * partition are spread over two databases.
+ * Returns the epoch of the shard map. Throws a BackupError while partitions are being moved, because their rows are
+ * then spread over two databases.
  */
 async function stillEpoch(control: Pool): Promise<number> {
   if ((await loadMove(control)) === null) return loadEpoch(control);
@@ -77,8 +78,8 @@ async function saveDatabase(snapshot: Snapshot, folder: string, prefix: string):
 }
 
 /**
- * Saves the installation. Errors: BackupError, CopyError, or those of Postgres. A failed backup leaves its files in
- * place but has no manifest.
+ * Saves the installation. If this fails, the files stay in place but have no manifest. Throws a BackupError, a
+ * CopyError, or the error of Postgres.
  */
 export async function backup(
   source: BackupSource,
@@ -92,7 +93,7 @@ export async function backup(
   if (redis) say(`redis        ${rdbs.length === 1 ? 'one server' : `${rdbs.length} masters`}`);
   const snapshots: Snapshot[] = [];
   try {
-    // Opens all snapshots in parallel, so that they are from about the same time.
+    // Opens all snapshots in parallel, so that they show about the same time.
     const snapshot = await openSnapshot(url);
     snapshots.push(snapshot);
     for (const shard of source.shards) snapshots.push(await openSnapshot(shard.url));

@@ -31,7 +31,7 @@ const schema = database.extend({
 
 export type Manifest = z.infer<typeof schema>;
 
-/** Reports a backup that cannot be made or restored. The message is for the operator. */
+/** Says why a backup cannot be made or restored. The message is for the operator. */
 export class BackupError extends Error {}
 
 const manifestName = 'manifest.json';

@@ -63,8 +63,8 @@ interface Target {
 }
 
 /**
- * Maps each saved database to a database in the settings. Errors: BackupError when DATABASE_SHARDS and the backup have
- * different shards.
+ * Returns the database in the settings for each saved database. Errors: BackupError if DATABASE_SHARDS and the backup
+ * have different shards.
  */
 function targetsOf(manifest: Manifest, url: string, shards: Config['DATABASE_SHARDS']): Target[] {
   const ids = (all: ReadonlyArray<{ readonly id: number }>) => all.map(({ id }) => id).join(', ') || 'none';
@@ -136,7 +136,8 @@ async function rename(
     return work(pool).finally(() => pool.close());
   };
   const installation = await over(url, async (pool) => {
-    // Sets the hold for a drill and clears it otherwise. The backup of a drill itself contains a hold.
+    // Holds outgoing requests back for a drill. Otherwise removes such a hold, because the backup of a drill contains
+    // one.
     await holdOutgoing(pool, drill);
     return renameInstallation(pool, withRedis ? 1 : 0);
   });
@@ -185,7 +186,7 @@ async function closeTarget({ connection, hints }: Opened): Promise<void> {
 }
 
 /**
- * Restores a backup. No other process may use Redis or Postgres meanwhile. Errors: BackupError, StartError for
+ * Restores a backup. Meanwhile, no other process may use Redis or Postgres. Errors: BackupError, StartError for
  * different keys, RedisCheckError, and those of Redis and Postgres.
  */
 export async function restore(

@@ -1,5 +1,6 @@
 /**
- * Makes one attempt to deliver one update. Builds the body once; the signature covers exactly the bytes sent (law 8).
+ * Makes one attempt to deliver one update. The body is built once, so the signature covers exactly the bytes that are
+ * sent (law 8).
  */
 import { ApiError } from '../errors.js';
 import { isBlocked } from '../store/core/control.js';
@@ -59,8 +60,7 @@ type AttemptContext = Pick<DrainContext, 'time' | 'send' | 'inside' | 'onError'>
 };
 
 /**
- * Makes the attempt. Returns its outcome, or the reason why the update must never be sent. `nowMs` is the time of
- * Redis.
+ * Makes the attempt. Returns its outcome, or the reason why the update can never be sent. `nowMs` is the time of Redis.
  */
 export async function attempt(
   { time, store, send, inside, onError }: AttemptContext,
@@ -88,7 +88,7 @@ export async function attempt(
     const headers = sign({ botId: String(bot), updateId: entry.shownId, body, nowS });
     return await send(receiver, headers, body, signal);
   } catch (thrown) {
-    // Retries the update, because the fault is in this process.
+    // The fault is in this process, so the update is retried.
     onError(thrown);
     return { kind: 'failed', reason: 'busy', message: 'Internal error', latencyMs: 0 };
   }

@@ -1,6 +1,6 @@
 /**
- * Breaks the circuit to one receiver. Limits the requests in flight, and allows one probe at a time while the receiver
- * is down. Has no side effects.
+ * Limits the requests to one receiver as a circuit breaker. Limits the number of requests in flight, and allows only
+ * one probe at a time while the receiver is down. Has no side effects.
  */
 import { deliveryLimits as limits } from './limits.js';
 import { nextTry } from './schedule.js';
@@ -44,8 +44,8 @@ export function createBreaker(probes: number) {
       ramp *= 2;
     },
     /**
-     * Records a failure. `probe` means that the request was sent while the receiver was down. Other failures are
-     * ignored while the receiver is down, because their requests were sent earlier.
+     * Counts a failure. `probe` means that the request was sent while the receiver was down. Other failures are ignored
+     * while the receiver is down, because their requests were sent earlier.
      */
     failure(probe: boolean, retryAfterMs: number | undefined, random: number) {
       failures++;

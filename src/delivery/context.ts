@@ -22,8 +22,8 @@ export interface DrainContext {
   readonly send: Send;
   readonly slots: Slots;
   /**
-   * Returns the in-process handler of a bot without an external receiver, which only the management bot has. The
-   * handler rejects when the update should be retried.
+   * Returns the function that handles a bot's updates in this process. Only the management bot has one. The function
+   * rejects if the update must be retried.
    */
   inside?(bot: number): ((delivery: Delivery) => Promise<void>) | undefined;
   mayStay(): boolean;
@@ -38,9 +38,7 @@ export interface DrainContext {
     dead: DeadReason | null,
     attempt: AttemptFacts,
   ): void;
-  /**
-   * Executes the method that the receiver's answer contains, before the chat's next update is sent. Must not reject.
-   */
+  /** Runs the method that the receiver's answer contains, before the chat's next update is sent. Must not reject. */
   onAnswer?(bot: number, delivery: Delivery, answer: Answered): Promise<void> | undefined;
   /** Called when a webhook was removed because its receiver answered 410 for 23 hours. */
   onRemoved?(bot: number): void;
@@ -50,7 +48,7 @@ export interface DrainContext {
 export interface AttemptFacts {
   /** The number of this attempt, counted from 1. */
   readonly tries: number;
-  /** The time of the next attempt in ms, by the time of Redis, or null if there is none. */
+  /** The time of the next attempt in ms, by the clock of Redis, or null if there is none. */
   readonly nextAtMs: number | null;
   readonly secrets: readonly string[];
 }

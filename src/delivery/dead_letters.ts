@@ -1,4 +1,4 @@
-/** Buffers the updates that a drain has given up. A script later moves them from the queue to the dead letters. */
+/** Collects the updates that a worker has given up. A script later moves them from the queue to the dead letters. */
 
 import { groupBy, piecesOf } from '../store/core/groups.js';
 import type { DeadReason, Deliveries, Delivery } from '../store/webhooks/deliveries.js';
@@ -16,7 +16,7 @@ export function createDeadLetterBuffer(deliveries: Deliveries, bot: number, fenc
       dead.push({ delivery, reason });
     },
     /**
-     * Moves the buffered updates to the dead letters. Calls `settled` for each moved update. Calls `refused` for each
+     * Moves the collected updates to the dead letters. Calls `settled` for each moved update. Calls `refused` for each
      * update that must wait because the journal is full. Returns false if the lease was lost.
      */
     async flush(

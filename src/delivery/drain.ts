@@ -50,13 +50,13 @@ import { createWakeTimer } from './wake_timer.js';
 /** How long a drain collects acknowledgements while other requests are in flight, in ms. */
 const gatherMs = 25;
 /**
- * The minimum time between a step and the next step caused by a hint. A burst of updates then shares one step, and a
- * quiet bot's next update is fetched immediately.
+ * The minimum time between a step and the next step that a hint causes. Many updates in a short time then share one
+ * step, and the next update of a quiet bot is fetched immediately.
  */
 const hintIntervalMs = 20;
 /**
- * How long a drain runs before it subscribes to hints. A short drain then needs no subscription. A drain of a recently
- * served bot subscribes at once.
+ * How long a drain runs before it subscribes to hints. A short drain then needs no subscription. If the bot was served
+ * a moment ago, the drain subscribes at once.
  */
 const listenAfterMs = 20;
 const failurePauseMs = 100;
@@ -87,13 +87,13 @@ export class Drain {
   #hook: number;
   /**
    * Whether the settings have changed. The drain then sends nothing until it has read the new settings, because the
-   * buffer already holds updates written after the change.
+   * buffer may hold updates that were written after the change.
    */
   #outdated = false;
   #after: number;
   /**
-   * Whether copies may be accepted. No chat may have been parked at the last step. Since then, no step may have parked
-   * a chat, failed, or asked to release the lease.
+   * Whether copies of updates in hints may be accepted. This is the case only if no chat was parked at the last step.
+   * Since then, no step may have parked a chat, failed, or asked to release the lease.
    */
   #copying = false;
   #more: Lease['more'];
@@ -101,11 +101,11 @@ export class Drain {
   #dropped: Lease['dropped'];
   /** When the lease was last renewed, by the monotonic clock. */
   #renewedAt: number;
-  /** The Redis time and the monotonic time of one reading of both clocks. */
+  /** The time of Redis and the monotonic time, read at the same moment. */
   #clock: { readonly redis: number; readonly own: number };
   /** When the next parked chat is due, by the monotonic clock. */
   #retryAt = Number.POSITIVE_INFINITY;
-  /** Requests in flight may still be acknowledged until this time, after the webhook was deleted. */
+  /** After the webhook was deleted, requests in flight may still be acknowledged until this time. */
   #graceEnd = Number.POSITIVE_INFINITY;
   #hinted = false;
   #changed = false;
@@ -114,11 +114,13 @@ export class Drain {
   #busyAt: number;
   #finish: (again: boolean) => void = () => {};
   #resolveQuiet: () => void = () => {};
-  /** Resolves when the lease was released or lost, to true if more updates can be delivered at once. */
+  /** Resolves when the lease was released or lost. The value is true if more updates can be delivered at once. */
   readonly done = new Promise<boolean>((resolve) => {
     this.#finish = resolve;
   });
-  /** Resolves when the drain first has nothing left to do. The drain may continue and wait for new updates. */
+  /**
+   * Resolves when the drain has nothing left to do for the first time. The drain may continue and wait for new updates.
+   */
   readonly quiet = new Promise<void>((resolve) => {
     this.#resolveQuiet = resolve;
   });
@@ -206,8 +208,8 @@ export class Drain {
   }
 
   /**
-   * Buffers fetched updates. Skips a chat whose outcome is not yet reported, because the next step reports the outcome.
-   * `asked` is the request of this step.
+   * Adds fetched updates to the buffer. Skips a chat whose outcome is not yet reported, because the next step reports
+   * it. `asked` is the request of this step.
    */
   #receive({ again: failed, fresh, ...taken }: Lease | Advanced, asked: Wanted): void {
     for (const chat of failed) if (!this.#report.has(chat.chat)) this.#buffer.addAgain(chat);
@@ -220,7 +222,7 @@ export class Drain {
     this.#retryAt = taken.wait === null ? Number.POSITIVE_INFINITY : this.#time.monotonic() + taken.wait;
   }
 
-  /** Buffers an update. Ignores one that was already accepted as a copy during this step. */
+  /** Adds an update to the buffer. Skips one that was already accepted as a copy during this step. */
   #buffered(delivery: Delivery): void {
     const id = Number(delivery.id);
     if (id <= this.#after) return;
@@ -235,9 +237,9 @@ export class Drain {
   };
 
   /**
-   * Buffers the copy of an update. Returns false if the queue must be read instead: updates are missing before the
-   * copy, the settings have changed, the buffer is full, or nothing may be sent. Also returns false for a copy made
-   * before this lease, because it may be outdated.
+   * Adds the copy of an update to the buffer. Returns false if the queue must be read instead, because updates before
+   * the copy are missing, the settings have changed, the buffer is full, or nothing may be sent. Also returns false for
+   * a copy from before this lease, because it may be outdated.
    */
   #accept({ hook, id, made, row }: UpdateCopy): boolean {
     if (id <= this.#after) return true;
@@ -250,8 +252,8 @@ export class Drain {
   }
 
   /**
-   * Returns whether the bot is blocked, according to the cache of this process. Returns true while the answer of Redis
-   * is pending.
+   * Returns whether the bot is blocked, according to the cache of this process. Returns true while the lookup is still
+   * running.
    */
   #isBlocked(): boolean {
     const found = this.#context.store.auth.botById(this.#bot);
@@ -311,7 +313,7 @@ export class Drain {
     this.#giveBack(chat, limits.webhook_pause_ms_max);
   }
 
-  /** Returns the chat's updates to Redis. Counts no failure, because the receiver is not at fault. */
+  /** Returns the chat's updates to Redis. This does not count as a failure, because the receiver is not the cause. */
   #giveBack(chat: string, delayMs: number): void {
     this.#report.park(chat, delayMs, 0, this.#buffer.discard(chat));
   }
@@ -328,9 +330,9 @@ export class Drain {
 
   #notDelivered(opened: InFlight, outcome: Outcome, probe: boolean, to: Destination): void {
     const { delivery, tries } = opened;
-    // Does not count this failure against the receiver, because this process lacks connections.
+    // This process lacks connections, so the failure does not count against the receiver.
     const busy = outcome.kind === 'failed' && outcome.reason === 'busy';
-    // Ignores the outcome of a request to a former webhook, because it says nothing about the current receiver.
+    // Ignores the outcome of a request to a former webhook. It says nothing about the current receiver.
     const former = !busy && to !== this.#destination;
     if (former)
       this.#context.onOutcome?.(this.#bot, delivery, outcome, null, this.#facts(to, tries, this.#nowRedis()));
@@ -396,13 +398,13 @@ export class Drain {
     return Math.min(soonest, this.#busyAt + limits.webhook_stay_ms - now);
   }
 
-  /** Returns whether the next retry is so close that releasing the lease would only delay the retry. */
+  /** Returns whether the next retry is so close that the lease should be kept until then. */
   #lingering(now: number): boolean {
     return this.#retryAt - now <= limits.webhook_linger_ms && this.#retryAt > now;
   }
 
   /**
-   * Returns whether to keep the lease when no update is left. If the next update comes soon, waiting with the lease is
+   * Returns whether to keep the lease although no update is left. If the next update comes soon, keeping the lease is
    * cheaper than a wake-up.
    */
   #staying(now: number): boolean {
@@ -427,7 +429,7 @@ export class Drain {
       : 'stay';
   }
 
-  /** Is a property, so that `slots` lists it at most once. */
+  /** This is a property and not a method, so that `slots` lists it at most once. */
   readonly #pump = (): void => {
     if (this.#isOver()) return;
     const now = this.#time.monotonic();
@@ -446,7 +448,7 @@ export class Drain {
   async #step(): Promise<void> {
     this.#stepping = true;
     this.#timer.clear();
-    // Checks the end of the lease even if Redis never answers.
+    // The timer also fires at the end of the lease, even if Redis never answers.
     this.#timer.set(limits.webhook_lease_ms - (this.#time.monotonic() - this.#renewedAt));
     try {
       await this.#runStep();

@@ -5,7 +5,7 @@ import type { FaultReason } from './outbound/faults.js';
 export interface Answered {
   readonly kind: 'answered';
   readonly status: number;
-  /** the wait requested by `Retry-After`, in milliseconds from the answer, bounded */
+  /** How long `Retry-After` asks to wait, in ms from the answer. Has an upper limit. */
   readonly retryAfterMs: number | undefined;
   /** at most 64 KiB, as received and never decompressed */
   readonly body: Buffer;

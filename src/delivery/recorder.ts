@@ -1,7 +1,7 @@
 /**
- * Records delivery attempts for owners. Buffers attempts and writes them to Postgres a few times a second; deliveries
- * never wait for the write. Writes the successes of a busy bot every few seconds. A killed process loses at most its
- * buffer. While Postgres is down, failures beyond a limit are only counted.
+ * Records delivery attempts for owners. Collects attempts and writes them to Postgres a few times a second. Deliveries
+ * never wait for the write. The successes of a busy bot are written every few seconds. A process that is killed loses
+ * only the attempts that it has not written. While Postgres is down, failures beyond a limit are only counted.
  */
 import { type Random, systemRandom } from '../random.js';
 import { ruleLimits } from '../rules/limits.js';
@@ -30,8 +30,8 @@ export interface RecorderOptions {
 }
 
 /**
- * Holds only the parts of an update and its answer that the row needs. Most successes are discarded before they
- * become rows.
+ * Holds only those parts of an update and its answer that the row needs. Most successes are dropped before they become
+ * rows.
  */
 interface Gathered extends Omit<NewAttempt, 'answer' | 'record'> {
   readonly beginning: Buffer;
@@ -48,8 +48,8 @@ interface OfBot {
 }
 
 /**
- * Holds when a bot's successes are written next, by the monotonic clock. `few` applies while the buffer has room,
- * and `full` once new successes replace older ones.
+ * When a bot's successes are written next, by the monotonic clock. `few` applies while the buffer has room. `full`
+ * applies once new successes replace older ones.
  */
 interface Due {
   readonly few: number;
@@ -75,7 +75,7 @@ const dueAfter = (now: number, random: number): Due => ({
   full: now + limits.delivery_successes_full_flush_ms * (0.5 + random / 2),
 });
 
-/** While the recorder is started and its buffer is not empty, either a timer or a write is pending. */
+/** While the recorder runs and its buffer is not empty, either a timer or a write is pending. */
 export class Recorder {
   readonly #options: RecorderOptions;
   readonly #time: Time;
@@ -189,8 +189,8 @@ export class Recorder {
   }
 
   /**
-   * Returns whether writing a bot's attempts can wait. The first success after a pause is written soon. The successes
-   * of a busy bot wait, because newer successes replace most of them.
+   * Returns whether the write of a bot's attempts can wait. The first success after a pause is written soon. The
+   * successes of a busy bot wait, because newer successes replace most of them.
    */
   #mayWait(bot: number, { failures, counts, successes }: OfBot, now: number): boolean {
     const { few, full } = this.#due.get(bot) ?? at_once;
@@ -215,7 +215,7 @@ export class Recorder {
     return taken;
   }
 
-  /** Puts the attempts of a failed write back into the buffer, before attempts that arrived meanwhile. */
+  /** Puts the attempts of a failed write back into the buffer, before those that arrived in the meantime. */
   #giveBack(bot: number, own: OfBot): void {
     const present = this.#of(bot);
     for (const name of ['delivered', 'failed', 'dead', 'unkept'] as const)

@@ -11,7 +11,7 @@ export class Report {
   #failed = new Map<string, Step['failed'][number] & { readonly ids: string[] }>();
   #error = '';
   #gone: Step['gone'] = '';
-  /** Whether the last answer was a 410. Redis may already have recorded it. */
+  /** Whether the last answer was a 410 that this report contains. Redis may already have recorded it. */
   #saidGone = false;
   #ackedSince = 0;
 
@@ -35,8 +35,7 @@ export class Report {
   }
 
   park(chat: string, delayMs: number, tries: number, ids: readonly string[]): void {
-    // Keeps the ids of an unreported failure. These updates are in no buffer now, so they are parked only if this
-    // report contains them.
+    // Keeps the ids of an unreported failure. These updates are in no buffer now, so only this report can park them.
     this.#failed.set(chat, { chat, delayMs, tries, ids: united(ids, this.#failed.get(chat)?.ids) });
   }
 
@@ -65,12 +64,12 @@ export class Report {
     return this.#failed.has(chat) || this.#acked.some(({ delivery }) => delivery.chat === chat);
   }
 
-  /** Discards updates to park with ids up to `last`, because the queue dropped them. */
+  /** Drops the updates to park with ids up to `last`, because the queue dropped them. */
   drop(last: number): void {
     for (const [chat, each] of this.#failed) {
       const ids = each.ids.filter((id) => Number(id) > last);
       if (ids.length === 0) this.#failed.delete(chat);
-      // Resets the failures. They belonged to the dropped update; the new first update has not failed yet.
+      // Resets the failures, because they belonged to the dropped update. The new first update has not failed yet.
       else if (ids.length < each.ids.length) this.#failed.set(chat, { ...each, ids, tries: 0 });
     }
   }

@@ -21,8 +21,8 @@ export interface Attempt {
 export type Next = { readonly kind: 'retry'; readonly atMs: number } | { readonly kind: 'dead' };
 
 /**
- * Computes when to retry. `random` is in [0, 1). A `Retry-After` can only lengthen the delay. The last retry happens
- * when the update is 24 hours old. If that retry fails, the update is dead.
+ * Computes when to retry. `random` is in [0, 1). A `Retry-After` can only make the delay longer. The last retry happens
+ * when the update is 24 hours old. If that retry fails, the update is given up.
  */
 export function nextTry({ failures, madeAtMs, nowMs, retryAfterMs = 0 }: Attempt, random: number): Next {
   const endMs = madeAtMs + limits.webhook_retry_age_ms_max;
@@ -52,8 +52,9 @@ export function httpDateMs(text: string): number | undefined {
 }
 
 /**
- * Converts a `Retry-After` to milliseconds, from 0 to an hour. Returns undefined if it is neither seconds nor a date. A
- * date is compared with `nowMs`, which is the receiver's own `Date` if present, because clocks differ.
+ * Returns the wait that a `Retry-After` header asks for in ms, from 0 to an hour. Returns undefined if the header is
+ * neither seconds nor a date. A date is compared with `nowMs`. This is the receiver's own `Date` if present, because
+ * clocks differ.
  */
 export function readRetryAfter(text: string, nowMs: number): number | undefined {
   const value = text.trim();
@@ -66,12 +67,12 @@ export function readRetryAfter(text: string, nowMs: number): number | undefined 
   return ms === undefined ? undefined : Math.min(Math.max(ms, 0), limits.webhook_retry_after_ms_max);
 }
 
-/** The Unix time in ms since when a webhook has answered only 410. Undefined if the last answer was not 410. */
+/** Since when a webhook has answered only 410, as Unix time in ms. Undefined if the last answer was not 410. */
 export type GoneSince = number | undefined;
 
 /**
- * Tracks consecutive 410 answers. `remove` is true once a receiver has answered only 410 for 23 hours. Any other status
- * ends the sequence. A failure without an answer (`status` undefined) changes nothing.
+ * Returns the state after an answer. `remove` is true once a receiver has answered only 410 for 23 hours. Any other
+ * status ends the sequence. A failure without an answer (`status` undefined) changes nothing.
  */
 export function afterAnswer(
   goneSinceMs: GoneSince,

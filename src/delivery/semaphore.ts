@@ -1,4 +1,7 @@
-/** Creates a FIFO semaphore over the bots that one process serves. A bot counts from the request of its lease. */
+/**
+ * Limits the bots that one process serves, with a FIFO semaphore. A bot counts from the moment when its lease is
+ * requested.
+ */
 
 export function createSemaphore(max: number) {
   const waiting: Array<() => void> = [];

@@ -1,6 +1,6 @@
 /**
- * Limits the updates in flight in one process, across all bots. A bot gets another slot only while it holds fewer slots
- * than are free. The limit per bot therefore shrinks under load, and bots with hanging receivers leave slots for the
+ * Limits the updates in flight in one process, across all bots. A bot gets another slot only while it has fewer slots
+ * than are free. The limit per bot therefore shrinks under load, and bots with slow receivers leave slots for the
  * others.
  */
 
@@ -27,7 +27,7 @@ export function createSlots(max: number) {
     },
     give() {
       taken--;
-      // Puts a notified caller that gets no slot at the end of the queue again.
+      // A caller that was notified and gets no slot goes to the end of the queue.
       let left = Math.min(waiting.size, notifiedMax);
       for (const again of waiting) {
         if (left-- === 0 || taken >= max) return;

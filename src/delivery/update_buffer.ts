@@ -1,7 +1,7 @@
 /**
- * Buffers the updates that a worker has fetched from one bot's queue, by chat. At most one update of a chat is in
- * flight. The others wait behind it in order. Redis also lists the updates of a parked chat, so their buffered copies
- * may be discarded at any time.
+ * Keeps the updates that a worker has fetched from one bot's queue, by chat. At most one update of a chat is in flight.
+ * The others wait behind it in order. Redis also lists the updates of a parked chat, so their copies here may be
+ * dropped at any time.
  */
 import type { Again, Delivery } from '../store/webhooks/deliveries.js';
 
@@ -18,7 +18,7 @@ export interface InFlight {
   readonly tries: number;
 }
 
-/** Queues a chat while its first update may be sent. The chat is open while that update is in flight. */
+/** A chat is in the queue while its first update may be sent. It is open while that update is in flight. */
 export class UpdateBuffer {
   readonly #chats = new Map<string, Chat>();
   readonly #queue: Chat[] = [];
@@ -30,7 +30,7 @@ export class UpdateBuffer {
     return this.#open;
   }
 
-  /** Counts updates in flight too. */
+  /** The number of updates, including those in flight. */
   get count(): number {
     return this.#count;
   }
@@ -83,8 +83,8 @@ export class UpdateBuffer {
   }
 
   /**
-   * Discards the updates that wait behind an update in flight. Returns the ids of each chat for the caller to park,
-   * including the id in flight.
+   * Drops the updates that wait behind an update in flight. Returns the ids of each chat, which the caller must park.
+   * They include the id in flight.
    */
   spill(): Array<{ readonly chat: string; readonly ids: readonly string[] }> {
     const spilled = [];
@@ -97,7 +97,7 @@ export class UpdateBuffer {
     return spilled;
   }
 
-  /** Discards updates with ids up to `last`, because the queue dropped them. Keeps updates in flight. */
+  /** Drops updates with ids up to `last`, because the queue dropped them. Keeps updates in flight. */
   drop(last: number): void {
     for (const chat of this.#chats.values()) {
       const old = chat.waiting.filter(({ id }) => Number(id) <= last).length;
@@ -112,7 +112,10 @@ export class UpdateBuffer {
     this.#queue.splice(0, this.#queue.length, ...this.#queue.filter(({ waiting }) => waiting.length > 0));
   }
 
-  /** Returns the highest id up to which every update is parked or removed. The queue was fetched up to `after`. */
+  /**
+   * Returns the highest id up to which every update is parked or removed. `after` is the last id that was fetched from
+   * the queue.
+   */
   safe(after: number): string {
     let least = after + 1;
     for (const { parked, waiting } of this.#chats.values())

@@ -1,7 +1,7 @@
 /**
- * Queues wake-ups, which ask any delivery worker to check a bot. A wake-up contains only the bot. A repeated wake-up
- * costs one check. A lost wake-up delays delivery by about a second, until the next sweep. Waiting wake-ups of one bot
- * are merged. A wake-up that arrives during a check is handled after the check.
+ * Sends and receives wake-ups. A wake-up asks any delivery worker to check a bot, and contains only the bot. A repeated
+ * wake-up costs one check. If a wake-up is lost, delivery is delayed by about a second, until the next sweep. Waiting
+ * wake-ups of one bot are merged. A wake-up that arrives during a check is handled after the check.
  */
 import { type ConnectionOptions, Queue, Worker } from 'bullmq';
 import { systemTime, type Time, type Timer } from '../time.js';
@@ -22,9 +22,12 @@ export interface WakeQueueOptions {
 }
 
 const queueName = 'webhooks';
-/** How long to collect wake-ups. Repeated wake-ups of a bot are merged, and many bots share one round trip. */
+/**
+ * How long to collect wake-ups before sending them. Repeated wake-ups of a bot are merged, and many bots share one
+ * round trip.
+ */
 const gatherMs = 2;
-/** The time within which the death of a worker is detected, in ms. */
+/** After this time in ms, the death of a worker is detected. */
 const lockMs = 3_000;
 const stalledCheckMs = 2_000;
 const stallsMax = 1_000_000;
@@ -62,8 +65,8 @@ export class WakeQueue {
   }
 
   /**
-   * Queues a wake-up, which is sent within milliseconds. Drops a wake-up that cannot be sent, because the sweep finds
-   * the bot later.
+   * Sends a wake-up within milliseconds. A wake-up that cannot be sent is dropped, because the sweep finds the bot
+   * later.
    */
   wake(bot: number): void {
     if (this.#closed) return;
@@ -106,8 +109,8 @@ export class WakeQueue {
       this.#flush();
     }
     this.#closed = true;
-    // Waits briefly, because a task sends its wake-up last. The sweep finds the bots of wake-ups that are lost while
-    // Redis is down.
+    // Waits briefly for the wake-ups that are being sent, because a task sends its wake-up last. If wake-ups are lost
+    // while Redis is down, the sweep finds their bots.
     await this.#time.within(closeMsMax, Promise.all(this.#sending));
     await Promise.all([...this.#queues.values()].map((queue) => queue.close()));
     this.#client?.disconnect?.();

@@ -1,4 +1,7 @@
-/** Delivers webhooks in one process: handles wake-ups, runs the drains, and sweeps for lost wake-ups. */
+/**
+ * Delivers webhooks in one process. Handles wake-ups, delivers the updates of one bot at a time under a lease (a
+ * drain), and sweeps for lost wake-ups.
+ */
 import { systemRandom } from '../random.js';
 import { isBlocked } from '../store/core/control.js';
 import { systemTime, type Time } from '../time.js';
@@ -37,8 +40,8 @@ const checksMax = 64;
 const unservedMax = 64;
 
 /**
- * Runs at most one drain per bot in this process. Wake-ups and sweeps start drains. A drain acquires a permit before it
- * takes the lease, and holds the permit until it ends.
+ * Runs at most one drain per bot in this process. Wake-ups and sweeps start drains. A drain needs a permit before it
+ * takes the lease, and keeps the permit until it ends.
  */
 export class DeliveryWorker {
   readonly #options: DeliveryWorkerOptions;
@@ -67,8 +70,7 @@ export class DeliveryWorker {
       time,
       random,
       slots: this.#slots,
-      // Lets drains stay while less than half of the permits are in use. The other permits are reserved for bots that
-      // are woken.
+      // Drains may stay while less than half of the permits are in use. The other permits are for bots that are woken.
       mayStay: () => this.#drains.size < drainsMax / 2,
       onOutcome: (bot, delivery, outcome, dead, facts) => {
         if (outcome !== null) this.#counts[isDelivered(outcome) ? 'delivered' : 'failed']++;
@@ -105,12 +107,12 @@ export class DeliveryWorker {
     const lease = await store.deliveries.lease(bot, limits.webhook_take_max);
     if (typeof lease === 'string') return null;
     const webhook = await store.webhooks.find(bot);
-    // Does nothing, because the webhook was just deleted and the lease expires by itself.
+    // The webhook was just deleted, so nothing is done. The lease expires by itself.
     if (webhook === null) return null;
-    // Skips a bot whose token leaked, because a thief may have set the webhook. Updates wait until the bot has a new
+    // Skips a bot whose token leaked, because the thief may have set the webhook. Updates wait until the bot has a new
     // token.
     const blocked = isBlocked(await store.auth.botById(bot));
-    // Skips a bot whose drain under an expired lease is still running in this process.
+    // Skips a bot if this process still runs a drain for it under an expired lease.
     if (this.#drains.has(bot)) return null;
     const drain = new Drain(this.#context, bot, webhook, lease, sentAt, this.#served.delete(bot), blocked);
     this.#drains.set(bot, drain);
@@ -124,13 +126,13 @@ export class DeliveryWorker {
   }
 
   /**
-   * Checks a bot that may have updates to deliver. Resolves when its drain has nothing left to do or has run for a time
-   * slice. Waits while no permit is free; another process may then handle the check.
+   * Checks a bot that may have updates to deliver. Resolves when the drain has nothing left to do, or has run for a
+   * limited time. Waits while no permit is free. Meanwhile another process may handle the check.
    */
   async #check(bot: number): Promise<void> {
     if (this.#drains.has(bot)) {
-      // Remembers the wake-up until the drain ends, so that the bot need not wait for the sweep. The drain has already
-      // released its lease, because only bots without a lease are woken.
+      // Remembers the wake-up until the drain ends, so that the bot does not have to wait for the sweep. The drain has
+      // already released its lease, because only bots without a lease are woken.
       this.#wokenAgain.add(bot);
       return;
     }
@@ -150,7 +152,7 @@ export class DeliveryWorker {
     }
   }
 
-  /** Checks a bot that a sweep found. Skips the bot if no permit is free; a later sweep finds it again. */
+  /** Checks a bot that a sweep found. If no permit is free, skips the bot, because a later sweep finds it again. */
   #checkHere(bot: number): void {
     if (this.#permits.full) return;
     const checked = this.#check(bot)
@@ -165,7 +167,7 @@ export class DeliveryWorker {
       const due = await store.deliveries.due(partition, sweepBotsMax);
       more = due.more;
       const { works } = wakeQueue;
-      // Sends only one wake-up per sweep while Redis refuses them. Its success shows that Redis accepts them again.
+      // While Redis refuses wake-ups, each sweep sends only one. If it succeeds, Redis accepts wake-ups again.
       for (const bot of works ? due.bots : due.bots.slice(0, 1)) wakeQueue.wake(bot);
       for (const bot of works ? due.unserved : [...due.bots, ...due.unserved])
         if (this.#checks.size < unservedMax) this.#checkHere(bot);
@@ -191,7 +193,7 @@ export class DeliveryWorker {
   async #sweep(): Promise<void> {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
-      // Bounds the wait, because a failed master of a cluster must not delay the next sweep of the other masters.
+      // Limits the wait, because a failed master of a cluster must not delay the next sweep of the other masters.
       const waits = await this.#time.within(sweepMs, this.#sweepAll().catch(this.#options.onError));
       this.#forgetServed();
       const ms = this.#time.untilNext(waits === false ? idleSweepMs : sweepMs);

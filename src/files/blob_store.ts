@@ -1,4 +1,4 @@
-/** Defines the interface that every storage for uploaded files implements. */
+/** Defines the interface of every storage for uploaded files. */
 import { randomBytes } from 'node:crypto';
 import type { Readable } from 'node:stream';
 
@@ -10,7 +10,9 @@ export interface ListedFile {
 export interface BlobStore {
   /** Stores a file durably. Each key is written only once. */
   put(key: string, bytes: Buffer): Promise<void>;
-  /** Both `start` and `end` are inclusive and within the file. Returns null when the file does not exist. */
+  /**
+   * Returns the bytes from `start` to `end`, both inclusive and within the file, or null if the file does not exist.
+   */
   open(key: string, start: number, end: number): Promise<Readable | null>;
   /** Returns the size in bytes, or null when the file does not exist. */
   size(key: string): Promise<number | null>;
@@ -32,7 +34,8 @@ export const newKey = (): string => randomBytes(key_bytes).toString('hex');
 export const isKey = (name: string): boolean => /^[0-9a-f]{32}$/.test(name);
 
 /**
- * Returns the path `ab/cd/abcd…` of a key. Each folder holds about 60 of four million files. Throws for an invalid key.
+ * Returns the path `ab/cd/abcd…` of a key. With four million files, each folder has about 60. Throws for an invalid
+ * key.
  */
 export function pathOfKey(key: string): string {
   if (!isKey(key)) throw new Error('not a key of a stored file');

@@ -9,7 +9,7 @@ import { ruleLimits } from '../rules/limits.js';
 import { type Media, type MediaType, mediaTypes, pack, unpack } from '../store/core/codec.js';
 import { fileLimits as limits } from './limits.js';
 
-/** Describes a file that was uploaded (`key`) or that is stored as a URL (`url`). Unknown fields are absent. */
+/** A file that was uploaded (`key`) or that is stored as a URL (`url`). Unknown fields are absent. */
 export interface MediaFile {
   readonly type: MediaType;
   readonly key?: string;
@@ -43,11 +43,11 @@ export type FileIds = ReturnType<typeof createFileIds>;
 const format = Buffer.from([1]);
 const nonce_bytes = 12;
 const tag_bytes = 16;
-/** The longest `file_id` in base64: that of the longest URL with a name, a title and a performer. */
+/** The length in base64 of the longest `file_id`: that of the longest URL with a name, a title and a performer. */
 const id_length_max = 4 * (ruleLimits.media_url_length_max + 4 * limits.file_name_length_max);
 
 type Fields = [
-  /** index in `mediaTypes`, which must only be appended to */
+  /** The index in `mediaTypes`. New types must be added at the end of that list. */
   type: number,
   place: Buffer | string,
   size?: number,
@@ -99,8 +99,8 @@ const thumbnailOf = ([key, size, width, height]: NonNullable<Fields[10]>): Thumb
 });
 
 /**
- * Creates the codec. It encrypts with AES-256-GCM and a nonce that HMAC derives from the plaintext, so that equal files
- * get equal identifiers. Different plaintexts share a nonce as rarely as with random nonces.
+ * Creates the codec. It encrypts with AES-256-GCM and a nonce that HMAC derives from the plaintext. Equal files
+ * therefore get equal identifiers. Different plaintexts share a nonce as rarely as with random nonces.
  */
 export function createFileIds(pepper: string) {
   const secret = Buffer.from(hkdfSync('sha256', pepper, '', 'petrel file identifiers 1', 64));
@@ -129,7 +129,7 @@ export function createFileIds(pepper: string) {
       const bytes = Buffer.from(id, 'base64url');
       const start = format.length + nonce_bytes;
       const end = bytes.length - tag_bytes;
-      // Refuses other spellings of the same base64, so that each file has only one identifier.
+      // Refuses other spellings of the same base64. Each file then has only one identifier.
       if (end <= start || bytes[0] !== format[0] || bytes.toString('base64url') !== id) fail('wrong_file_id');
       try {
         const decipher = createDecipheriv('aes-256-gcm', sealKey, bytes.subarray(1, start))

@@ -39,7 +39,7 @@ export function filePath(ids: FileIds, file: MediaFile): string | undefined {
   return file.key === undefined ? undefined : `${folders[file.type]}/${ids.idOf(file)}${endingOf(file)}`;
 }
 
-/** Error: `not_found` for a text that `filePath` did not make. */
+/** Returns the file of a download path. Error: `not_found` for a text that `filePath` did not make. */
 export function fileAtPath(ids: FileIds, path: string): MediaFile {
   const id = /^[a-z]+\/([\w-]+)(?:\.[a-z0-9]+)?$/.exec(path)?.[1];
   if (id === undefined) return fail('not_found');

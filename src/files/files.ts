@@ -15,7 +15,7 @@ export interface Upload {
   readonly bytes: Buffer;
 }
 
-/** Holds metadata given by the caller. It is used only for properties that the content itself does not contain. */
+/** Data about a file from the caller. It is used only for properties that the content itself does not contain. */
 export interface Described {
   readonly width?: number | undefined;
   readonly height?: number | undefined;
@@ -27,7 +27,7 @@ export interface Described {
 export type Files = ReturnType<typeof createFiles>;
 
 export interface StoredFiles {
-  /** Error: `too_much_stored`. */
+  /** Counts a file of `owner`. Error: `too_much_stored`. */
   noteStored(owner: number, key: string, bytes: number): Promise<void>;
   forgetStored(keys: readonly string[]): Promise<void>;
 }
@@ -63,7 +63,7 @@ function shortened(name: string): string {
 
 const unnamed: readonly MediaType[] = ['photo', 'voice', 'video_note'];
 
-/** Lists the types whose content must be valid. A file of these types is refused if it could not be measured. */
+/** The types whose content must be valid. A file of these types is refused if it could not be measured. */
 const checked: readonly MediaType[] = ['photo', 'video_note'];
 
 function checkContent(type: MediaType, found: Measured, said: Described): void {
@@ -111,8 +111,8 @@ export function createFiles({
     });
 
   /**
-   * Removes the file of a key and its count. Returns false on failure: the file still counts, and the sweep of old
-   * files retries the removal.
+   * Removes the file of a key and its count. Returns false if this fails. The file then still counts, and the sweep of
+   * old files tries again.
    */
   async function remove(key: string): Promise<boolean> {
     try {
@@ -164,7 +164,7 @@ export function createFiles({
       if (type === 'video_note' && upload.bytes.length > limits.video_note_bytes_max) fail('file_too_big');
       if (refusing?.()) fail('too_many_requests', { retry_after: 1 });
       const found = await measurer.measure(upload.bytes);
-      // Asks the client to try again, because a file that was not measured may be valid.
+      // A file that was not measured may still be valid, so the client should try again.
       if (checked.includes(type) && found.late) fail('too_many_requests', { retry_after: retry_after_s });
       checkContent(type, found, said);
       const [made] = thumbnail ? await pictures.make('thumbnail', thumbnail.bytes) : [];
@@ -179,8 +179,8 @@ export function createFiles({
       }
     },
     /**
-     * Reads bytes `start` to `end`, both inclusive and within the file. Null for a file that is not stored here. Error:
-     * `unavailable`.
+     * Returns bytes `start` to `end`, both inclusive and within the file, or null for a file that is not stored here.
+     * Error: `unavailable`.
      */
     async open({ key }: MediaFile, start: number, end: number): Promise<Readable | null> {
       return key === undefined ? null : reach(blobs.open(key, start, end));
@@ -204,5 +204,5 @@ export function createFiles({
   };
 }
 
-/** Returns whether the error refuses the call. No message then refers to the files that the call uploaded. */
+/** Returns whether the error means that the call was refused. No message then uses the files that the call uploaded. */
 export const wasRefused = (error: unknown): boolean => error instanceof ApiError && error.code < 500;

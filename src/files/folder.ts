@@ -5,7 +5,10 @@ import { type BlobStore, isKey, type ListedFile, newKey, pathOfKey } from './blo
 import { fileLimits as limits } from './limits.js';
 
 const incoming = 'incoming';
-/** The age at which unfinished files are removed. A write takes less time, so the process of an older file has died. */
+/**
+ * Unfinished files older than this are removed. A write takes less time, so the process that wrote such a file has
+ * died.
+ */
 const stale_ms_min = 3_600_000;
 
 async function ifThere<T>(work: Promise<T>): Promise<T | null> {
@@ -62,8 +65,8 @@ async function filesIn(root: string, at: string, after: string): Promise<ListedF
 }
 
 /**
- * Creates the folder with the first file. A file appears under its key completely or not at all, even after a power
- * cut.
+ * Creates a store in a folder. The folder is created together with the first file. A file appears under its key
+ * completely or not at all, even after a power failure.
  */
 export function createFolderStore(root: string): BlobStore {
   const draftFolder = join(root, incoming);
@@ -97,7 +100,7 @@ export function createFolderStore(root: string): BlobStore {
         await rename(draft, path);
       } catch (error) {
         await rm(draft, { force: true }).catch(() => undefined);
-        // Forgets the folder, which may have been removed while we ran. The next call creates it again.
+        // Forgets that the folder exists, because somebody may have removed it. The next call creates it again.
         prepared = undefined;
         throw error;
       }
@@ -113,7 +116,10 @@ export function createFolderStore(root: string): BlobStore {
     async remove(key) {
       await ifThere(unlink(pathOf(key)));
     },
-    /** Keeps no new folder, because an operator may run this as root, and the service could not write there. */
+    /**
+     * Does not leave a new folder behind. An operator may run this as root, and the service could not write to such a
+     * folder.
+     */
     async check() {
       const folder = join(root, `check-${newKey()}`);
       const outermost = (await mkdir(folder, { recursive: true, mode: 0o700 })) ?? folder;
@@ -125,7 +131,7 @@ export function createFolderStore(root: string): BlobStore {
       } finally {
         for (const path of [draft, file]) await ifThere(unlink(path));
         await rmdir(folder);
-        // A new folder around it stays if another process has stored a file there meanwhile.
+        // If another process has stored a file in a new folder in the meantime, this folder stays.
         for (let at = dirname(folder); at.length >= outermost.length; at = dirname(at))
           await rmdir(at).catch(() => undefined);
       }

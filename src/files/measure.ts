@@ -1,6 +1,6 @@
 /**
- * Determines type, dimensions and duration from the content of a file. This code may hang, so it must run in a thread:
- * see `measurer.ts`.
+ * Determines type, dimensions and duration from the content of a file. This code may hang, so it must run in a separate
+ * thread (`measurer.ts`).
  */
 import { fileTypeFromBuffer } from 'file-type';
 import { type MediaInfo, mediaInfoFactory } from 'mediainfo.js';
@@ -46,7 +46,7 @@ function describe(tracks: readonly Track[]): Measured {
   const picture = video ?? of('Image');
   const width = within(picture?.Width, pixels_max);
   const height = within(picture?.Height, pixels_max);
-  // Swaps width and height, because players rotate such a picture.
+  // Swaps width and height, because players rotate this video by 90 degrees.
   const turned = Math.abs(Number(video?.Rotation ?? 0)) % 180 === 90;
   const duration = within(general.Duration ?? video?.Duration ?? audio?.Duration, duration_s_max);
   const [performer, title] = [tag(general.Performer), tag(general.Title ?? general.Track)];

@@ -1,4 +1,4 @@
-/** Measures uploads on a separate thread, with bounds on time and number. */
+/** Measures uploads on a separate thread, with limits on their time and number. */
 import { Worker } from 'node:worker_threads';
 import { fail } from '../errors.js';
 import { fileLimits as limits } from './limits.js';
@@ -13,7 +13,7 @@ interface Waiting {
 }
 
 const heap_mb_max = 256;
-/** The time that a new thread may take to load its libraries, which is long on a busy machine. */
+/** How long a new thread may take to load its libraries. This takes long on a busy machine. */
 const start_ms_max = 15_000;
 const thread = new URL('./measure_worker.js', import.meta.url);
 
@@ -35,9 +35,9 @@ export class Measurer {
   }
 
   /**
-   * Returns the metadata of the file. The result is empty when measuring takes longer than `limits.measure_ms_max` or
-   * kills the thread. It has only `late` when the file waited `limits.measure_wait_ms_max` for its turn. Error:
-   * `too_many_requests` when too many files or bytes wait.
+   * Returns the metadata of the file. The result is empty if measuring takes longer than `limits.measure_ms_max` or
+   * kills the thread. The result contains only `late` if the file waited `limits.measure_wait_ms_max` for its turn.
+   * Error: `too_many_requests` if too many files or bytes wait.
    */
   measure(bytes: Uint8Array): Promise<Measured> {
     const waiting = this.#queue.reduce((sum, one) => sum + one.bytes.length, 0);

@@ -1,10 +1,10 @@
-/** Detects the picture format from the bytes before anything decodes them. */
+/** Finds out the format of a picture from its bytes, before anything decodes them. */
 import { fail } from '../errors.js';
 
 export type PictureForm = 'png' | 'jpeg' | 'webp';
 
 const png_head_bytes = 8;
-/** The bytes of a PNG chunk besides its data: length, type and checksum. */
+/** The number of bytes of a PNG chunk besides its data. They are its length, type and checksum. */
 const png_chunk_frame_bytes = 12;
 const pngHead = Buffer.from('89504e470d0a1a0a', 'hex');
 
@@ -27,14 +27,14 @@ function checkPng(bytes: Buffer): void {
 }
 
 function checkWebp(bytes: Buffer): void {
-  // Adds the container head, which the size in the head excludes.
+  // Adds the bytes of the container head, because the size in the head does not include them.
   if (bytes.readUInt32LE(4) + 8 !== bytes.length) fail('photo_invalid');
 }
 
 /**
- * Returns the format of a picture by its content. Allows data after a JPEG, because cameras append previews and clips,
- * and only the pixels are kept. Errors: `file_empty`, `picture_type_invalid`, `picture_animated` for a PNG,
- * `photo_invalid` for a PNG or WebP that is truncated or followed by other bytes.
+ * Returns the format of a picture by its content. Allows data after a JPEG, because cameras append previews and clips.
+ * Only the pixels are kept. Errors: `file_empty`, `picture_type_invalid`, `picture_animated` for a PNG, `photo_invalid`
+ * for a PNG or WebP that is truncated or followed by other bytes.
  */
 export function pictureForm(bytes: Buffer): PictureForm {
   if (bytes.length === 0) fail('file_empty');

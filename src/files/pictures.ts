@@ -1,7 +1,7 @@
 /**
- * Produces bot pictures and thumbnails from uploads. Decodes, rotates, resizes and re-encodes each picture, so that
- * only the pixels remain. Uploads may be malicious, so only three decoders are enabled. One thread decodes one picture
- * at a time, with bounds on pixels and time.
+ * Makes bot pictures and thumbnails from uploads. Decodes, rotates, resizes and re-encodes each picture, so that only
+ * the pixels remain. Uploads may be malicious, so only three decoders are enabled. One thread decodes one picture at a
+ * time, with limits on pixels and time.
  */
 import type Sharp from 'sharp';
 import { ApiError, fail } from '../errors.js';
@@ -141,10 +141,10 @@ export function createPictures(onError: (error: unknown) => void) {
 
   return {
     /**
-     * Produces an avatar, a start picture or a thumbnail. An avatar is cropped to a circle, in two sizes with the
-     * larger first. Errors: `file_empty`, `picture_type_invalid`, `picture_animated`, `picture_too_large`,
+     * Makes an avatar, a start picture or a thumbnail. An avatar is cropped to a circle and has two sizes, the larger
+     * first. Errors: `file_empty`, `picture_type_invalid`, `picture_animated`, `picture_too_large`,
      * `picture_too_small`, `start_picture_size`, `photo_invalid` for a picture that cannot be decoded,
-     * `too_many_requests` when too many wait, `unavailable`.
+     * `too_many_requests` if too many wait, `unavailable`.
      */
     make(kind: keyof typeof makers, bytes: Buffer): Promise<readonly MadePicture[]> {
       if (waiting >= limits.pictures_waiting_max) fail('too_many_requests', { retry_after: retry_after_s });

@@ -24,7 +24,7 @@ async function ifThere<T>(work: Promise<T>): Promise<T | null> {
   }
 }
 
-/** Creates a store. A missing bucket looks like a missing file to reads; only `put` reports it. */
+/** Creates a store. If the bucket is missing, reads report a missing file. Only `put` reports the missing bucket. */
 export function createS3Store(options: NonNullable<ReturnType<typeof s3Of>>): BlobStore & { close(): void } {
   const { bucket: Bucket } = options;
   const client = new S3Client({
@@ -68,7 +68,7 @@ export function createS3Store(options: NonNullable<ReturnType<typeof s3Of>>): Bl
     },
     async list(after, limit) {
       const found: ListedFile[] = [];
-      // Continues with the next page when a page contains only objects that are not ours. Uses ListObjects version 1,
+      // If a page contains only objects that are not ours, continues with the next page. Uses ListObjects version 1,
       // which works on every server and can start after any key.
       for (let place = after === '' ? undefined : pathOfKey(after); found.length < limit; ) {
         const page = await client.send(

@@ -5,7 +5,10 @@ import { httpLimits as limits } from './limits.js';
 
 const noBody = Buffer.alloc(0);
 
-/** Returns the default budget: a quarter of the memory available to this process, within the bounds of `limits`. */
+/**
+ * Returns the default limit for all bodies: a quarter of the memory that this process may use, within the bounds of
+ * `limits`.
+ */
 export function bodyRoomBytes(): number {
   const allowed = process.constrainedMemory?.() ?? 0;
   const machine = totalmem();
@@ -14,9 +17,11 @@ export function bodyRoomBytes(): number {
 }
 
 export class BodyRoom {
-  /** The budget for all bodies together. Uploads (bodies above `callLimits.body_bytes_max`) may use half of it. */
+  /**
+   * How many bytes all bodies may have together. Uploads (bodies above `callLimits.body_bytes_max`) may use half of it.
+   */
   readonly bytesMax: number;
-  /** The budget per client address. It is enough for at least one upload. */
+  /** How many bytes the bodies of one client address may have. It is enough for at least one upload. */
   readonly addressBytesMax: number;
   bytes = 0;
   private strangersBytes = 0;
@@ -32,7 +37,7 @@ export class BodyRoom {
   }
 
   /**
-   * Reserves bytes for a body. Returns false when the budget is used up. `share` is the budget for bodies of this kind.
+   * Reserves bytes for a body. Returns false if not enough are left. `share` is the limit for bodies of this kind.
    * Without `address`, only the total is counted. A small body that arrives in one piece from an authenticated caller
    * has no `address`, because counting would cost more than the body.
    */
@@ -63,7 +68,9 @@ export class BodyRoom {
     lower(this.addresses, address, bytes);
   }
 
-  /** Moves bytes of a caller who has now shown a valid token out of the budget of callers without one. */
+  /**
+   * Stops counting these bytes as those of a caller without a token, because the caller has now shown a valid token.
+   */
   recognise(bytes: number, address: string): void {
     this.strangersBytes -= bytes;
     lower(this.strangers, address, bytes);
@@ -71,8 +78,8 @@ export class BodyRoom {
 
   /**
    * Returns a reused buffer of `callLimits.body_bytes_max` bytes, or undefined while `limits.reused_bodies_max` buffers
-   * are in use. New memory for each large body would make V8 run a full garbage collection every 64 MiB, which blocks
-   * the event loop for 10 to 20 ms.
+   * are in use. With new memory for each large body, V8 would run a full garbage collection every 64 MiB. Each of them
+   * blocks the event loop for 10 to 20 ms.
    */
   borrow(): Buffer | undefined {
     if (this.lent >= limits.reused_bodies_max) return undefined;
@@ -104,7 +111,7 @@ export class BodyBuffer {
   private whole: Buffer | undefined;
   receivedBytes = 0;
 
-  /** If `reuses` is true, bodies of up to `callLimits.body_bytes_max` are stored in reusable buffers. */
+  /** If `reuses` is true, reused buffers hold bodies of up to `callLimits.body_bytes_max`. */
   constructor(bytesMax: number, room: BodyRoom, addressOf: () => string, reuses = false) {
     this.bytesMax = bytesMax;
     this.room = room;
@@ -113,7 +120,7 @@ export class BodyBuffer {
   }
 
   /**
-   * Copies the chunk, because the engine reuses its memory. After 'too_large' or 'no_room', stores no part of the body.
+   * Copies the chunk, because the engine reuses its memory. After 'too_large' or 'no_room', keeps no part of the body.
    */
   add(chunk: ArrayBuffer, isLast: boolean): 'kept' | 'too_large' | 'no_room' {
     const { room, isStranger } = this;
@@ -142,8 +149,8 @@ export class BodyBuffer {
   }
 
   /**
-   * Releases the reserved bytes. Must be called when the request ends for any reason. `isRead` means that the body
-   * is no longer used.
+   * Releases the reserved bytes. Must be called when the request ends for any reason. `isRead` means that nobody uses
+   * the body any more.
    */
   release(isRead = true): void {
     this.parts = [];

@@ -1,7 +1,8 @@
 /**
- * Loads the uWebSockets.js package that runs on this machine, and declares types for the parts that we use. Both
- * packages end a request head at a header line with an empty name. They ignore the headers after it and run the body as
- * another request. Petrel cannot detect such a line, so a proxy shared with other clients must refuse it.
+ * Loads the uWebSockets.js package that runs on this machine, and declares types for the parts that we use. In both
+ * packages, a header line with an empty name ends the request head. The packages ignore the headers after it and treat
+ * the body as another request. Petrel cannot detect such a line, so a proxy that is shared with other clients must
+ * refuse it.
  */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -11,7 +12,7 @@ import { httpLimits as limits } from './limits.js';
 /** Text for the engine. The engine encodes strings as UTF-8, and writes bytes unchanged. */
 export type EngineText = string | Uint8Array | ArrayBuffer;
 
-/** Represents one reply. The methods throw once the reply has ended or `onAborted` has run. */
+/** One reply. The methods throw once the reply has ended or `onAborted` has run. */
 export interface EngineResponse {
   writeStatus(status: EngineText): EngineResponse;
   writeHeader(key: EngineText, value: EngineText): EngineResponse;
@@ -35,7 +36,7 @@ export interface EngineResponse {
   close(): EngineResponse;
 }
 
-/** Represents a request head, which is valid only until the route handler returns. */
+/** A request head. It is valid only until the route handler returns. */
 export interface EngineRequest {
   getMethod(): string;
   getUrl(): string;
@@ -83,10 +84,10 @@ interface Binding {
 export interface Engine {
   readonly name: string;
   readonly version: string;
-  /** The reason why the current engine does not run here. Absent when it runs. */
+  /** Why the current engine does not run here. Absent if it runs. */
   readonly note?: string;
   /**
-   * The largest request head that is always accepted. The older engine buffers at most 4 KiB of a head that arrives in
+   * The largest request head that is always accepted. The older engine keeps at most 4 KiB of a head that arrives in
    * several reads, and drops the connection if the head is larger. The current engine takes `UWS_HTTP_MAX_HEADERS_SIZE`
    * from the environment, which the launcher sets to `limits.head_bytes_max`.
    */
@@ -124,7 +125,7 @@ function isNative(binding: Binding): boolean {
   return /\{\s*\[native code\]\s*\}\s*$/.test(Function.prototype.toString.call(binding.App));
 }
 
-/** Parses package.json as a file, because the current package's `exports` hide it from `require`. Never throws. */
+/** Reads package.json as a file, because the current package's `exports` hide it from `require`. Never throws. */
 function describe(require: NodeJS.Require, alias: string): Pick<Engine, 'name' | 'version'> {
   try {
     for (let folder = dirname(require.resolve(alias)); folder !== dirname(folder); folder = dirname(folder)) {

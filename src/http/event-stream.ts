@@ -1,12 +1,12 @@
-/** Sends server-sent events over one engine reply. Bounds the data that waits for a slow client. */
+/** Sends server-sent events over one engine reply. Limits how much data waits for a slow client. */
 
 import type { EventStream, StreamForm } from '../server/request.js';
 import type { EngineResponse } from './engine.js';
 import { httpLimits as limits } from './limits.js';
 
 /**
- * Writes text directly to the kernel while the kernel accepts everything. Otherwise the engine buffers the rest of that
- * write, and later text is queued here until the engine's buffer is empty. The engine disconnects a client that accepts
+ * Writes text directly to the kernel while the kernel accepts everything. Otherwise the engine keeps the rest of that
+ * write, and later text waits here until the engine's buffer is empty. The engine disconnects a client that accepts
  * nothing for 10 s. Each text must consist of whole events or lines, because a filler may be sent between two texts.
  */
 export class ReplyStream implements EventStream {
@@ -59,8 +59,8 @@ export class ReplyStream implements EventStream {
   }
 
   /**
-   * Ends the stream on the next turn of the event loop, never inside the parser. Does not use the engine's option to
-   * close the connection: the engine would write a `Connection` header into the body.
+   * Ends the stream in the next turn of the event loop, never inside the parser. Does not use the engine's option to
+   * close the connection, because the engine would write a `Connection` header into the body.
    */
   close(): void {
     if (!this.open) return;
@@ -77,7 +77,7 @@ export class ReplyStream implements EventStream {
     });
   }
 
-  /** Drops the reply after the client has disconnected. The reply must not be used afterwards. */
+  /** Gives up the reply after the client has disconnected. The reply must not be used afterwards. */
   abandon(): void {
     this.open = false;
     this.abandoned = true;

@@ -1,15 +1,12 @@
 /**
- * One HTTP request and its single reply. No exception leaves this class.
- *
- * A reply to an ambiguous head, to a chunked body or to `Connection: close` ends the connection. It waits for the next
- * turn of the event loop, because it must not be sent inside the engine's parser. Even after `end` with
- * `closeConnection`, the engine would parse the next request of the same read, and could run the body of one request as
- * another request. If a second request arrives while a reply is pending, the engine drops the connection and answers
- * neither. Pipelined requests are therefore answered in order only while the handler replies at once.
- *
- * The older engine closes a connection that is idle for 10 s, and the current engine after 30 s, also inside a head or
- * body. The older engine also requires 160 KiB of a body within the 10 s. Both times are within
- * `limits.body_idle_ms_max`.
+ * One HTTP request and its single reply. No exception leaves this class. After an ambiguous head, a chunked body or
+ * `Connection: close`, the reply ends the connection. Such a reply waits for the next turn of the event loop, because
+ * it must not be sent inside the engine's parser. Even after `end` with `closeConnection`, the engine would parse the
+ * next request of the same read. It could then run the body of one request as another request. If a second request
+ * arrives while a reply is pending, the engine drops the connection and answers neither. Pipelined requests are
+ * therefore answered in order only if the handler replies at once. The older engine closes a connection that is idle
+ * for 10 s, and the current engine after 30 s, also inside a head or body. The older engine also requires 160 KiB of a
+ * body within the 10 s. Both times are within `limits.body_idle_ms_max`.
  */
 
 import { ApiError, type ErrorName, errorEnvelope } from '../errors.js';
@@ -66,7 +63,7 @@ export class Exchange extends Head implements ApiRequest {
   private readonly beganAt: number;
   private readonly weight: number;
   closes = false;
-  /** Whether the engine's callback is running, in which the socket is already corked. */
+  /** Whether the engine's callback is running. The socket is then already corked. */
   private corked = true;
   private address: string | undefined;
   private abortListener: (() => void) | undefined;
@@ -110,7 +107,7 @@ export class Exchange extends Head implements ApiRequest {
     return this.stage === 'aborted';
   }
 
-  /** The address of the peer, or '' when first read after the reply. */
+  /** The address of the client, or '' if it is first read after the reply. */
   get remoteAddress(): string {
     if (this.address === undefined) {
       if (this.stage === 'out' || this.stage === 'aborted') return '';
@@ -133,8 +130,8 @@ export class Exchange extends Head implements ApiRequest {
   }
 
   /**
-   * Replies with a stream of known length. Not possible when the request body has no declared length: such a request
-   * must end its connection, and the engine cannot end a connection after a stream.
+   * Replies with a stream of known length. Not possible if the request body has no declared length, because such a
+   * request must end its connection, and the engine cannot end a connection after a stream.
    */
   replyStream(reply: StreamedReply): void {
     const body = this.method === 'HEAD' ? null : reply.body;
@@ -185,8 +182,8 @@ export class Exchange extends Head implements ApiRequest {
       return;
     }
     const bytesMax = bytesMaxOf(this, chunked ? Number.POSITIVE_INFINITY : declaredBytes, this.context);
-    // Lets the engine skip the rest of the body, for at most 10 s. A reset would discard the answer before the client
-    // has received it.
+    // The engine then skips the rest of the body, for at most 10 s. If the connection were reset, the client would lose
+    // the answer.
     if (declaredBytes > bytesMax) this.refuse('too_large');
     else {
       const { bodies, clientAddress } = this.context;
@@ -203,8 +200,8 @@ export class Exchange extends Head implements ApiRequest {
   }
 
   /**
-   * Decides from the request head whether to accept the body. Returns false when the body is refused. Until the
-   * decision, the caller counts as having no valid token.
+   * Decides from the request head whether to accept the body. Returns false if the body is refused. Until the decision,
+   * the caller counts as one without a valid token.
    */
   private admit(incoming: BodyBuffer): boolean {
     try {
@@ -214,9 +211,9 @@ export class Exchange extends Head implements ApiRequest {
         return true;
       }
       this.admitting = true;
-      // Pauses the body until the token lookup ends. Otherwise a fast client could use up the body budget of callers
-      // without a valid token. Does not pause a body that arrived with its head: the engine gives a resumed connection
-      // ten seconds, and only the end of the body lifts this limit.
+      // Pauses the body until the token lookup ends. Otherwise a fast client could use up the memory for bodies of
+      // callers without a valid token. Does not pause a body that arrived with its head. The engine gives a resumed
+      // connection ten seconds, and only the end of the body removes this limit.
       setImmediate(() => {
         if (this.stage !== 'owed' || !this.admitting || this.complete) return;
         this.paused = true;
@@ -227,7 +224,7 @@ export class Exchange extends Head implements ApiRequest {
         (error: unknown) => {
           this.admitting = false;
           this.resume();
-          // Does not refuse the request a second time if its body exceeded the budget before the lookup ended.
+          // If the body was too large before the lookup ended, the request was already refused.
           if (this.stage === 'owed' || !(error instanceof ApiError)) this.fail(error);
         },
       );
@@ -240,7 +237,7 @@ export class Exchange extends Head implements ApiRequest {
 
   /**
    * Returns whether the body's memory can be reused after the call. False for uploads and pictures, because their
-   * handlers may still refer to the body. True for large parameters.
+   * handlers may still use the body. True for large parameters.
    */
   private isCopied(bytes: number): boolean {
     const { body_bytes_max: usual, large_body_bytes_min: large } = callLimits;
@@ -271,7 +268,7 @@ export class Exchange extends Head implements ApiRequest {
     const added = incoming.add(chunk, isLast);
     if (added === 'no_room') this.refuse('too_many_requests', 1);
     else if (added === 'too_large') {
-      // Skips the rest of a chunked body that ends soon, as with a declared length.
+      // Skips the rest of a chunked body that ends soon, like that of a body with a declared length.
       if (isLast || incoming.receivedBytes > incoming.bytesMax + limits.upload_bytes_max)
         this.refuse('too_large');
     } else if (isLast && this.admitting) this.complete = true;
@@ -373,7 +370,7 @@ export class Exchange extends Head implements ApiRequest {
     };
   }
 
-  /** Waits for the next turn of the event loop, as replies that end their connection must. */
+  /** Waits for the next turn of the event loop, like all replies that end their connection. */
   private sendHead(reply: StreamedReply): void {
     this.status = reply.status;
     setImmediate(() => {
@@ -394,8 +391,8 @@ export class Exchange extends Head implements ApiRequest {
     try {
       if (status !== 200) response.writeStatus(statusLine(status));
       response.writeHeader('Content-Type', contentType);
-      // Forbids caching, because answers are private or short-lived. Cacheable replies are sent as streams with their
-      // own headers.
+      // Forbids caching, because answers are private or valid only for a short time. Replies that may be cached are
+      // sent as streams with their own headers.
       response.writeHeader('Cache-Control', 'no-store');
       if (this.named !== '') response.writeHeader('X-Request-Id', this.named);
       if (retryAfter !== undefined) response.writeHeader('Retry-After', String(retryAfter));
@@ -407,7 +404,7 @@ export class Exchange extends Head implements ApiRequest {
       } else response.end(body, closes);
       this.finish();
     } catch (error) {
-      // Closes the connection after the engine failed during a write, because nobody knows how much was sent.
+      // Closes the connection after the engine failed during a write. Nobody knows how much was sent.
       this.report(error);
       response.close();
       this.abort();

@@ -8,13 +8,13 @@ import { httpLimits as limits } from './limits.js';
 
 export interface AccessListener {
   name(request: ApiRequest): string;
-  /** `status` is 0 when the client disconnected before the answer. */
+  /** Called when a request has ended. `status` is 0 if the client disconnected before the answer. */
   over(request: ApiRequest, name: string, status: number, ms: number): void;
 }
 
 /** Counts finished requests. `call` is a method name, endpoint path or page. */
 export interface RequestListener {
-  /** Returns the number of requests that the next measured time represents, or 0 to skip measuring. */
+  /** Returns how many requests the next measured time stands for, or 0 to skip measuring. */
   weight(): number;
   /** `ms` is only valid when `weight` is above 0. */
   over(call: string, status: number, ms: number, weight: number): void;

@@ -1,4 +1,4 @@
-/** Collects the relevant request headers in one pass and detects ambiguous heads. */
+/** Reads the relevant request headers in one pass and finds ambiguous heads. */
 import type { EngineRequest } from './engine.js';
 
 /** Holds request headers. Text fields are '' when absent. The last of repeated headers counts. */
@@ -23,8 +23,8 @@ export class Head {
 }
 
 /**
- * Receives the headers from `visit`, which the engine calls before `forEach` returns. All requests can therefore share
- * this variable, and no request needs a closure.
+ * The object to which `visit` writes. The engine calls `visit` before `forEach` returns, so all requests can share this
+ * variable and no request needs a closure.
  */
 let head: Head;
 

@@ -1,10 +1,13 @@
 /** Sets the limits of requests: heads, bodies, connections and shutdown. */
 export const httpLimits = {
   upload_bytes_max: 50 * 1024 * 1024,
-  /** Bounds the memory of all request bodies, which is a quarter of a front's memory. */
+  /** Limits the memory of all request bodies. Within these bounds, it is a quarter of a front's memory. */
   bodies_bytes_min: 128 * 1024 * 1024,
   bodies_bytes_max: 1024 * 1024 * 1024,
-  /** The budgets for bodies of requests without a valid token: one for all addresses together, and one per address. */
+  /**
+   * How many bytes the bodies of requests without a valid token may have: from all addresses together, and from one
+   * address.
+   */
   strangers_bodies_bytes_max: 32 * 1024 * 1024,
   stranger_bodies_bytes_max: 8 * 1024 * 1024,
   /** The number of reusable buffers for large bodies in one front. Each has `body_bytes_max` bytes. */

@@ -1,4 +1,4 @@
-/** Writes replies in ways that both engine versions accept, and determines the peer address. */
+/** Writes replies in ways that both engine versions accept. Also determines the address of the client. */
 import { STATUS_CODES } from 'node:http';
 import type { StreamedReply, StreamForm } from '../server/request.js';
 import type { EngineResponse } from './engine.js';
@@ -22,12 +22,13 @@ export function peerAddress(response: EngineResponse): string {
   return Buffer.from(response.getRemoteAddressAsText()).toString('latin1');
 }
 
-/** The size above which a reply goes to the kernel piece by piece, so that the engine does not copy it. */
+/** Replies larger than this go to the kernel piece by piece, so that the engine does not copy them. */
 export const large_reply_bytes_min = 64 * 1024;
 
 /**
- * Ends a reply without a body. Writes Content-Length itself: with a length above 0 the older engine waits forever for a
- * body, and with `undefined` it reports 2^63. A reply that closes the connection reports no length.
+ * Ends a reply without a body. Writes Content-Length itself, because the engine does this wrongly: with a length above
+ * 0 the older engine waits forever for a body, and with `undefined` it reports 2^63. A reply that closes the connection
+ * reports no length.
  */
 export function endHead(response: EngineResponse, bytes: number, closes: boolean): void {
   if (closes) response.endWithoutBody(0, true);
@@ -76,7 +77,7 @@ export const eventForm: StreamForm = {
   filler: ':\n\n',
 };
 
-/** Writes the head of a stream, then a filler, because only a write makes the engine send the head at once. */
+/** Writes the head of a stream and then a filler, because the engine sends the head only with a write. */
 export function beginStream(response: EngineResponse, { contentType, headers, filler }: StreamForm): void {
   response.writeHeader('Content-Type', contentType);
   for (const [name, value] of headers) response.writeHeader(name, value);

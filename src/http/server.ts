@@ -1,4 +1,4 @@
-/** Listens on a port, wraps each request in an exchange, and shuts down gracefully. */
+/** Listens on a port, creates an exchange for each request, and shuts down without dropping requests. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError, errorEnvelope } from '../errors.js';
 import { ruleLimits } from '../rules/limits.js';
@@ -14,11 +14,11 @@ export interface ListenOptions {
   readonly engine: Engine;
   readonly host: string;
   readonly port: number;
-  /** If true, other processes of this machine may listen on the same port when they also set this. */
+  /** If true, other processes of this machine may listen on the same port if they set this too. */
   readonly shared: boolean;
   readonly handler: RequestHandler;
   readonly admit?: Admit;
-  /** Returns the address for which body budgets are counted. If absent, this is the peer address. */
+  /** Returns the address whose bodies are counted together. If absent, this is the address of the connection. */
   readonly clientAddress?: ExchangeContext['clientAddress'];
   readonly bodiesBytesMax?: number;
   /** The limit for a body larger than usual or of unknown length. If absent, the usual limit applies. */
@@ -32,7 +32,8 @@ export interface ListenOptions {
   readonly access?: AccessListener | undefined;
   readonly meter?: RequestListener | undefined;
   /**
-   * How long no request must arrive before `close` closes idle connections; `limits.connection_quiet_ms` by default.
+   * How long no request must arrive before `close` closes idle connections. The default is
+   * `limits.connection_quiet_ms`.
    */
   readonly quietMs?: number;
 }
@@ -63,15 +64,15 @@ function refuseVerb(request: ApiRequest): void {
 }
 
 /**
- * Adds the routes. The connection must end after an unknown verb, because the next bytes could be parsed as a request.
- * The older engine closes the connection itself; with the current engine, our reply closes it.
+ * Adds the routes. After an unknown verb the connection must end, because the next bytes could be parsed as a request.
+ * The older engine closes the connection itself. With the current engine, our reply closes it.
  */
 function route(app: TemplatedApp, context: ExchangeContext, handler: RequestHandler): void {
   const as =
     (method: string): RouteHandler =>
     (response, request) =>
       new Exchange(context, handler, method, response, request).begin();
-  // Looks up Accept and Accept-Encoding only for pages, because only pages depend on them.
+  // Looks up Accept and Accept-Encoding only for pages. Other answers do not depend on them.
   const page =
     (method: string): RouteHandler =>
     (response, request) => {
@@ -181,8 +182,8 @@ class Server implements HttpServer {
   }
 
   /**
-   * Gives connections in use one more answer, which tells the client that the connection ends. The kernel would reset a
-   * request that arrives on a connection that was just closed.
+   * Gives each open connection one more answer that ends the connection. If a connection was just closed and a request
+   * arrives on it, the kernel would reset it.
    */
   private async linger(): Promise<void> {
     const end = performance.now() + limits.connection_linger_ms_max;
@@ -194,7 +195,7 @@ class Server implements HttpServer {
   }
 }
 
-/** Starts listening. Rejects when a process that does not share the port uses it. */
+/** Starts listening. Rejects if another process uses the port and does not share it. */
 export async function listen(options: ListenOptions): Promise<HttpServer> {
   const app = options.engine.app();
   const context: ExchangeContext = {

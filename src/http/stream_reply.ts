@@ -13,8 +13,8 @@ export interface StreamOwner {
 }
 
 /**
- * Passes at most one chunk to the engine at a time. The part that the kernel did not accept waits here, and the source
- * is paused meanwhile. A slow client therefore costs the memory of one chunk and of the source's read-ahead.
+ * Passes at most one chunk to the engine at a time. If the kernel accepts only a part, the rest waits here, and the
+ * source is paused. A slow client therefore costs the memory of one chunk and of what the source has read ahead.
  */
 export class StreamReply {
   private readonly response: EngineResponse;
@@ -27,7 +27,7 @@ export class StreamReply {
   private pending: Buffer | undefined;
   private pendingAt = 0;
 
-  /** Requires a `length` above 0. `source` must yield exactly that many bytes. */
+  /** `length` must be above 0, and `source` must return exactly that many bytes. */
   constructor(response: EngineResponse, source: Readable, length: number, owner: StreamOwner) {
     this.response = response;
     this.source = source;
@@ -38,7 +38,7 @@ export class StreamReply {
     source.on('error', (error) => this.fail(error));
   }
 
-  /** Drops the reply after the client has disconnected. The reply must not be used afterwards. */
+  /** Gives up the reply after the client has disconnected. The reply must not be used afterwards. */
   abandon(): void {
     if (this.over) return;
     this.over = true;
@@ -100,7 +100,7 @@ export class StreamReply {
       this.owner.failed(error);
       return;
     }
-    // Closes the connection, because an error answer is no longer possible.
+    // Closes the connection, because it is too late for an error answer.
     this.owner.broken(error);
     this.response.close();
   }

@@ -1,7 +1,7 @@
 /**
- * Loads and caches the public keys of an identity provider, from a URL or a file. A token with an unknown key id
- * triggers another load, because providers rotate their keys. A cooldown limits these loads, because anyone can make
- * such a token.
+ * Loads and caches the public keys of an identity provider, from a URL or a file. If a token has an unknown key id, the
+ * keys are loaded again, because providers rotate their keys. There is a minimum time between these loads, because
+ * anyone can make such a token.
  */
 import { readFile } from 'node:fs/promises';
 import { createLocalJWKSet, errors, type JWTVerifyGetKey } from 'jose';

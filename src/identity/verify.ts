@@ -1,4 +1,4 @@
-/** Verifies a JWT: the identity provider must have signed it for this service, and it must be valid now. */
+/** Verifies a JWT. The identity provider must have signed it for this service, and it must be valid now. */
 
 import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import { nowMs } from '../clock.js';
@@ -21,7 +21,7 @@ export interface VerifyOptions {
   readonly subjectClaim: string;
 }
 
-/** Allows only asymmetric algorithms, because knowing the public keys must not be enough to sign a token. */
+/** Only asymmetric algorithms. Otherwise anyone who knows the public keys could sign a token. */
 const algorithms = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA'];
 
 function subjectOf(value: unknown): string | null {
@@ -31,7 +31,7 @@ function subjectOf(value: unknown): string | null {
 }
 
 /**
- * Creates a function that verifies a token. It returns null for a token that is not valid now. Error: `unavailable`.
+ * Creates a function that verifies a token and returns null for a token that is not valid now. Error: `unavailable`.
  */
 export function createVerifier({ keys, issuer, audience, subjectClaim }: VerifyOptions) {
   return async (token: string): Promise<Verified | null> => {

@@ -10,7 +10,7 @@ export interface Found {
   readonly id: number;
 }
 
-/** Doubles the length, because a token in UTF-16 takes twice as many bytes. */
+/** Twice the length of a token, because a token in UTF-16 takes twice as many bytes. */
 const carriedMax = 2 * escapedTokenLengthMax;
 
 export function createFinder() {

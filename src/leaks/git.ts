@@ -17,7 +17,7 @@ export interface Piece {
   readonly bytes: Buffer;
 }
 
-/** Limits the objects that were requested but not read yet. */
+/** Limits how many objects are requested but not yet read. */
 const askedMax = 1_000;
 const errorLengthMax = 500;
 
@@ -94,8 +94,8 @@ export async function* readObjects(root: string): AsyncGenerator<Piece> {
 }
 
 /**
- * Parses the output of `cat-file --batch`. For each object it contains a line `<id> <type> <size>`, the content, and a
- * line end.
+ * Parses the output of `cat-file --batch`. For each object, the output contains a line `<id> <type> <size>`, the
+ * content, and a line end.
  */
 async function* parts(output: AsyncIterable<Buffer>, nextPath: () => string): AsyncGenerator<Piece> {
   let head = '';

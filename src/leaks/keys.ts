@@ -44,8 +44,8 @@ function keysIn(text: string): Map<string, KeyObject> {
 }
 
 /**
- * Creates the verifier. It loads the keys at the first report, after they have expired, and when a report names an
- * unknown key id.
+ * Creates the verifier. It loads the keys at the first report and after they have expired. It also loads them when a
+ * report names an unknown key id.
  */
 export function createLeakKeys({ source, onError }: LeakKeysOptions): LeakKeys {
   let keys = new Map<string, KeyObject>();
@@ -55,7 +55,7 @@ export function createLeakKeys({ source, onError }: LeakKeysOptions): LeakKeys {
     try {
       keys = keysIn(await (source.startsWith('https:') ? download(source) : readFile(source, 'utf8')));
     } catch (error) {
-      // Only reports the error, because the previous keys stay valid.
+      // Only reports the error, because the previous keys stay in use.
       onError(error);
     }
     readAt = performance.now();
@@ -65,7 +65,7 @@ export function createLeakKeys({ source, onError }: LeakKeysOptions): LeakKeys {
     const age = performance.now() - readAt;
     const wanted = keys.has(id) ? limits.leak_keys_age_ms_max : limits.leak_keys_interval_ms_min;
     if (age > wanted) await read();
-    // Refuses the report without keys. Nothing is lost, because the reporter retries later.
+    // Refuses the report if there are no keys. Nothing is lost, because the reporter retries later.
     if (keys.size === 0) fail('unavailable', { retry_after: limits.leak_keys_interval_ms_min / 1_000 });
     return keys.get(id);
   }

@@ -30,7 +30,7 @@ export interface ManagerOptions {
 const noticesEveryMs = 1_000;
 const noticesEveryMsMax = 4_000;
 
-/** Returns whether the person cannot get the message, because they blocked the bot or no longer exist. */
+/** Returns whether the message cannot be sent, because the person blocked the bot or no longer exists. */
 const cannotBeSent = (error: unknown): boolean =>
   error instanceof ApiError && ['bot_blocked', 'cant_initiate', 'chat_not_found'].includes(error.kind);
 
@@ -78,7 +78,7 @@ export class Manager {
     await under('answer')
       .callbacks.answer(this.bot, update.id, answer)
       .catch((error: unknown) => {
-        // Ignores the error, because a press that has expired needs no answer.
+        // Ignores the error. A press that has expired needs no answer.
         if (!(error instanceof ApiError) || error.kind !== 'query_too_old') throw error;
       });
   }
@@ -98,7 +98,7 @@ export class Manager {
       before = (await store.management.begin<Talk>(user.id, shownId)) ?? nothing;
     } catch (error) {
       if (!passing(error)) throw error;
-      // Tells the person that the action failed while Postgres is unavailable. Otherwise the person would get no
+      // Tells the person that the action failed because Postgres is unavailable. Otherwise the person would get no
       // answer.
       return this.#put(
         place,
@@ -112,7 +112,9 @@ export class Manager {
     await this.#put(place, update, reply);
   }
 
-  /** Handles one update. A repeated update makes no change twice. Rejects when the update must be retried. */
+  /**
+   * Handles one update. If an update is handled again, it changes nothing twice. Rejects if the update must be retried.
+   */
   async handle(update: UpdateEntry): Promise<void> {
     const { chat } = update.message;
     if (!isDirect(chat)) {
@@ -127,7 +129,7 @@ export class Manager {
     if (update.kind !== 'message' && update.kind !== 'callback_query') return;
     await this.#converse(update).catch((error: unknown) => {
       if (passing(error)) throw error;
-      // Only reports a permanent error, because it must not block the person's later messages.
+      // Only reports a permanent error, because it must not block the later messages of the person.
       if (!cannotBeSent(error)) this.#onError(error);
     });
   }

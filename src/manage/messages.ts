@@ -12,7 +12,10 @@ import { nothing, type Talk } from './talk.js';
 import type { TextKey } from './texts.js';
 import type { Reply, Turn } from './turn.js';
 
-/** `text` is null for a message without text. Errors: those of the operations that the message starts. */
+/**
+ * Handles a message. `text` is null for a message without text. Throws the errors of the operations that the message
+ * starts.
+ */
 export async function onMessage(turn: Turn, text: string | null, username: string): Promise<Reply> {
   const command = text === null ? null : readCommand(text, username);
   if (command !== null) return onCommand(turn, command);
@@ -36,7 +39,7 @@ async function onCommand(turn: Turn, name: string): Promise<Reply> {
       return { screen: { key: 'ask_new_name', keyboard: rowsOf(cancelRow(t)) }, next: { at: 'new_name' } };
     default: {
       const page = Object.hasOwn(commands, name) ? commands[name as CommandName] : null;
-      // Ends the bot's open question, as every command does, even an unknown command.
+      // Every command, even an unknown one, ends the bot's open question.
       if (page === null) return { screen: { key: 'unknown' }, next: nothing };
       return { next: nothing, ...(await listOrPage(turn, page)) };
     }

@@ -96,7 +96,7 @@ export async function textsOf(store: Turn['store'], bot: Bot, what: TextKind): P
   return what === 'description' ? description : shortDescription;
 }
 
-/** Errors: `bot_not_found`, `not_bot_owner`. */
+/** Shows a page of a bot. Errors: `bot_not_found`, `not_bot_owner`. */
 export async function openPage(turn: Turn, page: PageKey, id: number): Promise<Reply> {
   const { t } = turn;
   const bot = await turn.store.bots.owned(turn.user.id, id);

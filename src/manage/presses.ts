@@ -1,4 +1,7 @@
-/** Handles presses of buttons. Does not trust the data of a button: every operation checks who owns the bot now. */
+/**
+ * Handles presses of buttons. Does not rely on the data of a button, because every operation checks who owns the bot
+ * now.
+ */
 import { languages } from '../rules/identity_texts.js';
 import { button, type Press, readPress, rowsOf } from './buttons.js';
 import {
@@ -22,12 +25,12 @@ export const languageIn = (t: ManageTexts, language: string): string =>
 const tooOld: Reply = { alert: { key: 'old_button' } };
 const expired: Reply = { alert: { key: 'expired' } };
 
-/** Errors: those of the operations that the press starts. */
+/** Handles a press. Throws the errors of the operations that the press starts. */
 export async function onPress(turn: Turn, data: string): Promise<Reply> {
   const press = readPress(data);
   if (press === null) return tooOld;
   if ('until' in press && press.until < turn.now) return expired;
-  // Ends the bot's open question, because the person opens a list or another page.
+  // Ends the bot's open question, because the person opened a list or another page.
   const left = turn.talk.at === 'nothing' ? undefined : nothing;
   switch (press.ask) {
     case 'list':
@@ -58,7 +61,10 @@ export async function onPress(turn: Turn, data: string): Promise<Reply> {
   }
 }
 
-/** Shows the token in a message that does not store it. The operation checks the owner and writes the audit log. */
+/**
+ * Shows the token in a message that does not contain it when stored. The operation checks the owner and writes the
+ * audit log.
+ */
 async function showToken(turn: Turn, id: number): Promise<Reply> {
   const bot = await turn.store.bots.owned(turn.user.id, id);
   await turn.under('token').bots.token(turn.user.id, id);
@@ -131,8 +137,8 @@ async function setInline(turn: Turn, { bot: id, change }: Extract<Press, { ask: 
 }
 
 /**
- * Offers or transfers a bot. The button stores the recipient's id, because the username may move to another person.
- * Only the operation checks the owner: a check here would fail when the press is handled again after a successful
+ * Offers or transfers a bot. The button contains the recipient's id, because the username may move to another person.
+ * Only the operation checks the owner. A check here would fail if the press is handled again after a successful
  * transfer.
  */
 async function transfer(turn: Turn, id: number, to: number): Promise<Reply> {
@@ -155,7 +161,7 @@ async function answerOffer(turn: Turn, ask: 'accept' | 'decline', id: number): P
 
 async function remove(turn: Turn, id: number): Promise<Reply> {
   const { user, store, under } = turn;
-  // Uses the id if the bot is already deleted, because this press is handled a second time.
+  // If the bot is already deleted, uses the id, because this press is handled a second time.
   const username = (await store.bots.find(id))?.username ?? String(id);
   await under('delete').bots.remove(user.id, id);
   return { screen: { key: 'deleted', values: { username } }, next: nothing };

@@ -1,4 +1,4 @@
-/** Holds the texts for refused operations in the person's language, instead of the English error catalogue. */
+/** Holds the texts for refused operations in the person's language. They replace the English texts of `errors.ts`. */
 import type { ErrorName } from '../errors.js';
 import type { TextKey } from './texts.js';
 

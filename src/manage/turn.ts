@@ -1,6 +1,6 @@
 /**
- * Handles one update of the management bot: its sender and the reply. Each change derives its request id from the
- * update and the step's name. A repeated update therefore repeats no change and no message (law 4).
+ * Handles one update of the management bot: who sent it, and the reply. Each change derives its request id from the
+ * update and the step's name. If the update is handled again, no change and no message is therefore repeated (law 4).
  */
 import { ApiError } from '../errors.js';
 import type { InlineKeyboard, Profile } from '../store/core/codec.js';
@@ -16,7 +16,7 @@ export interface Screen extends Said {
 }
 
 export interface Reply {
-  /** Replaces the message whose button was pressed; sent as a new message if no button was pressed. */
+  /** Replaces the message whose button was pressed. If no button was pressed, it is sent as a new message. */
   readonly screen?: Screen | undefined;
   readonly also?: Screen | undefined;
   readonly alert?: Said | undefined;
@@ -29,7 +29,7 @@ export interface Turn {
   /** The current time in Unix seconds, from the clock of Redis or of the node. */
   readonly now: number;
   readonly talk: Talk;
-  /** Reads use this store. Changes use `under`. */
+  /** The store for reads. Changes use `under`. */
   readonly store: Store;
   /** Returns the store for one change of this update. The same step always has the same request id. */
   under(step: string): Store;
@@ -53,9 +53,7 @@ export async function say({ bot, chat, t, under }: Place, step: string, screen: 
   await under(step).messages.send(chat, sender(bot), message);
 }
 
-/**
- * Replaces a message with a screen. Sends a new message if the old message cannot be edited or was edited a moment ago.
- */
+/** Replaces a message with a screen. Sends a new message if the old one cannot be edited or was edited a moment ago. */
 export async function show(place: Place, messageId: number, screen: Screen): Promise<void> {
   const { bot, chat, t, under } = place;
   const content = contentOf(t, screen);

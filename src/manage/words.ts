@@ -1,6 +1,6 @@
 /**
- * Builds messages of the management bot. A stored message contains a marked range that names the bot instead of its
- * token.
+ * Builds messages of the management bot. Instead of a bot's token, a stored message contains a marked range that names
+ * the bot.
  */
 
 import { formatText } from '../rules/entities/format.js';
@@ -8,7 +8,7 @@ import { tokenEntity } from '../rules/token_entity.js';
 import type { Content, Entity } from '../store/core/codec.js';
 import type { ManageTexts, TextKey, Values } from './texts.js';
 
-/** `{token}` stands for the live token of the bot `tokenOf`. */
+/** `{token}` stands for the valid token of the bot `tokenOf`. */
 export interface Said {
   readonly key: TextKey;
   readonly values?: Values | undefined;

@@ -1,11 +1,11 @@
 /**
- * Builds histograms of durations, cheap enough for every request. A histogram is a single array, without labels or
- * objects.
+ * Collects durations in histograms. This is cheap enough for every request, because a histogram is a single array
+ * without labels or objects.
  */
 
 /**
- * Lists the upper bounds of buckets in seconds. They range from a call answered from memory to the deadline of a
- * webhook receiver.
+ * The upper bounds of buckets in seconds. They range from a call answered from memory to the deadline of a webhook
+ * receiver.
  */
 export const durationBounds = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60,

@@ -31,7 +31,7 @@ export interface Access {
   readonly verb: string;
   /** The name of the method, the path pattern of the endpoint, or `unknown`. */
   readonly call: string;
-  /** 0 means that the client disconnected before the answer. */
+  /** The HTTP status. 0 means that the client disconnected before the answer. */
   readonly status: number;
   readonly ms: number;
   readonly bot?: number;
@@ -43,7 +43,7 @@ export type AccessLog = ReturnType<typeof createAccessLog>;
 const flushMs = 100;
 const waitingMax = 256;
 
-/** Creates a log with one line per request. Buffers lines for a moment, because a write costs more than a line. */
+/** Creates a log with one line per request. Collects lines for a moment, because a write costs more than a line. */
 export function createAccessLog(role: string) {
   let waiting: string[] = [];
   let timer: NodeJS.Timeout | undefined;

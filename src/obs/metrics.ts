@@ -1,7 +1,7 @@
 /**
- * Holds the Prometheus metrics of one process, with bounded label values. Frequent events are counted as plain numbers
- * where they happen, and a scrape collects these numbers. A lookup of labels for each event would cost more than a
- * short call.
+ * Defines the Prometheus metrics of one process. Labels have a fixed set of values. Frequent events are counted as
+ * plain numbers where they happen. These numbers are collected when the metrics are read. A lookup of labels for each
+ * event would cost more than a short call.
  */
 import { collectDefaultMetrics, Gauge, type Metric, Registry } from 'prom-client';
 import { type Distribution, durationBounds } from './distribution.js';
@@ -17,8 +17,8 @@ interface Named {
 type Values = number | Rows<number>;
 
 /**
- * Defines a metric whose value each scrape requests. The scrape waits for `read`, so a returned promise must settle
- * within seconds.
+ * Defines a metric whose value is requested each time that the metrics are read. The reader waits for `read`, so a
+ * returned promise must settle within seconds.
  */
 export type Figure = Named &
   (
@@ -104,8 +104,8 @@ export function createMetrics(info: BuildInfo) {
     contentType: registry.contentType as string,
     register(figure: Figure) {
       const { name, help, kind } = figure;
-      // Implements the interface that a registry needs. The library's metrics store a value per set of labels; our
-      // metrics store none.
+      // Implements the interface that a registry needs. The library's own metrics store a value per set of labels. Ours
+      // store none.
       const metric = {
         name,
         get: async () => ({ name, help, type: kind, values: await samplesOf(figure), aggregator: 'sum' }),

@@ -42,14 +42,14 @@ function addUp(call: string, rows: readonly CallFigures[]): CallFigures {
   };
 }
 
-/** All requests for a page of many files count as one call. */
+/** All requests for a page count as one call, although a page has many files. */
 const ownPages = /^\/(app|docs|ops)(?![^/])/;
 
 const totalOf = ({ ok, refused, slowed, failed, gone }: CallFigures) => ok + refused + slowed + failed + gone;
 
 /**
- * The number of requests measured in each second. Later in the second, one request in `sampled` is measured and
- * represents the others. Reading the clock twice would slow a call from memory by 3 %.
+ * How many requests are measured in each second. Later in the second, one request in `sampled` is measured and stands
+ * for the others. Reading the clock twice for each request would slow a call from memory by 3 %.
  */
 const timedEach = 1_000;
 const sampled = 16;
@@ -68,7 +68,7 @@ export function createRequestMeter() {
       return ofSecond % sampled === 0 ? sampled : 0;
     },
     /**
-     * Records that a request ended. `call` is a name from the documents and never text from the request. Status 0
+     * Counts a request that has ended. `call` is a name from the documents and never text from the request. Status 0
      * means that the client disconnected before the answer.
      */
     over(call: string, status: number, ms: number, weight: number) {

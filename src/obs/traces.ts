@@ -1,8 +1,8 @@
 /**
- * Exports OpenTelemetry traces: request → scripts → event → delivery. Loaded only when traces are turned on. A trace is
+ * Exports OpenTelemetry traces: request → scripts → event → delivery. Loaded only if traces are turned on. A trace is
  * made when its request ends. Its id is derived from the change that the request made (chat, message and edit). Every
- * process that delivers the change derives the same id, so Redis need not store the id, and all processes sample the
- * same traces. Requests that changed no message get a random id.
+ * process that delivers the change derives the same id, so Redis need not store it, and all processes choose the same
+ * traces to keep. Requests that changed no message get a random id.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createHash, randomBytes } from 'node:crypto';
@@ -117,7 +117,7 @@ function spansOfRequest(under: Under, call: string, status: number, traceId: str
 function spansOfDelivery(delivery: TracedDelivery, traceId: string, root: string): Span[] {
   const { bot, kind, change, madeMs, latencyMs, tries, outcome, delivered } = delivery;
   const endMs = nowMs();
-  // Derives the id of the bot's own event span. Retries are children of the event span that the first attempt reported.
+  // Returns the id of the bot's own event span. The first attempt reports this span. Retries become its children.
   const event = createHash('sha256').update(`${change}|${kind}|${bot}`).digest().toString('hex', 0, 8);
   const attempt: Span = {
     traceId,
@@ -184,7 +184,9 @@ export class Traces {
     await this.#send();
   }
 
-  /** Adds the spans of a sampled trace. Drops them when too many are pending, because nothing may wait for traces. */
+  /**
+   * Adds the spans of a trace that is kept. Drops them if too many are pending, because nothing may wait for traces.
+   */
   #add(change: string | null, spansOf: (traceId: string, root: string) => readonly Span[]): void {
     const { traceId, root } = idsOf(change);
     if (Number.parseInt(traceId.slice(0, 8), 16) / 2 ** 32 >= this.#options.ratio) return;

@@ -1,11 +1,11 @@
-/** Logs background failures and their effects. Logs failures at intervals instead of at each attempt. */
+/** Logs background failures and their effects. A repeated failure is logged at intervals instead of at each attempt. */
 import type { Logger } from './log.js';
 
 export type Troubles = ReturnType<typeof createTroubles>;
 
 const quietMs = 5_000;
 
-/** Prefers the cause of an error. The message is written for callers and less precise. */
+/** Prefers the cause of an error, because the message is written for callers and is less precise. */
 const reasonOf = (error: unknown) => {
   const { message, cause } = error as Error;
   return cause instanceof Error ? `${message}: ${cause.message}` : message;
@@ -29,8 +29,8 @@ export function createTroubles(log: Pick<Logger, 'error' | 'warn'>, now = () => 
       (error) =>
         failed(source, error),
     /**
-     * Reports a delay of work by load, an expired lock or an unavailable dependency. `meaning` describes the effect of
-     * the delay. Errors that `isDelay` does not accept are reported as failures.
+     * Reports that work is delayed by load, an expired lock or an unavailable dependency. `meaning` describes the
+     * effect of the delay. Errors that `isDelay` does not accept are reported as failures.
      */
     onDelay:
       (

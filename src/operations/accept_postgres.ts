@@ -1,6 +1,6 @@
 /**
- * Accepts a Postgres server again after another server replaced it (task `accept-postgres`). Nodes then treat the
- * accepted server like a server that lost transactions.
+ * Allows a Postgres server again that another server had replaced (task `accept-postgres`). Nodes then treat it like a
+ * server that lost transactions.
  */
 import { type Config, redisOf, requireSettings } from '../config/config.js';
 import type { Logger } from '../obs/log.js';
@@ -12,8 +12,8 @@ import { Runner } from '../redis/scripts/scripts.js';
 import { makeKeys } from '../store/core/keys.js';
 
 /**
- * `shard` is 0 for DATABASE_URL. Errors: StartError for a standby or an unknown shard, and those of Redis and
- * Postgres.
+ * Accepts the server of a shard. `shard` is 0 for DATABASE_URL. Errors: StartError for a standby or an unknown shard,
+ * and those of Redis and Postgres.
  */
 export async function acceptPostgres(
   given: Config,

@@ -36,7 +36,8 @@ async function storedText({ config, pool }: Backends): Promise<string> {
 }
 
 /**
- * Returns true if there are no problems; advice is not a problem. Errors: those of an unavailable Redis or Postgres.
+ * Prints all findings. Returns true if none of them is a problem. Advice is not a problem. Throws the error of an
+ * unavailable Redis or Postgres.
  */
 export async function runDoctor(backends: Backends): Promise<boolean> {
   const { config, connection, pool, shards } = backends;

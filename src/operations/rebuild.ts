@@ -1,5 +1,5 @@
 /**
- * Loads the data that Postgres has after Redis lost its data, and reports which data is lost (task `redis rebuild`).
+ * Loads all data from Postgres after Redis lost its data, and reports which data is lost (task `redis rebuild`).
  * Without this task, nodes load the data on demand, one partition at a time.
  */
 import { journalState, lastLoss } from '../journal/state.js';
@@ -10,8 +10,8 @@ import { allPages } from '../server/pages.js';
 import { describeRecords } from '../store/core/redis_state.js';
 
 /**
- * Opens the queue of each bot that has a webhook, with the bot's allowed update kinds. Otherwise the bot's next update
- * would open it.
+ * Opens the queue of each bot that has a webhook, with the update kinds that the bot allows. Otherwise the queue would
+ * be opened only at the bot's next update.
  */
 async function openQueues({ pool, store }: Backends): Promise<number> {
   const db = asDatabase(pool);

@@ -23,8 +23,8 @@ async function revoked({ admins }: Stores, token: string): Promise<boolean> {
 type Verdict = 'blocked' | 'not known here' | 'not blocked';
 
 /**
- * Prints every place with its token masked, and returns the number of places. Without a store, blocks nothing. Errors:
- * StartError.
+ * Prints every place with its token masked, and returns the number of places. If there is no store, blocks nothing.
+ * Errors: StartError.
  */
 export async function scanTokens(path: string, store: Stores | null): Promise<number> {
   const verdicts = new Map<string, Verdict>();

@@ -1,4 +1,4 @@
-/** Prepares a clean shutdown of Redis, so that its next start can prove that nothing was lost (task `redis seal`). */
+/** Prepares a clean shutdown of Redis (task `redis seal`). Its next start can then prove that nothing was lost. */
 import { journalLimits } from '../journal/limits.js';
 import { countNodes } from '../postgres/identity.js';
 import { type Backends, StartError } from '../processes/backends.js';

@@ -22,10 +22,10 @@ import { rangesText } from '../rules/number_ranges.js';
 
 type Say = (line: string) => void;
 
-/** The bytes of replication log that the target may still lack when flushers are paused. */
+/** How many bytes of replication log the target may still lack when flushers are paused. */
 const lagBytesMax = 1_048_576;
 /**
- * How long the target may take to catch up while partitions are paused, in ms. After this time the source serves the
+ * How long the target may take to catch up while partitions are paused, in ms. After this time, the source serves the
  * partitions again.
  */
 const catchUpMsMax = 60_000;
@@ -49,7 +49,7 @@ async function nodeNames(backends: Backends): Promise<(node: string) => string> 
   };
 }
 
-/** Checks that every process knows the target and reports the map that it follows. */
+/** Checks that every process knows the target and reports which map it uses. */
 async function checkNodes(backends: Backends, target: number): Promise<void> {
   const began = performance.now();
   for (;;) {
@@ -104,7 +104,7 @@ function runnerOf(backends: Backends, move: moves.Move, id: string, say: Say, fr
 }
 
 /**
- * Makes both databases refuse changes by the process that ran the move before. The claim must be checked again
+ * Makes both databases refuse changes from the process that ran the move before. The claim must be checked again
  * afterwards.
  */
 async function claimShards({ source, target, share }: Runner): Promise<void> {
@@ -198,7 +198,7 @@ async function switchMap(runner: Runner): Promise<void> {
 }
 
 async function clean({ source, target, share, say }: Runner): Promise<void> {
-  // Marks the partitions again, because a standby without the mark may have replaced the source meanwhile.
+  // Marks the partitions again. A standby that lacks the mark may have replaced the source in the meantime.
   await copy.markOutdated(source, share);
   await copy.endCopy(source, target, share);
   const deleted = await copy.deleteRows(source, share);
@@ -224,8 +224,8 @@ async function renewing<T>(control: Pool, id: string, task: () => Promise<T>): P
 const busy = 'another process is moving partitions: wait until it has ended';
 
 /**
- * Claims the unfinished move; returns null when there is none. `check` refuses moves to which the command does not
- * apply. It runs before the claim, because a claim keeps other processes away for seconds.
+ * Claims the unfinished move. Returns null if there is none. `check` refuses moves to which the command does not apply.
+ * It runs before the claim, because a claim keeps other processes away for seconds.
  */
 async function claim(
   { pool, shards }: Pick<Backends, 'pool' | 'shards'>,
@@ -273,10 +273,10 @@ async function begin(
   const left = await copy.leftFrom(source, partitions);
   const others = left.length > 0 ? backends.shards.all.filter(({ id }) => id !== source.id) : [];
   const moved = await Promise.all(others.map((shard) => copy.presentIn(shard, partitions)));
-  // Starts the move again if the partitions are neither outdated in the source nor stored in another database. The
-  // control database has then lost its row of an unfinished move.
+  // If the partitions are neither outdated in the source nor stored in another database, starts the move again. The
+  // control database then lost its row of an unfinished move.
   if (left.some(({ outdated }) => outdated) || moved.flat().length > 0) {
-    // Refuses, because the control database was restored to a state before an earlier move.
+    // Refuses. The control database was restored to a state before an earlier move.
     if ((await copy.presentIn(target, partitions)).length < partitions.length)
       throw new StartError(
         `${shardName(source.id)} has recorded that these partitions have left it, but ${shardName(target.id)} does not have all of them: ` +
@@ -297,7 +297,7 @@ async function begin(
   return move;
 }
 
-/** Set `from` to the URL with which the target reaches the source, if it differs from the settings. */
+/** `from` is the URL with which the target reaches the source. Set it if it differs from the settings. */
 export interface MoveOptions {
   readonly from?: string | undefined;
   readonly say: Say;

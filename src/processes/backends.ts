@@ -67,7 +67,7 @@ export interface Backends {
   readonly wakeQueue: WakeQueue;
   readonly figures: Figure[];
   readonly troubles: Troubles;
-  /** Reports this process to the others. The reports begin when it starts to serve. */
+  /** Reports this process to the others. The reports start when the process starts to serve. */
   readonly node: OwnNode;
   readonly traces: Traces | undefined;
   readonly managementBot: number;
@@ -75,7 +75,7 @@ export interface Backends {
 }
 
 /**
- * Log texts that explain the effect of a failed task. A task fails when Redis or Postgres is unavailable, or when it
+ * Log texts that explain the effect of a failed task. A task fails if Redis or Postgres is unavailable, or if the task
  * runs out of time.
  */
 const meaning = {
@@ -84,7 +84,7 @@ const meaning = {
   background: 'background work is late: nothing is lost, this or another process retries it within seconds',
 };
 
-/** Returns whether a call may be repeated, because Redis or Postgres was unavailable, slow or full. */
+/** Returns whether a call may be repeated. This is the case if Redis or Postgres was unavailable, slow or full. */
 export const isLate = (error: unknown): boolean =>
   error instanceof ApiError && (error.kind === 'unavailable' || error.kind === 'too_many_requests');
 
@@ -102,8 +102,8 @@ function refusalIn(error: unknown): string | undefined {
 type Patience = <T>(what: string, attempt: () => Promise<T>) => Promise<T>;
 
 /**
- * Creates a function that retries with jittered exponential backoff, until `msMax` after its creation. Error:
- * StartError with the last reason.
+ * Creates a function that retries with jittered exponential backoff. It gives up `msMax` after its creation, with a
+ * StartError that contains the last reason.
  */
 function createPatience(log: Logger, msMax: number): Patience {
   const deadline = performance.now() + msMax;
@@ -148,8 +148,8 @@ export function openRedis(
 }
 
 /**
- * Creates one queue for a single server, or several for a cluster. They may use different keys, because no installation
- * runs nodes of both kinds.
+ * Creates one wake-up queue for a single server, or several for a cluster. They may use different keys, because no
+ * installation runs nodes of both kinds.
  */
 function openWakeQueue(
   target: RedisTarget,
@@ -369,7 +369,7 @@ async function startOpening(given: Config, role: string, log: Logger, adoption: 
 }
 
 /**
- * Opens everything that a role needs. `adoption` controls whether an empty Redis is accepted. Errors: ConfigError,
+ * Opens everything that a role needs. `adoption` says whether an empty Redis is accepted. Errors: ConfigError,
  * StartError, IdentityError, or the last error of Redis or Postgres.
  */
 export async function openBackends(

@@ -1,4 +1,4 @@
-/** Reads metrics on demand: the backlogs over all partitions, and the memory of the Redis servers. */
+/** Collects metrics on demand: the pending work over all partitions, and the memory of the Redis servers. */
 import { nowMs, shared, within } from '../clock.js';
 import { type Figure, figuresOf } from '../obs/metrics.js';
 import { partitionsWith } from '../redis/present.js';
@@ -16,7 +16,7 @@ export interface Backlog {
   outbox: number;
   webhooksDue: number;
   webhooksOverdue: number;
-  /** How many seconds ago the most overdue webhook was due. */
+  /** How many seconds the most overdue webhook has been due. */
   webhookOverdueSeconds: number;
 }
 
@@ -27,7 +27,7 @@ const nothingWaits = (): Backlog => ({
   ...{ webhooksDue: 0, webhooksOverdue: 0, webhookOverdueSeconds: 0 },
 });
 
-/** Errors: `unavailable`. */
+/** Counts pending items. Error: `unavailable`. */
 export async function readBacklog({
   connection,
   keys,
@@ -87,7 +87,7 @@ export function startBacklog({ connection, keys, troubles, figures }: Backends):
     countedAt = performance.now();
   });
 
-  /** Counts again unless the last count is recent. All metrics in one scrape share a count. */
+  /** Counts again unless the last count is recent. All metrics that are read at one time share a count. */
   async function refresh(): Promise<void> {
     if (performance.now() - countedAt <= limits.backlog_age_ms_max) return;
     await within(limits.backlog_wait_ms_max, count().catch(onError));

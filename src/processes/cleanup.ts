@@ -1,6 +1,6 @@
 /**
- * Runs cleanup in the background of the role `flush`. Removes messages and files past their maximum age, and the
- * remaining data of deleted accounts.
+ * Cleans up in the background of the role `flush`. Removes messages and files past their maximum age, and the remaining
+ * data of deleted accounts.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -61,7 +61,7 @@ function createParts({
     store,
     inside: (bot) => (bot === managementBot ? ({ entry }) => manager.handle(entry) : undefined),
     wakeQueue,
-    // Holds deliveries during a drill, so that no failed attempt counts against a receiver.
+    // Sends nothing during a drill. Otherwise failed attempts would count against receivers.
     async send(to, headers, body, signal) {
       while (held() && signal?.aborted !== true) await sleep(held_look_ms, undefined, { ref: false });
       return sender.send(to, headers, body, signal);

@@ -1,4 +1,4 @@
-/** Gathers the facts from which findings are derived, for `petrel doctor` and the operations page. */
+/** Collects the facts for `petrel doctor` and the operations page. Findings are derived from these facts. */
 import { nowMs } from '../clock.js';
 import { loadEngine } from '../http/engine.js';
 import { lastLoss, type PartitionState, quarantinedIn } from '../journal/state.js';
@@ -15,7 +15,7 @@ import type { DatabaseFacts, Facts, ServerFacts } from './findings.js';
 
 const flusher_age_ms_max = 30_000;
 
-/** Returns the used fraction of a journal's limits, which is above 1 when a limit is exceeded. */
+/** Returns how much of a journal's limits is used, as a fraction. It is above 1 when a limit is exceeded. */
 export function fullness({ length, highWater, bytes, bytesMax }: PartitionState): number {
   return Math.max(highWater > 0 ? length / highWater : 0, bytesMax > 0 ? bytes / bytesMax : 0);
 }
@@ -40,7 +40,7 @@ async function factsOf({ client, url }: RedisConnection): Promise<ServerFacts> {
 async function overdueWebhooks({ connection, keys }: Backends): Promise<number> {
   const counts = await Promise.all(
     Array.from({ length: keys.partitions.count }, (_, partition) =>
-      // Skips webhooks that became due within the last few seconds.
+      // Leaves out webhooks that became due within the last few seconds.
       connection.at(partition)?.client.zcount(keys.webhooksDue(partition), '-inf', nowMs() - 10_000),
     ),
   );
@@ -102,7 +102,7 @@ async function movingNow({ pool }: Backends): Promise<Facts['moving']> {
 }
 
 /**
- * Gathers the facts. `warnings` are about the configuration of Redis. Errors: those of an unavailable Redis or
+ * Collects the facts. `warnings` are about the configuration of Redis. Throws the error of an unavailable Redis or
  * Postgres.
  */
 export async function gather(

@@ -14,13 +14,15 @@ export interface DatabaseFacts {
   readonly connections: number;
   readonly connectionsMax: number;
   readonly quarantined: number;
-  /** The number of future days that have a partition, or null for a database without chat partitions. */
+  /** The number of future days that have a partition for failures, or null for a database without chat partitions. */
   readonly failureDaysAhead: number | null;
-  /** The number of future days that have a partition, or null for a database without chat partitions. */
+  /** The number of future days that have a partition for messages, or null for a database without chat partitions. */
   readonly messageDaysAhead: number | null;
-  /** The last loss of committed transactions: its age in ms, and their number, or null if there was none. */
+  /**
+   * The last loss of committed transactions: how long ago it was in ms, and how many were lost. Null if there was none.
+   */
   readonly lost: { readonly ago: number; readonly transactions: number } | null;
-  /** The number of partitions whose entities are still being rewritten from Redis. */
+  /** The number of partitions whose entities are still being written from Redis again. */
   readonly rewriting: number;
 }
 
@@ -36,7 +38,7 @@ export interface Facts {
     readonly flushedAgo: number | null;
   };
   readonly overdueWebhooks: number;
-  /** Counts flushers seen recently. `nodes` counts all roles. */
+  /** The number of flushers seen recently. `nodes` counts all roles. */
   readonly flushers: number;
   readonly nodes: number;
   readonly databases: readonly DatabaseFacts[];
@@ -44,14 +46,14 @@ export interface Facts {
   readonly moving: { readonly what: string; readonly paused: boolean; readonly silentMs: number } | null;
   /** True in a drill, during which nothing is sent to webhooks and browsers. */
   readonly held: boolean;
-  /** Why uploaded files cannot be written, or null when they can, or when this was not checked. */
+  /** Why uploaded files cannot be written. Null if they can be written, or if this was not checked. */
   readonly files: string | null;
   /** The time in ms since Redis last lost changes, or null if it never did. */
   readonly lostAgo: number | null;
 }
 
 export interface Finding {
-  /** Whether the finding causes failures now or soon. False for advice. */
+  /** Whether the finding causes failures now or soon. False if it is only advice. */
   readonly bad: boolean;
   readonly what: string;
   readonly todo: string;
@@ -59,7 +61,7 @@ export interface Finding {
 
 const day_ms = 86_400_000;
 const flushed_ms_max = 30_000;
-/** A move without a report for this long counts as interrupted. */
+/** If a move has not been reported for this long, it counts as interrupted. */
 const left_ms = 15_000;
 const percent = (share: number) => `${Math.round(share * 100)} %`;
 
@@ -136,7 +138,7 @@ function ofDatabase(facts: DatabaseFacts, flushers: number): Finding[] {
     });
   if (failureDaysAhead !== null && failureDaysAhead < 1)
     found.push({
-      // Only gives advice while no flusher is running, because a flusher creates the partitions when it starts.
+      // This is only advice while no flusher is running, because a flusher creates the partitions when it starts.
       bad: flushers > 0,
       what: `${database} has no partition for tomorrow’s delivery failures`,
       todo: 'flushers try to create it every minute and log why that fails; until then rows go to delivery_failures_default',

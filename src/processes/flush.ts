@@ -1,4 +1,4 @@
-/** Runs the role `flush`. It writes journals to Postgres and removes unreferenced files. */
+/** Runs the role `flush`. It writes journals to Postgres and removes files that nothing uses. */
 import { shared } from '../clock.js';
 import { fileLimits as limits } from '../files/limits.js';
 import { createFlusher, type Flusher } from '../journal/flusher.js';
@@ -8,7 +8,7 @@ import { startCleanup } from './cleanup.js';
 import { startNoter } from './push.js';
 import type { Role } from './role.js';
 
-/** Seals Redis for a clean shutdown. The roles that change state stop before this role, and Redis stops after it. */
+/** Closes Redis for a clean shutdown. The roles that change state stop before this role, and Redis stops after it. */
 async function sealAll({ recovery, keys, log }: Backends): Promise<void> {
   const all = Array.from({ length: keys.partitions.count }, (_, partition) => partition);
   await recovery

@@ -37,8 +37,8 @@ import { tracedRequests, traceResults } from './tracing.js';
 const requestName = /^[A-Za-z0-9._-]{1,64}$/;
 
 /**
- * Takes the request id from a trusted load balancer. Otherwise builds an id from the node and a number. Ignores ids
- * from clients, because a client might send its token as an id.
+ * Takes the request id from a trusted load balancer. For other requests, builds an id from the node and a number.
+ * Ignores ids from clients, because a client might send its token as an id.
  */
 function accessListener(access: AccessLog, trustedProxies: readonly string[]): AccessListener {
   const isTrusted = createTrust(trustedProxies);
@@ -121,7 +121,7 @@ function logEngine(log: Backends['log'], engine: Engine, config: Config): void {
 
 const files_look_ms = 30_000;
 
-/** Aborts the start when uploads cannot be written, and repeats the check regularly. Errors: StartError. */
+/** Aborts the start if uploads cannot be written, and repeats this check regularly. Errors: StartError. */
 async function watchFiles({ filesProblem, log, figures }: Backends) {
   let problem = await filesProblem();
   if (problem !== null) throw new StartError(problem);
@@ -173,8 +173,9 @@ export async function startFront(backends: Backends): Promise<Role> {
   const metrics = metricsOf(engine);
   const access = config.ACCESS_LOG ? createAccessLog('front') : undefined;
   let leaving = false;
-  // Returns whether the front can answer requests. A front needs Redis, but no token lease: without the lease it looks
-  // up the token at each call. One master of a cluster has all leases, and its loss must not stop every front.
+  // Returns whether the front can answer requests. A front needs Redis, but it does not need a token lease. Without the
+  // lease it looks up the token at each call. In a cluster, one master has all leases, and its loss must not stop every
+  // front.
   const isReady = () =>
     !leaving && connection.reachable() && (connection.clustered || store.auth.stats.leased);
   const dispatch = openDispatch(backends, {

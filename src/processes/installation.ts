@@ -16,7 +16,7 @@ export class StartError extends Error {}
 
 const keyNote = 'TOKEN_KEYS ';
 
-/** Errors: StartError. */
+/** Compares the settings with the recorded ones. Errors: StartError. */
 export function compare(noted: ReadonlyMap<string, string>, partitions: number, { checks }: Secrets): void {
   const count = noted.get('PARTITIONS') ?? String(partitions);
   if (count !== String(partitions))
@@ -43,7 +43,7 @@ type Given = Pick<Config, 'PARTITIONS'> & {
   readonly TOKEN_KEYS: NonNullable<Config['TOKEN_KEYS']>;
 };
 
-/** Compares the settings with those recorded in Postgres, and changes nothing. Errors: StartError. */
+/** Compares the settings with those recorded in Postgres. Changes nothing. Errors: StartError. */
 export async function checkSettings(db: Sql, config: Given): Promise<void> {
   const { TOKEN_PEPPER: peppers, TOKEN_KEYS: ring, PARTITIONS: partitions } = config;
   compare(await readInstallation(db), partitions, createSecrets(peppers, ring));
@@ -87,7 +87,7 @@ export async function checkPartitions(redis: RedisConnection['client'], keys: Ke
   const ownCount = String(keys.partitions.count);
   const read = () => redis.hget(keys.installation(), 'PARTITIONS');
   let inRedis = await read();
-  // Writes the number only as the first node. Other nodes must be able to start when Redis is full and refuses writes.
+  // Only the first node writes the number. Other nodes must be able to start when Redis is full and refuses writes.
   if (inRedis === null) {
     await redis.hsetnx(keys.installation(), 'PARTITIONS', ownCount);
     inRedis = await read();

@@ -1,8 +1,8 @@
 /** Sets the limits for the reports of processes and for the operations page. */
 export const processLimits = {
-  /** How long all scrapes share one count of the backlogs in Redis. */
+  /** How old the count of pending work in Redis may be when metrics are read. */
   backlog_age_ms_max: 1_000,
-  /** How long a scrape waits for the count of backlogs before it shows the last known counts. */
+  /** How long a reader of metrics waits for the count of pending work. Then it gets the last known count. */
   backlog_wait_ms_max: 2_000,
   /**
    * How often a process reports to the operations page, and how long without a report it counts as silent or as ended.

@@ -14,7 +14,7 @@ import type { Backends } from './backends.js';
 import { processLimits } from './limits.js';
 import type { Role } from './role.js';
 
-/** Holds a report. `reported_ms` is its time by the clock of Redis. */
+/** A report. `reported_ms` is its time by the clock of Redis. */
 export type SeenNode = (NodeReport | NodeCore) & { readonly reported_ms: number; readonly silent_ms: number };
 
 /** Reads the time of Redis in ms, because the clocks of nodes may differ. */
@@ -35,7 +35,7 @@ function understood(text: string, wanted: 'whole' | 'core'): NodeReport | NodeCo
 }
 
 /**
- * Loads the recent reports of processes. A killed process stays in the list for up to
+ * Loads the recent reports of processes. A process that was killed stays in the list for up to
  * processLimits.node_age_ms_max. Drops details beyond wireLimits.nodes_report_bytes_max.
  */
 export async function readNodes({
@@ -69,8 +69,8 @@ export async function readNodes({
 }
 
 /**
- * The interval of event loop samples. Each sample wakes the process, and an interval of 20 ms would use more than half
- * of the CPU budget of an idle process.
+ * How often the event loop is measured. Each measurement wakes the process. An interval of 20 ms would use more than
+ * half of the CPU budget of an idle process.
  */
 const loop_look_ms = 100;
 /** The share of busy time below which a process counts as idle. Its event loop delay is then not measured. */
@@ -97,7 +97,7 @@ function createPulse() {
       const share = used / 1_000 / Math.max(1, now.at - before.at);
       before = now;
       const found = {
-        // Subtracts the interval of the measuring timer, which the measured delay includes.
+        // Subtracts the interval of the measuring timer. The measured delay includes this interval.
         loop_p99_ms: Math.max(0, inMs(delay.percentile(99)) - loop_look_ms),
         loop_max_ms: Math.max(0, inMs(delay.max) - loop_look_ms),
         cpu: Math.round(share * 1_000) / 1_000,
@@ -119,9 +119,7 @@ function scriptTimes({ runner }: Backends): number[] {
   return sum;
 }
 
-/**
- * Reports this process at regular intervals until it is stopped, and once more at shutdown. This role must start last.
- */
+/** Reports this process at regular intervals until it stops, and once more at shutdown. This role must start last. */
 export const reportAs =
   (role: string) =>
   async (backends: Backends, stopping: AbortSignal): Promise<Role> => {

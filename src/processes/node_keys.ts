@@ -1,7 +1,7 @@
 /**
- * Tracks which keys and peppers the running nodes have. A node joins only if it and every other node can decrypt and
- * look up each other's values. Keys introduced in the wrong order therefore fail a start instead of later calls. A
- * rotation also checks here whether any node still uses a former key.
+ * Records which keys and peppers the running nodes have. A node joins only if it can decrypt and look up the values of
+ * every other node, and they can do so with its values. If keys are introduced in the wrong order, a start therefore
+ * fails instead of later calls. A rotation also checks here whether any node still uses a former key.
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -28,8 +28,8 @@ export interface NodeKeysOptions {
 }
 
 /**
- * Returns the reason why two nodes must not run at the same time, or null when they may. Each node must be able to use
- * the values that the other node writes.
+ * Returns why two nodes must not run at the same time, or null if they may. Each node must be able to use the values
+ * that the other writes.
  */
 export function conflict(own: Checks, other: Checks): string | null {
   const [key, theirs] = [own.keys[0], other.keys[0]];

@@ -1,6 +1,7 @@
 /**
- * Shows operators the state of the whole installation. Queries the databases and Redis on demand, at most once per
- * interval for all viewers together. The part of an unavailable store is missing, and does not delay the other parts.
+ * Shows operators the state of the whole installation. Asks the databases and Redis on demand, at most once per
+ * interval for all viewers together. If a store is unavailable, only its part is missing. It does not delay the other
+ * parts.
  */
 
 import { nowMs } from '../clock.js';
@@ -28,7 +29,7 @@ async function inTime<T>(asked: Promise<T>): Promise<T | null> {
   return Promise.race([asked.catch(() => null), late]).finally(() => clearTimeout(timer));
 }
 
-/** Caches an answer. Its age counts from the start of the request. */
+/** Caches an answer. Its age counts from the moment when it was requested. */
 function remembered<T>(ms: number, ask: () => Promise<T>): () => Promise<T> {
   let last: { readonly at: number; readonly answer: Promise<T> } | undefined;
   return () => {
@@ -74,7 +75,7 @@ async function postgresOf(backends: Backends): Promise<NonNullable<Overview['pos
 
 async function journalOf(backends: Backends) {
   const state = await journalState(backends);
-  // Omits the Redis warnings, because every process checks Redis when it starts.
+  // Leaves out the warnings about Redis, because every process checks Redis when it starts.
   const facts = await gather(backends, state, [], null);
   return {
     facts,
@@ -153,8 +154,8 @@ async function look(backends: Backends): Promise<Overview> {
 }
 
 /**
- * Finds the bots with the most pending updates, among those with due webhooks. Bots that poll are not ranked, but
- * operators can look them up by name.
+ * Returns those bots with due webhooks that have the most pending updates. Bots that poll are not ranked, but operators
+ * can look them up by name.
  */
 async function mostPending({ connection, keys }: Backends, limit: number): Promise<number[]> {
   const { count } = keys.partitions;

@@ -11,7 +11,9 @@ export interface PostgresEvents {
   readonly stats: { readonly wentBack: number; readonly transactions: number; readonly refused: number };
 }
 
-/** The minimum time between two log lines about a replaced server, which every new connection detects again. */
+/**
+ * The minimum time between two log lines about a replaced server. Every new connection detects the replacement again.
+ */
 const log_interval_ms = 10_000;
 
 export function reportPostgres(log: Pick<Logger, 'error' | 'warn'>): PostgresEvents {

@@ -1,5 +1,5 @@
 /**
- * Ranks bots with problems over the control database and all shards. Lists are bounded. Rows that belong to a moved
+ * Ranks bots with problems over the control database and all shards. Lists have a limit. Rows that belong to a moved
  * partition are counted only once.
  */
 

@@ -10,7 +10,9 @@ export interface Histories {
   readonly stats: { readonly raised: number; readonly proven: number };
 }
 
-/** The delay before logging. All partitions notice a failover within milliseconds, so they share one log line. */
+/**
+ * How long to wait before logging. All partitions notice a failover within milliseconds and then share one log line.
+ */
 const gatherMs = 500;
 
 const perhaps =

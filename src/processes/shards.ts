@@ -1,6 +1,6 @@
 /**
- * Opens the databases named in the settings and checks the identity of each. Follows the shard map in the control
- * database.
+ * Opens the databases that the settings name, and checks the identity of each. Keeps the shard map from the control
+ * database current.
  */
 import type { Config } from '../config/config.js';
 import { History } from '../journal/history.js';
@@ -91,8 +91,9 @@ function compareNote(id: number, installation: string, found: string): void {
 }
 
 /**
- * Compares the shard number recorded in each database with the settings. Must run before the guard of a shard, which
- * would mistake a wrong database for one that lost transactions. Errors: StartError, and those of Postgres.
+ * Compares the shard number recorded in each database with the settings. Must run before a shard is checked for lost
+ * transactions. Otherwise a wrong database would look like one that lost transactions. Errors: StartError, and those of
+ * Postgres.
  */
 export async function checkShards(urls: readonly ShardUrl[]): Promise<void> {
   if (urls.length === 1) return;
@@ -108,7 +109,7 @@ export async function checkShards(urls: readonly ShardUrl[]): Promise<void> {
 }
 
 /**
- * Records its shard number in each database that has its schema. A new installation is divided evenly over
+ * Records the shard number in each database that has the schema. A new installation is divided evenly over
  * DATABASE_SHARDS. An existing installation keeps its data in place until `petrel shards move`. Errors: StartError, and
  * those of Postgres.
  */
@@ -158,7 +159,7 @@ export interface OpenOptions {
   readonly role: string;
   readonly node: string;
   readonly connection: RedisServers;
-  /** Returns the runner. It is a function, because the runner is created after this object. */
+  /** Returns the script runner. This is a function, because the runner is created later than this object. */
   readonly runner: () => ScriptRunner;
   readonly events: PostgresEvents;
   readonly identity: Pick<Identity, 'checkPostgres'>;

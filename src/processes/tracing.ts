@@ -8,7 +8,7 @@ import type { ApiRequest, RequestHandler } from '../server/request.js';
 import { chatText, directChat, sharedChat } from '../store/core/keys.js';
 
 /**
- * Returns the name of the change that a call made. Undefined unless the result of the call is a message. The update
+ * Returns the name of the change that a call made, or undefined if the result of the call is not a message. The update
  * queue uses the same name.
  */
 export function changeOf(request: Pick<ApiRequest, 'path' | 'calledBy'>, result: unknown): string | null {
@@ -19,7 +19,7 @@ export function changeOf(request: Pick<ApiRequest, 'path' | 'calledBy'>, result:
   };
   const id = chat?.id;
   if (typeof message_id !== 'number' || typeof id !== 'number') return null;
-  // Determines bot and user. The result identifies a direct chat only by the id of the other participant.
+  // Returns the bot and the user. In a direct chat, the result contains only the id of the other side.
   const [bot, user] = request.path.startsWith('/bot') ? [request.calledBy, id] : [id, request.calledBy];
   const ref = id < 0 ? sharedChat(id) : directChat(bot, user);
   return changeName(chatText(ref), message_id, typeof edit_date === 'number' ? edit_date : 0);

@@ -36,7 +36,7 @@ export function usableKeys({ p256dh, auth }: BrowserKeys): boolean {
 
 /**
  * Returns the headers of a push message. A push service keeps only the newest pending message of a topic, so each chat
- * has its own topic. The topic is derived with the browser's secret, so that the push service cannot identify the chat.
+ * has its own topic. The topic is derived from the browser's secret, so that the push service cannot identify the chat.
  */
 export function headersOf(chat: number, authorization: string, auth: Buffer): Record<string, string> {
   return {

@@ -1,4 +1,4 @@
-/** Sets the limits for push notifications and for the records of open windows. */
+/** Sets the limits for push notifications and for the records of open browser windows. */
 export const pushLimits = {
   push_endpoint_length_max: 1_024,
   push_title_length_max: 100,
@@ -11,7 +11,7 @@ export const pushLimits = {
   push_person_in_flight_max: 2,
   push_deadline_ms: 10_000,
   /**
-   * The lifetime of the tokens that identify the installation to push services (RFC 8292 allows 24 h), and how many
+   * How long a token is valid that identifies the installation to push services (RFC 8292 allows 24 h), and how many
    * tokens are cached.
    */
   push_vapid_ttl_s: 12 * 3_600,

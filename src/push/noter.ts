@@ -1,7 +1,7 @@
 /**
  * Records new messages that need push notifications, from the rows that a flusher committed. Keeps only the newest
- * message of each chat. Never blocks or fails, so that it cannot delay the flusher. Notifications that it cannot keep
- * or record are lost. Does nothing while nobody has a push subscription.
+ * message of each chat. Never blocks or fails, so it cannot delay the flusher. If it cannot keep or record a
+ * notification, the notification is lost. Does nothing while nobody has a push subscription.
  */
 import { nowMs, shared } from '../clock.js';
 import type { NotedMessage } from '../store/chats/push.js';
@@ -34,7 +34,7 @@ export interface Noter {
   readonly stats: { readonly noted: number; readonly dropped: number };
 }
 
-/** The longest time between the two dates of a row that is not an edit. */
+/** The maximum difference between the two dates of a row. A larger difference means that the row is an edit. */
 const edited_ms_max = 30_000;
 const messages_a_statement = 1_000;
 const note_interval_ms = 200;
@@ -43,8 +43,8 @@ const look_interval_ms = 1_000;
 const purge_interval_ms = 60_000;
 
 /**
- * Returns the message to record. Null when the row is not a new message, when the message needs no notification, or
- * when it is too old.
+ * Returns the message to record. Returns null if the row is not a new message, if the message needs no notification, or
+ * if it is too old.
  */
 function notedOf({ table, key, entry }: WrittenRow, now: number): NotedMessage | null {
   if (table.table !== 'messages' || entry.image.length === 0) return null;
@@ -59,9 +59,7 @@ function notedOf({ table, key, entry }: WrittenRow, now: number): NotedMessage |
 export function createNoter({ push, delayMs, onError }: NoterOptions): Noter {
   const waiting = new Map<string, NotedMessage>();
   const stats = { noted: 0, dropped: 0 };
-  /**
-   * True if somebody had a push subscription at the last check, which happens only while rows are written.
-   */
+  /** Whether somebody had a push subscription at the last check. The check runs only while rows are written. */
   let wanted = true;
   let lookedAt = Number.NEGATIVE_INFINITY;
   let stopped = false;

@@ -5,7 +5,7 @@ import { type ChatRef, isDirect } from '../store/core/keys.js';
 import type { StoredMessage } from '../store/core/stored_message.js';
 import { pushLimits as limits } from './limits.js';
 
-/** Defines a payload that the service worker in `web/client` uses. */
+/** The payload that the service worker in `web/client` receives. */
 export interface Notification {
   readonly chat_id: number;
   readonly message_id: number;
@@ -21,7 +21,7 @@ function cut(text: string, max: number): string {
   return points.length <= max ? text : `${points.slice(0, max - 1).join('')}…`;
 }
 
-/** Removes spoilers, because a notification may appear on a lock screen. */
+/** Removes spoilers, because a lock screen may show the notification. */
 function withoutSpoilers(text: string, entities: readonly Entity[] = []): string {
   let shown = text;
   for (const { type, offset, length } of entities) {

@@ -1,6 +1,6 @@
 /**
- * Sends push notifications. Takes due notifications, skips people with an open window, and sends an encrypted push
- * message to each browser of all other people. Each message is sent once; failures are counted but not retried.
+ * Sends push notifications. Takes due notifications and skips people with an open browser window. Sends an encrypted
+ * push message to each browser of the other people. Each message is sent once. Failures are counted but not retried.
  */
 import { nowMs } from '../clock.js';
 import { receiverOf, type Sender } from '../delivery/outbound/send.js';
@@ -37,10 +37,12 @@ export interface PushStats {
 }
 
 const take_interval_ms = 250;
-/** The longest pause while nothing is due. Messages are recorded `delayMs` before they are due. */
+/**
+ * The longest pause while nothing is due. It can be long, because messages are recorded `delayMs` before they are due.
+ */
 const idle_interval_ms_max = 4_000;
 
-/** Holds one notification to one person about one chat, with a row for each of the person's browsers. */
+/** A notification to one person about one chat, with a row for each of the person's browsers. */
 type Job = readonly [Addressee, ...Addressee[]];
 
 const chatOf = ({ chat_id, user_id }: Addressee) =>
@@ -69,7 +71,7 @@ const isPassing = (outcome: Outcome): boolean =>
   outcome.kind === 'answered' ? outcome.status === 429 : outcome.reason === 'busy';
 
 /**
- * Runs in turns. A turn takes the due notifications, starts to send them, and schedules the next turn. Messages of
+ * Sends in turns. A turn takes the due notifications, starts to send them, and schedules the next turn. Messages of
  * earlier turns may still be in flight: at most `push_in_flight_max` in total, and `push_person_in_flight_max` to one
  * person.
  */
@@ -143,7 +145,7 @@ export class Pusher {
     }
   }
 
-  /** Loads the current version of the message, which may have been edited or deleted since it was recorded. */
+  /** Loads the current version of the message. It may have been edited or deleted since it was recorded. */
   async #read(first: Addressee): Promise<StoredMessage | null> {
     const { history } = this.#options.store;
     const [found] = (await history.list(chatOf(first), first.message_id + 1, 1)) ?? [];

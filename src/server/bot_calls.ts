@@ -1,4 +1,6 @@
-/** Runs bot methods that are called over HTTP, or in a webhook receiver's answer to a delivery (behaviour §10). */
+/**
+ * Runs bot methods. They are called over HTTP, or in the answer of a webhook receiver to a delivery (behaviour §10).
+ */
 import { isUtf8 } from 'node:buffer';
 import { ApiError, fail } from '../errors.js';
 import type { Files } from '../files/files.js';
@@ -14,8 +16,7 @@ import { noFiles, type Params } from './params.js';
 import { createTurns } from './turns.js';
 
 /**
- * Finds methods by name, ignoring case (behaviour §1). Tries exact names first, because nearly all calls use the exact
- * name.
+ * Finds methods by name and ignores case (behaviour §1). Tries exact names first, because nearly all calls use them.
  */
 export function createMethodFinder(methods: readonly Method[]): (name: string) => Method | undefined {
   const byName = new Map(methods.map((method) => [method.name, method]));
@@ -24,8 +25,8 @@ export function createMethodFinder(methods: readonly Method[]): (name: string) =
 }
 
 /**
- * Lists the parameters of the Bot API for features that Petrel lacks. A call with such a parameter is refused. If it
- * were ignored, the message would go to another place, or lack something that its sender wanted.
+ * The parameters of the Bot API for features that Petrel lacks. A call with such a parameter is refused. If the
+ * parameter were ignored, the message would go to another place, or lack something that its sender wanted.
  */
 const unsupportedParams = [
   'business_connection_id',
@@ -49,8 +50,8 @@ const isGiven = (value: unknown): boolean => Boolean(value) && value !== '0' && 
 type WithParams = Method & { readonly params: NonNullable<Method['params']> };
 
 /**
- * Returns the part of a method that handles a call with `inline_message_id`, or the method itself. The id is refused by
- * methods that do not change inline messages. Error: `parameter_unsupported`.
+ * Returns the part of a method that handles calls with `inline_message_id`, or the method itself for other calls.
+ * Error: `parameter_unsupported` if the method does not change inline messages.
  */
 function addressed(method: WithParams, values: Params): WithParams {
   const { ofInline } = method;
@@ -69,7 +70,7 @@ export function runMethod(named: WithParams, context: MethodContext, values: Par
   return withChatIds(method, context.store, params).then(run);
 }
 
-/** Returns the length of a call's longest list of ids or media, otherwise 1. */
+/** Returns the length of a call's longest list of ids or media, or 1 if there is none. */
 export function messagesIn(params: unknown): number {
   const { message_ids, media } = (params ?? {}) as {
     readonly message_ids?: unknown;
@@ -82,8 +83,8 @@ export function messagesIn(params: unknown): number {
 }
 
 /**
- * Bounds the parallel changes of settings by one owner. They lock the bot's row, and could otherwise occupy every
- * Postgres connection while they wait for each other.
+ * Limits how many changes of settings one owner may make in parallel. These changes lock the bot's row. Without the
+ * limit they could occupy every Postgres connection while they wait for each other.
  */
 const settingsTurns = createTurns(limits.settings_calls_at_once, limits.settings_calls_waiting_max);
 
@@ -94,7 +95,7 @@ function weightOf(method: Method, params: unknown): number {
 }
 
 /**
- * Counts a call against the rate limits (behaviour §14), if they are on, and runs it. Polls have their own counter, so
+ * Counts a call against the rate limits (behaviour §14), if they are on, and runs it. Polls are counted separately, so
  * that a bot over its limit still gets its updates.
  */
 export function fairly(
@@ -153,13 +154,13 @@ export function createAnswerCalls({ methods, store, files, receivers, onError }:
   /** `skipped` counts calls in answers to updates that a bot caused. */
   const stats = { done: 0, failed: 0, skipped: 0 };
 
-  /** Runs one call. Returns false when the call is not allowed in an answer, or the bot may not act now. */
+  /** Runs one call. Returns false if the call is not allowed in an answer, or if the bot may not act now. */
   async function runOne(id: number, seed: string, call: unknown): Promise<boolean> {
     const method = isCall(call) ? methodNamed(call.method) : undefined;
     if (!method || !changesState(method) || method.inAnswers === false) return false;
     const bot = await store.auth.botById(id);
-    // Refuses a blocked bot, because a thief of the token may have set the webhook. Refuses a suspended bot, which may
-    // still get answers to earlier updates.
+    // Refuses a blocked bot, because the thief of its token may have set the webhook. Refuses a suspended bot, because
+    // it may still get answers to earlier updates.
     if (bot === null || isBlocked(bot) || bot.state !== undefined || method.params === null) return false;
     const context = { bot, store: store.under(seed, true, 'answer'), files, receivers, uploads: noFiles };
     await runMethod(
@@ -185,9 +186,10 @@ export function createAnswerCalls({ methods, store, files, receivers, onError }:
 
   return {
     /**
-     * Runs the method calls in an answer to a delivery, in order, as the bot of that delivery. Returns undefined when
-     * there are none. A repeated delivery repeats no call. Skips calls in answers to updates caused by a bot, because
-     * two bots could answer each other forever. Counts refusals and reports unexpected errors. Never rejects.
+     * Runs the method calls in an answer to a delivery, in order, as the bot of that delivery. Returns undefined if
+     * there are none. If the delivery is repeated, its calls are not. Skips calls in answers to updates that a bot
+     * caused, because two bots could answer each other forever. Counts refusals and reports unexpected errors. Never
+     * rejects.
      */
     run(bot: number, delivery: Pick<Delivery, 'id' | 'entry'>, body: Buffer): Promise<void> | undefined {
       const calls = callsIn(body);

@@ -10,7 +10,7 @@ import { changesState, type Method } from './method.js';
 import { noFiles, parseParams } from './params.js';
 import type { ApiRequest } from './request.js';
 
-/** Clients may write the colon of the token as %3A. */
+/** Splits the path of a bot's request. Clients may write the colon of the token as %3A. */
 function splitBotPath(path: string): { readonly token: string; readonly name: string } {
   const slash = path.indexOf('/', 4);
   const raw = slash < 0 ? path.slice(4) : path.slice(4, slash);
@@ -38,7 +38,7 @@ export const admitFile = (context: CallContext, request: ApiRequest) =>
   admitToken(context, request, botPathOf(request));
 
 /**
- * Runs a call. Creates no promise when the bot is in memory, so that the answer comes in the same turn of the event
+ * Runs a call. If the bot is in memory, creates no promise, so that the answer comes in the same turn of the event
  * loop.
  */
 export function callBot(context: CallContext, request: ApiRequest): void | Promise<void> {

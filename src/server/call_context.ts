@@ -51,7 +51,7 @@ export interface CallContext extends DispatchOptions {
   readonly clientAddress: (request: ApiRequest) => string;
 }
 
-/** Runs a call within the share of its account. Drops the call if the client disconnects while it waits. */
+/** Runs a call within the share of its account. If the client disconnects while the call waits, drops the call. */
 export function inTurn(
   { shares }: CallContext,
   request: ApiRequest,

@@ -11,8 +11,8 @@ import type { ApiRequest } from './request.js';
 export interface TokenProvider {
   takes(token: string): boolean;
   /**
-   * Resolves a token to a person. Null when the token is invalid now, or when its person is unknown here. `known`
-   * creates no account. Error: `unavailable`.
+   * Returns the person of a token. Returns null if the token is not valid now, or if its person is unknown here.
+   * `known` creates no account. Error: `unavailable`.
    */
   person(token: string, known?: boolean): User | null | Promise<User | null>;
   /** Unix time in ms. */
@@ -20,12 +20,12 @@ export interface TokenProvider {
 }
 
 export interface Operator {
-  /** 0 for ADMIN_TOKEN. */
+  /** The id of the administrator, or 0 for ADMIN_TOKEN. */
   readonly id: number;
   readonly name: string;
 }
 
-/** Represents the administrator of setting ADMIN_TOKEN. No other administrator can have this name. */
+/** The administrator whose token is the setting ADMIN_TOKEN. No other administrator can have this name. */
 const fromSettings: Operator = { id: 0, name: 'ADMIN_TOKEN' };
 
 /** The longest delay in ms that setTimeout accepts. */
@@ -54,14 +54,17 @@ export class Callers {
     this.#options = options;
   }
 
-  /** Rejects with 401, or with 429 when the address tried many tokens that never existed. */
+  /** Rejects with 401. If the address tried many tokens that never existed, rejects with 429. */
   async #refuse(request: ApiRequest, token: string): Promise<never> {
     const { store, clientAddress } = this.#options;
     const wait = await store.guesses.note(clientAddress(request), token);
     return wait > 0 ? fail('too_many_requests', { retry_after: wait }) : fail('unauthorized');
   }
 
-  /** Refuses a throttled address before any lookup. Tokens that this node already knows skip the check. */
+  /**
+   * Refuses an address that guessed too many tokens, before any lookup. Tokens that this node already knows skip this
+   * check.
+   */
   #checkGuesser(request: ApiRequest, token: string): void {
     const { store, clientAddress } = this.#options;
     if (!store.guesses.slowing || store.auth.remembers(token)) return;
@@ -75,7 +78,7 @@ export class Callers {
   }
 
   /**
-   * Finds the bot of a token. Creates no promise when the bot is in memory. Errors: `unauthorized`,
+   * Returns the bot of a token. Creates no promise if the bot is in memory. Errors: `unauthorized`,
    * `too_many_requests`.
    */
   bot(request: ApiRequest, token: string): Bot | Promise<Bot> {
@@ -85,7 +88,10 @@ export class Callers {
     return bot ?? this.#refuse(request, token);
   }
 
-  /** Errors: `unauthorized` when the token belongs to no administrator, `too_many_requests`. */
+  /**
+   * Returns the administrator of a token. Errors: `unauthorized` if the token belongs to no administrator,
+   * `too_many_requests`.
+   */
   async operator(request: ApiRequest): Promise<Operator> {
     const token = bearer(request);
     const { store, adminToken } = this.#options;
@@ -94,10 +100,10 @@ export class Callers {
     return (await store.admins.find(token)) ?? this.#refuse(request, token);
   }
 
-  /** Errors: `unauthorized` when the token is not valid, `too_many_requests`. */
+  /** Returns the person of a token. Errors: `unauthorized` if the token is not valid, `too_many_requests`. */
   person(request: ApiRequest): User | Promise<User> {
     const token = bearer(request);
-    // Skips throttling for a token signed by the provider, because it is not a guess.
+    // A token that the provider signed is not a guess, so the address is not slowed down.
     const isExternal = this.#options.provider?.takes(token) ?? false;
     const refused = () => (isExternal ? fail('unauthorized') : this.#refuse(request, token));
     if (!isExternal) this.#checkGuesser(request, token);
@@ -119,7 +125,7 @@ export class Callers {
     };
     const check = async (): Promise<void> => {
       try {
-        // Compares the ids. The token may resolve to a newer account if the former account was deleted.
+        // Compares the ids. If the former account was deleted, the token may belong to a newer account.
         const found = await this.#personOf(token, true);
         if (ended) return;
         if (found?.id !== user.id) {
@@ -127,7 +133,7 @@ export class Callers {
           listener();
         } else if (issuer) checkIn(issuer.endOf(token) - nowMs());
       } catch {
-        // Tries again later, because a failed lookup does not make the token invalid.
+        // Checks again later. A failed lookup does not make the token invalid.
         if (!ended) checkIn(limits.auth_lease_ms);
       }
     };

@@ -10,7 +10,7 @@ export function namesChat({ chatParams }: Method, params: unknown): boolean {
   return false;
 }
 
-/** Error: `chat_not_found` when no public chat has the username. */
+/** Returns the parameters with ids. Error: `chat_not_found` if no public chat has the username. */
 export async function withChatIds({ chatParams }: Method, store: Store, params: unknown): Promise<object> {
   const given = params as Given;
   const resolved = await Promise.all(

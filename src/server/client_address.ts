@@ -1,10 +1,10 @@
-/** Determines the client address behind trusted proxies, for limits per address. */
+/** Finds out the address of a client behind trusted proxies. Limits per address need it. */
 import ipaddr from 'ipaddr.js';
 import type { ApiRequest } from './request.js';
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
-/** Parses an address, or null for other text. An IPv4-mapped IPv6 address becomes IPv4. */
+/** Parses an address. Returns null for other text. An IPv4-mapped IPv6 address becomes IPv4. */
 function parse(text: string): Address | null {
   // Removes the port that proxies may add: `192.0.2.1:4711`, `[2001:db8::1]:4711`.
   const bare = text.trim().replace(/^\[([^\]]*)\](?::\d+)?$/, '$1');
@@ -30,7 +30,7 @@ function rangesOf(trusted: readonly string[]): (address: Address) => boolean {
     );
 }
 
-/** Checks for trusted proxies. Forwarding headers of other peers are ignored. */
+/** Creates the check for trusted proxies. Forwarding headers from other addresses are ignored. */
 export function createTrust(
   trusted: readonly string[],
 ): (request: Pick<ApiRequest, 'remoteAddress'>) => boolean {
@@ -45,9 +45,9 @@ export function createTrust(
 type Peer = Pick<ApiRequest, 'remoteAddress' | 'forwardedFor'>;
 
 /**
- * Creates a function that returns the client's address, or null when unknown. It scans `X-Forwarded-For` from the right
- * and skips trusted proxies. The first other address is the client. Addresses to its left may be forged. Without
- * trusted proxies the peer is the client.
+ * Creates a function that returns the client's address, or null if it is unknown. It reads `X-Forwarded-For` from the
+ * right and skips trusted proxies. The first other address is the client. Addresses to its left may be forged. If there
+ * are no trusted proxies, the connection itself comes from the client.
  */
 function createClient(trusted: readonly string[]): (request: Peer) => Address | null {
   const isTrusted = rangesOf(trusted);

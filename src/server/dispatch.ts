@@ -19,7 +19,7 @@ export interface Dispatch {
   /**
    * Decides from the request head whether to accept the body. Returns true for a caller with a valid token, and false
    * for a call that needs no token. Otherwise throws or rejects with the error answer. The token is checked again when
-   * the body is complete, because it may have been revoked meanwhile.
+   * the body is complete, because it may have been revoked in the meantime.
    */
   readonly admit: (request: ApiRequest) => boolean | Promise<boolean>;
 }
@@ -44,8 +44,8 @@ const files = { admit: admitFile, call: callFile };
 const application = { admit: admitEndpoint, call: callEndpoint };
 
 /**
- * Returns the kind of caller of a path. Undefined for a path of the process, such as its metrics, and for unknown
- * paths.
+ * Returns the kind of caller of a path. Returns undefined for unknown paths and for paths of the process, such as its
+ * metrics.
  */
 function callersOf(path: string) {
   if (path.startsWith('/bot')) return bots;
@@ -67,7 +67,7 @@ export function createDispatch(options: DispatchOptions): Dispatch {
       const { path } = request;
       const known = callersOf(path);
       if (known !== undefined) {
-        // Counts a request without a body. A request with a body was already counted when it was admitted.
+        // Counts a request without a body here. A request with a body was counted when its body was accepted.
         const counted = request.body.length > 0 ? undefined : count(request);
         return counted === undefined
           ? known.call(context, request)

@@ -11,7 +11,7 @@ import type { ApiRequest } from './request.js';
 export type Downloads = ReturnType<typeof createDownloads>;
 
 /**
- * Builds Content-Disposition with an RFC 8187 file name, and a plain name for clients that do not support it.
+ * Builds Content-Disposition. It contains an RFC 8187 file name, and a plain name for clients that do not support it.
  */
 function disposition({ type, name }: MediaFile, shown: boolean): string {
   const kind = shown && type !== 'document' ? 'inline' : 'attachment';
@@ -24,7 +24,7 @@ function disposition({ type, name }: MediaFile, shown: boolean): string {
   return `${kind}; filename="${plain}"; filename*=UTF-8''${encoded}`;
 }
 
-/** Keeps a file from running as a page of this origin, because anyone can upload files. */
+/** Prevents a file from running as a page of this origin, because anyone can upload files. */
 function headersOf(file: MediaFile, tag: string): Array<readonly [string, string]> {
   const type = file.mime ?? 'application/octet-stream';
   const shown = /^(image|audio|video)\//.test(type) && type !== 'image/svg+xml';
@@ -80,9 +80,9 @@ export function createDownloads(files: Files) {
   }
 
   /**
-   * Replies with the file. `caller` is the id of the bot or person whose downloads are counted together. Errors:
-   * `not_found`, `unavailable`; `too_many_requests` for more than `limits.downloads_max` downloads at once, or more than
-   * `limits.downloads_per_caller_max` of one caller.
+   * Replies with the file. Downloads with the same `caller` (the id of a bot or person) are counted together. Errors:
+   * `not_found`, `unavailable`, `too_many_requests` for more than `limits.downloads_max` downloads at once, or more
+   * than `limits.downloads_per_caller_max` of one caller.
    */
   async function send(request: ApiRequest, file: MediaFile, caller: number): Promise<void> {
     const { size } = file;

@@ -15,7 +15,7 @@ import type { ApiRequest } from './request.js';
 export const leakReportPath = '/api/leaks/report';
 
 export interface LeakKeys {
-  /** Error: `unavailable` when the keys cannot be loaded. */
+  /** Returns whether the signature is valid. Error: `unavailable` if the keys cannot be loaded. */
   verify(body: Buffer, keyId: string, signature: string): Promise<boolean>;
 }
 
@@ -26,7 +26,7 @@ export interface GivenSubscription {
   readonly auth: string;
 }
 
-/** Serves push notifications for people without an open window. `push/` implements this interface. */
+/** Serves push notifications for people without an open browser window. `push/` implements this interface. */
 export interface PushService {
   /** The public key with which browsers subscribe, as base64url. */
   readonly publicKey: string;
@@ -38,7 +38,7 @@ export interface PushService {
 }
 
 export interface Operations {
-  /** Queries the stores at most once a second, for any number of clients. */
+  /** Returns the state of the installation. Asks the stores at most once a second, for any number of clients. */
   overview(): Promise<Overview>;
   /** Returns up to limits.bots_ranked_max bots, ranked by `order`. With `bot`, returns only the bot with this id. */
   bots(ask: { readonly order: Ranking; readonly limit: number; readonly bot?: number }): Promise<RankedBot[]>;
@@ -61,7 +61,7 @@ export interface EndpointContext<U> {
   readonly operations: Operations | null;
 }
 
-/** Returned by a handler that has sent the reply itself. */
+/** A handler returns this if it has sent the reply itself. */
 export const replied: unique symbol = Symbol('replied');
 
 export class Flat {
@@ -83,7 +83,10 @@ interface Answer {
 export interface Endpoint extends Answer {
   readonly verb: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly path: string;
-  /** `admin` requires an administrator's token. A `partner` signs the body, and the handler verifies the signature. */
+  /**
+   * Who may call the endpoint. `admin` requires an administrator's token. A `partner` signs the body, and the handler
+   * verifies the signature.
+   */
   readonly caller: 'user' | 'admin' | 'partner';
   readonly summary: string;
   readonly params: z.ZodType;
@@ -94,13 +97,11 @@ export interface Endpoint extends Answer {
   readonly rawBody?: true;
   /** The schema of a body that is more than named parameters. The handler parses such a body. */
   readonly given?: z.ZodType;
-  /**
-   * True when the call changes nothing in its chat. It then does not count against the chat's limit (behaviour §14).
-   */
+  /** True if the call changes nothing in its chat. It then does not count against the chat's limit (behaviour §14). */
   readonly uncounted?: true;
-  /** True when the call changes only Redis. It then need not wait for other changes by the same person. */
+  /** True if the call changes only Redis. It then need not wait for other changes by the same person. */
   readonly inRedis?: true;
-  /** Names the body parameter that the administrators' log shows as the target of the call. */
+  /** The body parameter that the administrators' log shows as the target of the call. */
   readonly target?: string;
   readonly errors: readonly ErrorName[];
   readonly handler: (context: EndpointContext<never>, params: never) => unknown;
@@ -139,8 +140,8 @@ const unknownToPeople: Partial<Record<ErrorName, ErrorName>> = {
 };
 
 /**
- * Adapts errors for people: 404 if the path names something that does not exist. Bots get the texts that their
- * libraries recognise.
+ * Changes an error for people: it becomes 404 if the path names something that does not exist. Bots get the texts that
+ * their libraries recognise.
  */
 export const kindForPeople = (kind: ErrorName): ErrorName => unknownToPeople[kind] ?? kind;
 

@@ -20,7 +20,10 @@ interface EndpointCall extends Match {
   readonly administrator?: number;
 }
 
-/** Limits parallel changes by one person. They wait for the same rows and could occupy all Postgres connections. */
+/**
+ * Limits how many changes one person may make in parallel. They wait for the same rows and could occupy all Postgres
+ * connections.
+ */
 const changeTurns = createTurns(limits.settings_calls_at_once, limits.settings_calls_waiting_max);
 
 /** The outcome of a reply that is not JSON. Its status releases the idempotency key. */
@@ -47,16 +50,14 @@ export function callEndpoint(context: CallContext, request: ApiRequest): void | 
   const { endpoint } = match;
   request.called = endpoint.path;
   if (endpoint.caller === 'admin') return callAsAdministrator(context, request, match);
-  // Skips the lookup for a partner, who has no account. The signature of the body identifies the partner.
+  // A partner has no account, so no person is looked up. The signature of the body identifies the partner.
   const user = endpoint.caller === 'user' ? context.callers.person(request) : null;
   return user instanceof Promise
     ? user.then((found) => callInTurn(context, request, { ...match, user: found }))
     : callInTurn(context, request, { ...match, user });
 }
 
-/**
- * Returns the parameters, or none when they cannot be parsed. The call itself then answers with the parse error.
- */
+/** Returns the parameters, or none if they cannot be parsed. The call itself then answers with the error. */
 function givenIn(request: ApiRequest): Readonly<Record<string, unknown>> {
   try {
     return parseParams(request).values;
@@ -72,12 +73,13 @@ function targetOf(request: ApiRequest, { endpoint, segments }: Match): string {
     if (typeof given === 'string') named.push(given);
   }
   const text = named.join(' ').replace(/[\u0000-\u001f\u007f]/g, '');
-  // Converts the text to a buffer and back, which replaces half a surrogate pair at the cut.
+  // Converts the text to a buffer and back, which replaces half a surrogate pair at the end.
   return Buffer.from(maskTokens(text).slice(0, limits.admin_target_length_max)).toString();
 }
 
 /**
- * Records the call in the administrators' log. A change is recorded before it runs, and its status before the answer.
+ * Records the call in the administrators' log. A change is recorded before it runs, and its status before the answer is
+ * sent.
  */
 async function callAsAdministrator(context: CallContext, request: ApiRequest, match: Match): Promise<void> {
   const { callers, adminClients, store } = context;
@@ -181,8 +183,8 @@ function run(context: CallContext, request: ApiRequest, call: EndpointCall, stor
 }
 
 /**
- * Runs a call under an idempotency key. Saves JSON replies that the handler sends itself. Other replies release the
- * key.
+ * Runs a call under an idempotency key. Saves JSON replies that the handler sends itself. After other replies, releases
+ * the key.
  */
 async function callOnce(context: CallContext, request: ApiRequest, call: EndpointCall): Promise<void> {
   const { store } = context;

@@ -59,8 +59,8 @@ function fileParts(values: string, files: ReadonlyMap<string, UploadedFile>): re
 }
 
 /**
- * Returns a text of the parameters that depends neither on the order of names nor on the boundary of a multipart
- * body.
+ * Returns a text that is the same for the same parameters. It depends neither on the order of names nor on the boundary
+ * of a multipart body.
  */
 export function parametersText(
   request: ApiRequest,
@@ -76,7 +76,7 @@ export function parametersText(
 const isKept = ({ status }: Outcome) => status < 500 && status !== 429;
 
 /**
- * Runs the call once and returns its answer, or returns the answer of an earlier run. Errors: `parameter_wrong`,
+ * Runs the call once and returns its answer, or returns the answer of an earlier attempt. Errors: `parameter_wrong`,
  * `idempotency_key_reused`, `too_many_requests`.
  */
 export async function answerOnce(
@@ -116,14 +116,15 @@ async function runOnce(
   claim: { keep(answer: string): Promise<void>; release(): Promise<void> },
   run: () => Promise<Outcome>,
 ): Promise<Outcome> {
-  // Ignores a failure to save the answer. A later run then recognises this run's changes and gives the same answer.
+  // Ignores that the answer could not be saved. A later attempt then recognises the changes of this one and gives the
+  // same answer.
   const settled = (note: Promise<void>) => note.catch(() => undefined);
   let outcome: Outcome;
   try {
     outcome = await run();
   } catch (error) {
     const released = settled(claim.release());
-    // Does not wait again, because Redis is unavailable and the answer would be delayed.
+    // Does not wait a second time, because Redis is unavailable and the answer would be late.
     if (!(error instanceof ApiError && error.kind === 'unavailable')) await released;
     throw error;
   }
@@ -136,9 +137,7 @@ async function runOnce(
   return outcome;
 }
 
-/**
- * Wraps the request of a handler that replies itself. Holds back a JSON reply until it is saved under the key.
- */
+/** Wraps the request of a handler that replies itself. A JSON reply is sent only after it is saved under the key. */
 export function holdReply(request: ApiRequest): {
   readonly request: ApiRequest;
   readonly held: () => Outcome | undefined;
@@ -147,7 +146,7 @@ export function holdReply(request: ApiRequest): {
   const reply: ApiRequest['reply'] = (status, body, retryAfter) => {
     held ??= { status, body: body.toString(), retryAfter };
   };
-  // Replaces only `reply`. Every other member must reach the original object, which tracks its own reply state.
+  // Replaces only `reply`. All other members must reach the original object, which remembers whether it has replied.
   const proxy = new Proxy(request, {
     get(target, name) {
       if (name === 'reply') return reply;

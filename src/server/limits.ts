@@ -1,34 +1,35 @@
 /** Sets the limits of calls: parameters, shares of a front, idempotency keys and downloads. */
 export const callLimits = {
-  /** A call that changes a bot's settings counts as this many calls. */
+  /** A change of a bot's settings counts as this many calls. */
   settings_call_weight: 20,
   /**
-   * The number of parallel settings calls in one process for all bots of one owner. The same limit applies to parallel
+   * How many changes of settings one process runs in parallel for all bots of one owner. The same limit applies to
    * changes by one person.
    */
   settings_calls_at_once: 2,
   settings_calls_waiting_max: 20,
   webhook_answer_calls_max: 100,
   /**
-   * The share of a front's event loop that one account gets while others call, and the longest burst of one account.
+   * The share of a front's event loop that one account gets while others call, and how long one account may use it at
+   * once.
    */
   cpu_share: 0.15,
   cpu_burst_ms: 20,
-  /** How long waiting calls run before other calls get a turn, and the smallest body that makes a call wait. */
+  /** How long waiting calls run before other calls get a turn, and the size of a body that makes its call wait. */
   cpu_slice_ms: 1,
   large_body_bytes_min: 16 * 1024,
   /** The maximum number of waiting calls of one account in one front, and the maximum bytes of their bodies. */
   calls_waiting_max: 2_000,
   calls_waiting_bytes_max: 64 * 1024 * 1024,
   multipart_parts_max: 100,
-  /** How many places in a multipart body may begin like its boundary and continue with other text. */
+  /** How often the content of a multipart body may contain the boundary followed by other text. */
   multipart_near_boundaries_max: 1_000,
   /** The number of parameters of one call, in the query and the body together. */
   parameters_max: 1_000,
   downloads_max: 512,
   downloads_per_caller_max: 64,
   idempotency_key_length_max: 255,
-  /** The number of answers saved per day for one caller under idempotency keys. */
+  /** How many bytes of answers are saved per day for one caller under idempotency keys. */
   idempotency_bytes_max: 64 * 1024 * 1024,
   idempotency_wait_ms_max: 2_000,
   idempotency_look_ms: 50,

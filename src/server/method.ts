@@ -11,8 +11,8 @@ import type { UploadedFile } from './params.js';
 export interface Receivers {
   /**
    * Parses and checks a webhook URL. Errors: `webhook_url_invalid`, `webhook_url_not_https`, `webhook_port_refused`,
-   * `webhook_address_reserved`, `webhook_host_unresolved`. Calls `count` before each name lookup, and rejects if
-   * `count` rejects.
+   * `webhook_address_reserved`, `webhook_host_unresolved`. Calls `count` before each name lookup. If `count` rejects,
+   * so does this function.
    */
   vet(
     url: string,
@@ -51,11 +51,11 @@ interface Traits {
    * would end the delivery.
    */
   readonly inAnswers?: false;
-  /** Handles calls with `inline_message_id`. Absent for methods that do not change inline messages. */
+  /** Handles calls with `inline_message_id`. Absent if the method does not change inline messages. */
   readonly ofInline?: OfInline;
 }
 
-/** Describes the calls of a method with `inline_message_id`. They name no chat and return `true`. */
+/** The calls of a method with `inline_message_id`. They name no chat and return `true`. */
 export interface OfInline {
   readonly params: z.ZodType;
   readonly handler: (context: MethodContext, params: never) => Promise<true>;
@@ -63,7 +63,7 @@ export interface OfInline {
 
 export interface Method extends Traits {
   /**
-   * Lists the parameters that name a chat, in schema order. A change counts against the limit of the first chat.
+   * The parameters that name a chat, in the order of the schema. A change counts against the limit of the first chat.
    */
   readonly chatParams: readonly string[];
   readonly summary: string;
@@ -86,7 +86,7 @@ export class Described {
   }
 }
 
-/** Holds a result that is serialised only once with its envelope, because many calls return it. */
+/** A result that is serialised only once together with its envelope, because many calls return it. */
 export class Prepared {
   readonly envelope: string;
 
@@ -111,7 +111,7 @@ type Definition<P extends z.ZodType | null> = Traits & {
     | { readonly result?: never; readonly handler: Handler<P, void | Promise<void>> }
   );
 
-/** Defines a method. Without the schema of a result, its result is `true`. */
+/** Defines a method. If there is no schema of a result, the result is `true`. */
 export function defineMethod<P extends z.ZodType | null>(method: Definition<P>): Method {
   return { errors: [], result: done, ...method, chatParams: chatParamsOf(method.params) } as Method;
 }
@@ -130,7 +130,7 @@ function refusal(error: z.ZodError): ApiError {
 export function parseWith<P extends z.ZodType>(schema: P, given: unknown): z.output<P> {
   const parsed = schema.safeParse(given);
   if (parsed.success) return parsed.data;
-  // Parses again with options only for a refusal, which needs the input of each error. Parsing with options takes ten
-  // times as long.
+  // Parses again with options only if the call is refused, because the answer needs the input of each error. Parsing
+  // with options takes ten times as long.
   throw refusal(schema.safeParse(given, { reportInput: true }).error ?? parsed.error);
 }

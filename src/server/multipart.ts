@@ -1,10 +1,9 @@
 /**
- * Parses a complete multipart/form-data body (RFC 7578) strictly, but accepts the part heads that clients send.
- *
- * We have our own parser because the two common parsers lose data silently. Common clients send an unquoted file name
- * in raw UTF-8. For such a name, `busboy` 1 drops the whole part, and `@fastify/busboy` 3 removes the spaces. Both also
- * skip a part with an unreadable head, and replace invalid UTF-8 with U+FFFD. Our bodies are complete when they are
- * parsed, so streaming is not needed.
+ * Parses a complete multipart/form-data body (RFC 7578) strictly, but accepts the part heads that clients send. We have
+ * our own parser because the two common parsers lose data silently. Common clients send a file name in raw UTF-8
+ * without quotes. For such a name, `busboy` 1 drops the whole part, and `@fastify/busboy` 3 removes the spaces. Both
+ * also skip a part whose head they cannot read, and replace invalid UTF-8 with U+FFFD. Our bodies are complete when
+ * they are parsed, so streaming is not needed.
  */
 import { isUtf8 } from 'node:buffer';
 import { fail } from '../errors.js';
@@ -15,7 +14,7 @@ export interface MultipartPart {
   readonly file: boolean;
   /** The file name without the path, or '' when absent. */
   readonly filename: string;
-  /** The content type in lower case, without parameters; 'text/plain' when absent. */
+  /** The content type in lower case, without parameters. It is 'text/plain' if absent. */
   readonly contentType: string;
   /** The content of the part, which shares memory with the body. */
   readonly bytes: Buffer;
@@ -36,7 +35,7 @@ export function parseMultipart(contentType: string, body: Buffer): MultipartPart
   const delimiter = Buffer.from(`\r\n--${readBoundary(contentType)}`, 'latin1');
   const parts: MultipartPart[] = [];
   let textBytes = 0;
-  // Accepts a delimiter at the start of the body without its leading line break.
+  // The body may start with a delimiter that lacks its line break.
   const startsAtOnce = body.subarray(0, delimiter.length - 2).equals(delimiter.subarray(2));
   let at = startsAtOnce ? delimiter.length - 2 : findDelimiter(body, delimiter, 0).next;
   while (!isClosing(body, at)) {
@@ -74,9 +73,9 @@ function lineEnd(body: Buffer, at: number): number {
 }
 
 /**
- * Returns where the next delimiter starts and where its line ends. Skips a delimiter followed by other text on its
- * line, because it belongs to the content. Skips at most `limits.multipart_near_boundaries_max` of them, because
- * senders choose boundaries that their content does not contain.
+ * Returns where the next delimiter starts and where its line ends. If other text follows a delimiter on its line, it
+ * belongs to the content and is skipped. Skips at most `limits.multipart_near_boundaries_max` of them, because senders
+ * choose boundaries that their content does not contain.
  */
 function findDelimiter(body: Buffer, delimiter: Buffer, from: number): { start: number; next: number } {
   let start = body.indexOf(delimiter, from);
@@ -107,8 +106,8 @@ function readPart(head: Buffer, bytes: Buffer): MultipartPart {
 }
 
 /**
- * Matches a parameter of Content-Disposition. It is quoted with backslash escapes, or unquoted and ends where the next
- * parameter begins.
+ * Matches a parameter of Content-Disposition. Its value is either quoted with backslash escapes, or unquoted and ends
+ * where the next parameter begins.
  */
 const parameter = /;\s*([\w-]+\*?)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|((?:(?!;\s*[\w-]+\*?\s*=).)*))/g;
 

@@ -1,4 +1,4 @@
-/** Builds pages of lists, bounded in items and in bytes. */
+/** Builds pages of lists, with limits on items and bytes. */
 import { ruleLimits as limits } from '../rules/limits.js';
 
 export interface Page<T> {
@@ -11,8 +11,8 @@ const shownAtOnce = 10;
 
 /**
  * Builds a page of as many rows as fit into `limits.page_bytes_max`, but at least one. `show` converts some rows to
- * items, with null for rows that no longer exist. `more` says whether more rows follow. `cursorOf` returns the cursor
- * of the page that starts after a row.
+ * items. The item is null for a row that no longer exists. `more` says whether more rows follow. `cursorOf` returns the
+ * cursor of the page that starts after a row.
  */
 export async function page<R, T>(
   rows: readonly R[],

@@ -8,15 +8,15 @@ import { parseMultipart } from './multipart.js';
 import type { ApiRequest } from './request.js';
 
 export interface UploadedFile {
-  /** The file name without the path, or '' when the part is a file only because of its content type. */
+  /** The file name without the path. It is '' if the part is a file only because of its content type. */
   readonly filename: string;
   readonly contentType: string;
   readonly bytes: Buffer;
 }
 
 /**
- * Holds the parameters without a prototype, so that `__proto__` and `constructor` are ordinary names. Values are
- * text, except in a JSON body.
+ * The parameters. The object has no prototype, so `__proto__` and `constructor` are ordinary names. Values are text,
+ * except in a JSON body.
  */
 export type Params = Record<string, unknown>;
 
@@ -30,7 +30,7 @@ const replacement = '\uFFFD';
 const nul = '\u0000';
 const [space, percent, ampersand, plus, equals, brace] = [0x20, 0x25, 0x26, 0x2b, 0x3d, 0x7b];
 
-/** Error: `bad_unicode` for invalid UTF-8 and for U+0000. */
+/** Decodes UTF-8. Error: `bad_unicode` for invalid UTF-8 and for U+0000. */
 export function decodeUtf8(bytes: Buffer): string {
   if (!isUtf8(bytes)) fail('bad_unicode');
   const text = bytes.toString('utf8');
@@ -63,7 +63,7 @@ function readEscape(bytes: Buffer, at: number): number {
 let memory = Buffer.alloc(0);
 
 /**
- * Returns a buffer of at least `bytes`, which the next call overwrites. Reusing it avoids garbage for each large
+ * Returns a buffer of at least `bytes`. The next call overwrites it. Reusing the buffer avoids garbage for each large
  * form.
  */
 function scratch(bytes: number): Buffer {
@@ -129,9 +129,9 @@ export function parseQuery({ query }: ApiRequest): ParsedParams {
 }
 
 /**
- * Merges the query and the body. Values in the body take precedence, and so does the last of several values of one
- * name. A body that begins with a brace is parsed as JSON, even if it is labelled as a form. Any other body that is
- * neither JSON nor multipart is parsed as a form. Throws `bad_json`, `bad_unicode`, `too_many_parameters`,
+ * Merges the query and the body. If both contain a name, the value in the body counts. If a name is repeated, its last
+ * value counts. A body that begins with a brace is parsed as JSON, even if it is labelled as a form. Any other body
+ * that is neither JSON nor multipart is parsed as a form. Throws `bad_json`, `bad_unicode`, `too_many_parameters`,
  * `bad_request` (malformed multipart) or `too_large` (behaviour §1). Not for endpoints that take raw bytes.
  */
 export function parseParams(request: ApiRequest): ParsedParams {
@@ -142,7 +142,7 @@ export function parseParams(request: ApiRequest): ParsedParams {
   const semicolon = contentType.indexOf(';');
   const type = (semicolon < 0 ? contentType : contentType.slice(0, semicolon)).trim().toLowerCase();
   if (type === 'multipart/form-data') return readMultipart(contentType, body, values);
-  // Detects JSON that `curl -d '{…}'` labels as a form. No form parameter name begins with a brace.
+  // Recognises JSON that `curl -d '{…}'` labels as a form. No form parameter name begins with a brace.
   const form = type !== 'application/json' && !beginsObject(body);
   if (form) readForm(body, values);
   else readJson(body, values);

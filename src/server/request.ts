@@ -17,9 +17,9 @@ export interface ApiRequest {
   readonly authorization: string;
   readonly lastEventId: string;
   readonly idempotencyKey: string;
-  /** Any client can set `X-Forwarded-For`. '' when absent. */
+  /** The header `X-Forwarded-For`, or '' if absent. Any client can set it. */
   readonly forwardedFor: string;
-  /** Any client can set `X-Request-Id`. '' when absent. */
+  /** The header `X-Request-Id`, or '' if absent. Any client can set it. */
   readonly requestId: string;
   /**
    * True if a node that is shutting down (`leaving`) should refuse this request. The load balancer then sends the
@@ -72,20 +72,20 @@ export interface StreamedReply {
   /** Lists all headers except the length, which is sent with the body. */
   readonly headers: ReadonlyArray<readonly [name: string, value: string]>;
   readonly length: number;
-  /** Yields exactly `length` bytes, and is always destroyed afterwards. Null sends only the head. */
+  /** Returns exactly `length` bytes, and is always destroyed afterwards. Null sends only the head. */
   readonly body: Readable | null;
 }
 
 export interface EventStream {
   /**
-   * Writes text. Returns false when more than `limits.stream_buffer_bytes_max` bytes wait unsent. The caller should
-   * then close the stream.
+   * Writes text. Returns false if more than `limits.stream_buffer_bytes_max` bytes wait. The caller should then close
+   * the stream.
    */
   write(text: string): boolean;
   /** Resolves when everything is sent, or the client has disconnected. */
   drained(): Promise<void>;
   close(): void;
-  /** Aborts the connection, so that the client notices the missing rest. */
+  /** Aborts the connection, so that the client notices that the rest is missing. */
   break(): void;
 }
 

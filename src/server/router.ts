@@ -6,7 +6,7 @@ export interface Match {
   readonly segments: Readonly<Record<string, string>>;
 }
 
-/** Finds an endpoint. `other_verb` means that the path exists only with other verbs. */
+/** Finds an endpoint. `other_verb` means that the path exists, but only with other verbs. */
 export type FindEndpoint = (verb: string, path: string) => Match | 'other_verb' | null;
 
 function decoded(segment: string): string | null {

@@ -32,14 +32,16 @@ interface Spender {
   waitingBytes: number;
 }
 
-/** The body size below which calls are charged by sample, because reading the clock for each call would cost more. */
+/**
+ * Calls with smaller bodies than this are charged by sample, because reading the clock for each call would cost more.
+ */
 const measured_bytes_min = 1_024;
 const sample_of = 8;
-/** The upper bound for one sampled call, in which a garbage collection may run. */
+/** The upper limit for one sampled call, because a garbage collection may run during it. */
 const sampled_ms_max = 1;
-/** The time without calls of other accounts after which an account counts as alone. */
+/** If no other account has called for this long, an account counts as alone. */
 const several_ms = 1_000;
-/** How long slices pause after a call that ran on arrival. */
+/** How long slices pause after a call that ran when it arrived. */
 const yields_ms = 100;
 
 export interface ShareTimers {
@@ -60,12 +62,12 @@ export class Shares {
   readonly #timers: ShareTimers;
   readonly #spenders = new Map<Account, Spender>();
   readonly #turns = new Set<Account>();
-  /** The account of the latest call, and the start of its current run of calls. */
+  /** The account of the latest call, and when its current sequence of calls started. */
   #latest: Account | undefined;
   #since = Number.NEGATIVE_INFINITY;
-  /** The start of the previous run of calls, which belonged to another account. */
+  /** When the previous sequence of calls started. It belonged to another account. */
   #othersAt = Number.NEGATIVE_INFINITY;
-  /** The time when a call last ran on arrival. Not updated before the first slice. */
+  /** When a call last ran at its arrival. Not updated before the first slice. */
   #atOnceAt = Number.NEGATIVE_INFINITY;
   #restsUntil = 0;
   #sliceComes = false;
@@ -75,8 +77,8 @@ export class Shares {
   }
 
   /**
-   * Runs `work` at once or in a slice. `bytes` is the size of its parameters. Error: `too_many_requests` when too
-   * many calls of the account wait.
+   * Runs `work` at once or in a slice. `bytes` is the size of its parameters. Error: `too_many_requests` if too many
+   * calls of the account wait.
    */
   run<T>(account: Account, bytes: number, work: () => T | Promise<T>): T | Promise<T> {
     if (account !== this.#latest) {

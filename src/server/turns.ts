@@ -1,13 +1,13 @@
 /**
- * Limits the parallel calls of one account in this process. Further calls wait in order, up to a bound, and are refused
- * beyond it.
+ * Limits the parallel calls of one account in this process. Further calls wait in order. If too many wait, more calls
+ * are refused.
  */
 import { fail } from '../errors.js';
 
 export function createTurns(atOnce: number, waitingMax: number) {
   const accounts = new Map<number, { running: number; readonly waiting: Array<() => void> }>();
   return {
-    /** Error: `too_many_requests` while too many calls of the account wait. */
+    /** Runs `work` when it is its turn. Error: `too_many_requests` while too many calls of the account wait. */
     async run<T>(account: number, work: () => T | Promise<T>): Promise<T> {
       const own = accounts.get(account) ?? { running: 0, waiting: [] };
       accounts.set(account, own);

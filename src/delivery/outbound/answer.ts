@@ -1,4 +1,4 @@
-/** Receives one HTTP answer of a receiver, with limits on time and size. */
+/** Reads one HTTP answer of a receiver, with limits on time and size. */
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
@@ -18,7 +18,7 @@ function retryAfterOf(headers: IncomingHttpHeaders, time: Time): number | undefi
 
 /**
  * Handles one request for undici. Settles exactly once: when the answer is complete or too large, when the connection
- * breaks, or at the deadline. Ignores later events.
+ * breaks, or at the deadline. Later events are ignored.
  */
 export class Answer implements Dispatcher.DispatchHandler {
   readonly #settle: (outcome: Outcome) => void;
@@ -89,8 +89,8 @@ export class Answer implements Dispatcher.DispatchHandler {
   }
 
   /**
-   * Settles a request whose connection broke. An error status counts as an answer even with an incomplete body. A
-   * success status with an incomplete body counts as a failure.
+   * Settles a request whose connection broke. If the status is an error, the incomplete answer still counts as an
+   * answer. If the status is a success, the request counts as failed.
    */
   #fail({ reason, message }: DeliveryFault): void {
     if (this.#status !== undefined && (this.#status < 200 || this.#status > 299)) this.#answer(true);

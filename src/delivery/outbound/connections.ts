@@ -1,6 +1,4 @@
-/**
- * Pools the connections to one receiver. Limits and reuses the connections, and serves requests in order of arrival.
- */
+/** Manages the connections to one receiver. Limits and reuses them, and serves requests in order of arrival. */
 import { Client, type Dispatcher } from 'undici';
 import type { Time, Timer } from '../../time.js';
 import { deliveryLimits as limits } from '../limits.js';
@@ -18,14 +16,13 @@ export interface ConnectionsOptions {
 }
 
 /**
- * Uses one undici client per connection, because undici's own pool hides which connection carries a request. Aborting a
- * request must close that connection without opening another. The most recently used connection is used next, so
- * surplus connections become idle and are closed.
- *
- * Few connections are opened at a time. A handshake costs more than a hundred requests, and hundreds at once would
- * block the process for longer than a lease. When `webhook_receiver_dials_max` is reached, an overloaded process opens
- * another connection only if a request has waited for `webhook_patience_ms`. Such a wait shows that the receiver is
- * slow, not this process. A waiting request takes the first available connection, new or reused.
+ * Uses one undici client per connection, because undici's own pool hides which connection carries a request. If a
+ * request is aborted, its connection must be closed without opening another. The most recently used connection is used
+ * next, so surplus connections become idle and are closed. Few connections are opened at a time. A handshake costs more
+ * than a hundred requests, and hundreds at once would block the process for longer than a lease. When
+ * `webhook_receiver_dials_max` is reached, an overloaded process opens another connection only if a request has waited
+ * for `webhook_patience_ms`. Such a wait shows that the receiver is slow, not this process. A waiting request takes the
+ * first available connection, new or reused.
  */
 export class Connections {
   readonly #options: ConnectionsOptions;
@@ -39,7 +36,7 @@ export class Connections {
     this.#options = options;
   }
 
-  /** Sends a request when a connection is available. Fails when the answer misses its deadline. */
+  /** Sends a request when a connection is available. Fails if there is no answer by the deadline. */
   send(request: Request, answer: Answer): void {
     const client = this.#free.pop() ?? (this.#mayOpen(answer) ? this.#make() : undefined);
     if (client === undefined) {
@@ -64,7 +61,7 @@ export class Connections {
     return this.#opening === 0 && first.ageMs >= limits.webhook_patience_ms;
   }
 
-  /** Checks the waiting requests again after a while, in case no connection becomes free until then. */
+  /** Checks the waiting requests again after a while, if no connection has become free by then. */
   #bePatient(): void {
     this.#patience ??= this.#options.time
       .after(limits.webhook_patience_ms, () => {
@@ -116,15 +113,15 @@ export class Connections {
   #start(client: Client, request: Request, answer: Answer): void {
     answer.onEnd = (complete) => {
       if (!complete) this.#drop(client);
-      // Waits for the next microtask, because the client is still processing the end of the answer.
+      // Continues in the next microtask, because the client is still processing the end of the answer.
       queueMicrotask(() => this.#next(complete ? client : undefined));
     };
     client.dispatch({ method: 'POST', ...request }, answer);
   }
 
   /**
-   * Starts the first waiting request. Returns false if no request is waiting, or if the request may not open a
-   * connection.
+   * Starts the first waiting request. Returns false if no request is waiting, or if the request would need another
+   * connection and may not open one.
    */
   #next(freed: Client | undefined): boolean {
     const [first] = this.#waiting;

@@ -1,6 +1,6 @@
 /**
- * Opens connections to receivers: resolves the host, vets its addresses, connects to a vetted address, and verifies the
- * certificate.
+ * Opens connections to receivers. Looks up the host, checks its addresses, connects to an allowed address, and verifies
+ * the certificate.
  */
 import { isIP } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
@@ -58,7 +58,9 @@ function waitFor(
 
 const tcpFault = (error: unknown) => connectionFault(error, ['connect', 'Connection failed']);
 
-/** Connects to a vetted address. Passing the address instead of the host name prevents a second lookup. */
+/**
+ * Connects to a checked address. Passes the address instead of the host name, so that the host is not looked up again.
+ */
 function begin(address: string, { port, host }: Target, { secureContext, checkHost }: Trust): TLSSocket {
   const socket = connectTls({
     host: address,
@@ -68,16 +70,16 @@ function begin(address: string, { port, host }: Target, { secureContext, checkHo
     rejectUnauthorized: true,
     ALPNProtocols: ['http/1.1'],
     checkServerIdentity: (_, certificate) => checkHost(host, certificate),
-    // Omits an address, because a server name must not be an address (RFC 6066 §3).
+    // An address must not be sent as server name (RFC 6066 §3).
     servername: isIP(host) === 0 ? host : '',
   });
   return socket.setNoDelay(true);
 }
 
 /**
- * Opens one connection. Resolves and vets the host for every connection, because its addresses may have changed. Tries
- * the next address if one does not answer. Never resumes a TLS session, because a resumed session skips verification.
- * Throws a DeliveryFault.
+ * Opens one connection. Looks up the host and checks its addresses for every connection, because they may have changed.
+ * If one address does not answer, tries the next. Never resumes a TLS session, because a resumed session is not
+ * verified. Throws a DeliveryFault.
  */
 export async function dial({
   target,

@@ -1,11 +1,11 @@
-/** Lists the reasons why a delivery got no answer, worded for the bot's owner. */
+/** Lists the reasons why a delivery got no answer, in words for the bot's owner. */
 
 import { errors } from 'undici';
 
 /**
- * Names the cause of a failure. It lies in the host's addresses (`reserved`, `unresolved`), the port (`port`), the
- * connection (`connect`, `tls`) or the answer (`timeout`, `closed`, `malformed`). `busy` means too many connections in
- * this process, so the receiver is not at fault.
+ * The cause of a failure. It is in the host's addresses (`reserved`, `unresolved`), the port (`port`), the connection
+ * (`connect`, `tls`) or the answer (`timeout`, `closed`, `malformed`). `busy` means too many connections in this
+ * process, so the receiver is not the cause.
  */
 export type FaultReason =
   | 'reserved'
@@ -19,8 +19,8 @@ export type FaultReason =
   | 'busy';
 
 /**
- * Reports a delivery that got no answer. The message is shown unchanged in `last_error_message`, so it must contain no
- * text from the receiver.
+ * Says that a delivery got no answer. `last_error_message` shows this message as it is, so it must contain no text from
+ * the receiver.
  */
 export class DeliveryFault extends Error {
   readonly reason: FaultReason;

@@ -1,4 +1,4 @@
-/** Vets every address of a webhook's host when the webhook is set, and again for each new connection. */
+/** Checks every address of a webhook's host when the webhook is set, and again for each new connection. */
 import { isIP } from 'node:net';
 import { ApiError, fail } from '../../errors.js';
 import { isRefusedPort } from '../../rules/ports.js';
@@ -31,8 +31,8 @@ export function makeGuard({ allow, deny = [], resolver }: GuardOptions) {
     const literal = isIP(host) !== 0 ? host : isLocalhost(host) ? '127.0.0.1' : undefined;
     if (literal === undefined) await count?.();
     const addresses = literal === undefined ? await resolver.resolve(host) : [literal];
-    // Rejects the whole DNS answer if one address is forbidden, because attackers mix forbidden and allowed addresses
-    // to reach internal hosts.
+    // If one address is forbidden, rejects the whole DNS answer. Attackers mix forbidden and allowed addresses to reach
+    // internal hosts.
     const refused = addresses.find((address) => !mayDial(address));
     if (refused !== undefined)
       throw new DeliveryFault('reserved', `IP address ${refused} is reserved`, { detail: refused });
@@ -41,12 +41,12 @@ export function makeGuard({ allow, deny = [], resolver }: GuardOptions) {
 
   return {
     /**
-     * Returns the vetted addresses of a host, in the resolver's order. Throws a DeliveryFault: `reserved` for a
-     * forbidden address, `port` for a forbidden port, `unresolved` for a host without addresses.
+     * Returns the addresses of a host after checking them, in the resolver's order. Throws a DeliveryFault: `reserved`
+     * for a forbidden address, `port` for a forbidden port, `unresolved` for a host without addresses.
      */
     addressesOf: (target: Pick<Target, 'host' | 'port'>): Promise<readonly string[]> => addressesOf(target),
     /**
-     * Parses and vets the URL of a new webhook. Calls `count` before any DNS query. Errors: `webhook_url_invalid`,
+     * Parses and checks the URL of a new webhook. Calls `count` before any DNS query. Errors: `webhook_url_invalid`,
      * `webhook_url_not_https`, `webhook_port_refused`, `webhook_address_reserved`, `webhook_host_unresolved` (behaviour
      * §10), and those of `count`.
      */

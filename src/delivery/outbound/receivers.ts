@@ -5,8 +5,8 @@ import { makeResolver } from './resolver.js';
 import { readCertificate } from './trust.js';
 
 /**
- * Creates the guard. `allow` lists special ranges that are allowed (WEBHOOK_ALLOW_CIDRS). `deny` lists ranges that are
- * forbidden (WEBHOOK_DENY_CIDRS).
+ * Creates the checks of addresses. `allow` lists special ranges that are allowed (WEBHOOK_ALLOW_CIDRS). `deny` lists
+ * ranges that are forbidden (WEBHOOK_DENY_CIDRS).
  */
 export function createReceivers(allow: readonly string[], deny: readonly string[] = [], time = systemTime) {
   const guard = makeGuard({ allow, deny, resolver: makeResolver({ time }) });

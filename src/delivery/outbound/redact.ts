@@ -6,7 +6,7 @@ import { deliveryLimits as limits } from '../limits.js';
 /** The length of the longest secret: a URL with every slash escaped. */
 const secretLengthMax = 2 * limits.webhook_url_length_max;
 
-/** Copies only the beginning of an answer, which is enough to show it. The whole answer may have 64 KiB. */
+/** Copies only the first bytes of an answer, which are enough to show it. The whole answer may have 64 KiB. */
 export const beginningOf = (body: Buffer): Buffer =>
   Buffer.from(body.subarray(0, ruleLimits.delivery_answer_kept_bytes + secretLengthMax));
 
@@ -16,7 +16,7 @@ const signingSecrets = /whsec_[A-Za-z0-9+/=]{16,}/g;
 
 const stars = (text: string) => '*'.repeat(text.length);
 
-/** Returns the forms in which a receiver may echo a text: unchanged, or escaped in JSON. */
+/** Returns the forms in which a receiver may repeat a text: as it is, or escaped in JSON. */
 const forms = (secret: string) => new Set([secret, secret.replaceAll('/', '\\/')]);
 
 function secretParts(secrets: readonly string[]): string[] {
@@ -31,7 +31,8 @@ function secretParts(secrets: readonly string[]): string[] {
 
 /**
  * Returns the first `ruleLimits.delivery_answer_kept_bytes` of a `beginningOf` result, as text. Replaces each token and
- * secret with as many stars as it has characters, so that masking moves no text from beyond the limit into the result.
+ * secret with stars. The number of characters stays the same, so that no text from beyond the limit moves into the
+ * result.
  */
 export function shownAnswer(beginning: Buffer, secrets: readonly string[]): string {
   if (beginning.length === 0) return '';

@@ -1,4 +1,4 @@
-/** Resolves the addresses of a host by DNS, in bounded time. */
+/** Looks up the addresses of a host by DNS, within a time limit. */
 import { promises } from 'node:dns';
 import { systemTime, type Time } from '../../time.js';
 import { deliveryLimits as limits } from '../limits.js';
@@ -21,8 +21,8 @@ function reasonOf(codes: readonly string[]): string {
 }
 
 /**
- * Creates a resolver that queries only name servers. It has no hosts file and no cache, because each connection must be
- * vetted with the current addresses. Simultaneous lookups of one name share a query.
+ * Creates a resolver that asks only name servers. It has no hosts file and no cache, because each connection must be
+ * checked with the current addresses. Simultaneous lookups of one name share a query.
  */
 export function makeResolver({
   servers,
@@ -51,7 +51,8 @@ export function makeResolver({
 
   return {
     /**
-     * Returns all IPv4 addresses of a name, then all IPv6 addresses; at least one. Throws a DeliveryFault `unresolved`.
+     * Returns all IPv4 addresses of a name, then all IPv6 addresses, but at least one. Throws a DeliveryFault
+     * `unresolved`.
      */
     resolve(name: string): Promise<readonly string[]> {
       const shared = underWay.get(name);

@@ -1,4 +1,4 @@
-/** Sends updates to receivers over a limited number of pooled connections. */
+/** Sends updates to receivers over a limited number of reused connections. */
 import { createHash } from 'node:crypto';
 import { systemTime, type Time, type Timer } from '../../time.js';
 import { deliveryLimits as limits } from '../limits.js';
@@ -13,10 +13,7 @@ import type { Headers } from './sign.js';
 import { readTarget, type Target } from './target.js';
 import { type Trust, trustIn } from './trust.js';
 
-/**
- * Holds the receiver of a bot's updates. It is built once per webhook, and webhooks with equal receivers share
- * connections.
- */
+/** The receiver of a bot's updates. It is built once per webhook. Webhooks with equal receivers share connections. */
 export interface Receiver {
   readonly key: string;
   readonly target: Target;
@@ -59,7 +56,7 @@ interface Kept {
 export class Sender {
   readonly #options: Required<SenderOptions>;
   readonly #kept = new Map<string, Kept>();
-  /** The requests of each signal. They end when the signal is aborted. */
+  /** The requests of each signal. They are aborted together with the signal. */
   readonly #underWay = new WeakMap<AbortSignal, Set<Answer>>();
   readonly #busy: () => boolean;
   readonly #sweep: Timer;
@@ -83,8 +80,8 @@ export class Sender {
 
   /**
    * Sends a body once and waits for the answer. Follows no redirect. The deadline is 60 s in all, including DNS lookup
-   * and handshake. Never throws. The caller limits the requests per bot. Requests beyond the receiver's connection
-   * limit wait in order within the same 60 s.
+   * and handshake. Never throws. The caller limits the requests per bot. If a receiver has too many connections,
+   * further requests wait in order within the same 60 s.
    */
   send(receiver: Receiver, headers: Headers, body: Buffer, signal?: AbortSignal): Promise<Outcome> {
     const kept = this.#kept.get(receiver.key) ?? this.#keep(receiver);
@@ -130,7 +127,7 @@ export class Sender {
     void pool.destroy();
   }
 
-  /** Closes the pool of the receiver that has been idle longest. Returns false if no receiver is idle. */
+  /** Closes the connections to the receiver that has been idle longest. Returns false if no receiver is idle. */
   #dropIdle(): boolean {
     for (const [key, kept] of this.#kept) {
       if (kept.inFlight > 0 || kept.connections === 0) continue;
@@ -167,7 +164,7 @@ export class Sender {
     return kept;
   }
 
-  /** Returns the open requests that a signal aborts. One listener for each signal aborts all of them. */
+  /** Returns the open requests that a signal aborts. Each signal has a single listener for all of them. */
   #answersOf(signal: AbortSignal): Set<Answer> {
     const known = this.#underWay.get(signal);
     if (known) return known;

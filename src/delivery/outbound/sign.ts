@@ -1,4 +1,4 @@
-/** Builds request headers that let a receiver verify the origin and integrity of an update. */
+/** Builds request headers with which a receiver can verify the origin and the content of an update. */
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 
 const prefix = 'whsec_';
@@ -23,9 +23,9 @@ const decoded = (secret: string) => createSecretKey(secret.slice(prefix.length),
 
 /**
  * Builds the headers of a bot's deliveries (interface §§4.4, 5; behaviour §10). `service` replaces `Service` in header
- * names. `X-Service-Signature` is made with the secret token, otherwise with the current signing secret.
- * `webhook-signature` may also have a signature made with the previous secret. The timestamp is the time of the
- * attempt, so that a retry passes the receiver's age check.
+ * names. `X-Service-Signature` is made with the secret token, or with the current signing secret if there is no secret
+ * token. `webhook-signature` may contain a second signature, made with the previous secret. The timestamp is the time
+ * of the attempt, so a retry passes the receiver's check of its age.
  */
 export function makeSigner(keys: SigningKeys, service: string): (update: Signable) => Headers {
   const { secret, formerSecret, secretToken } = keys;

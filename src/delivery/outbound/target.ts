@@ -18,7 +18,8 @@ export interface Target {
 }
 
 /**
- * Adds `https://` if the scheme is missing. A word before a port is a host and not a scheme: `example.com:8443/hook`.
+ * Adds `https://` if the scheme is missing. In `example.com:8443/hook`, the word before the port is a host and not a
+ * scheme.
  */
 const withScheme = (url: string): string =>
   /^[a-z][a-z0-9+.-]*:(?!\d+(?:[/?#\\]|$))|^[/\\?#]/i.test(url) ? url : `https://${url}`;
@@ -46,7 +47,7 @@ function basicAuthorization({ username, password }: URL): string | undefined {
 }
 
 /**
- * Parses a URL as browsers do (WHATWG), so that `https://0x7f.1/` is normalised before it is vetted. Errors:
+ * Parses a URL as browsers do (WHATWG), so that `https://0x7f.1/` is normalised before its address is checked. Errors:
  * `webhook_url_invalid`, `webhook_url_not_https` (interface §8).
  */
 export function readTarget(text: string): Target {

@@ -1,6 +1,6 @@
 /**
- * Decides which certificates a receiver may present: those of public authorities, or the certificate uploaded for the
- * bot.
+ * Decides which certificates a receiver may present: those of public authorities, or the certificate that was uploaded
+ * for the bot.
  */
 import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
@@ -31,7 +31,7 @@ export function readCertificate(given: Buffer): string {
 
 export interface Trust {
   readonly secureContext: SecureContext;
-  /** Returns the mismatch, or undefined if the certificate is valid for this host. */
+  /** Returns the error if the certificate is not valid for this host, otherwise undefined. */
   checkHost(host: string, certificate: PeerCertificate): Error | undefined;
 }
 
@@ -42,8 +42,8 @@ const publicTrust: Trust = {
 };
 
 /**
- * Accepts an address as the common name of an uploaded certificate. The Telegram guide to self-signed certificates
- * produces such certificates; Node accepts common names only for host names.
+ * Accepts an address as the common name of an uploaded certificate. Telegram's guide to self-signed certificates
+ * produces such certificates. Node accepts common names only for host names.
  */
 function checkHostOfOwn(host: string, certificate: PeerCertificate): Error | undefined {
   const wrong = checkServerIdentity(host, certificate);
