@@ -11,8 +11,8 @@ export const untilNext = (everyMs: number): number => systemTime.untilNext(every
 export const repeat = (everyMs: number, task: () => void): (() => void) => systemTime.repeat(everyMs, task);
 
 /**
- * Returns a function that starts `work`. A call during a run gets the result of that run. `running` returns the run in
- * progress.
+ * Returns a function that starts `work`. If it is called while `work` runs, it returns the same promise. `running`
+ * returns the promise of the current run.
  */
 export function shared<A extends readonly unknown[], T>(work: (...args: A) => Promise<T>) {
   let running: Promise<T> | undefined;

@@ -271,7 +271,7 @@ export const catalogue = {
 export type ErrorName = keyof typeof catalogue;
 
 /**
- * Holds values for the placeholders in an error text. `retry_after` is in whole seconds and is also returned in
+ * The values for the placeholders in an error text. `retry_after` is in whole seconds and is also returned in
  * `parameters`.
  */
 export interface ErrorDetail {
@@ -281,7 +281,7 @@ export interface ErrorDetail {
   readonly reason?: string;
 }
 
-/** Carries a text that the caller may see. For any other error the caller gets `internal`. */
+/** An error whose text the caller may see. For any other error the caller gets `internal`. */
 export class ApiError extends Error {
   readonly kind: ErrorName;
   readonly code: number;

@@ -9,7 +9,7 @@ import tls from 'node:tls';
 
 const checkOfNode = tls.checkServerIdentity;
 
-/** Works like Node's function: returns the mismatch, or undefined if the certificate is valid for this host. */
+/** Works like Node's function. Returns the error, or undefined if the certificate is valid for this host. */
 export function checkServerIdentity(host: string, certificate: tls.PeerCertificate): Error | undefined {
   const wrong = checkOfNode(host, certificate);
   if (wrong === undefined || isIP(host) !== 6) return wrong;

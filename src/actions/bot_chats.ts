@@ -17,7 +17,7 @@ export const botChatErrors = [
 ] as const satisfies readonly ErrorName[];
 
 /**
- * Resolves the chat named in a bot's call. Errors: `chat_not_found`; `not_group_member` or `not_channel_member` when
+ * Returns the chat that a bot's call names. Errors: `chat_not_found`, and `not_group_member` or `not_channel_member` if
  * the bot is not in it.
  */
 export async function botChat(
@@ -33,7 +33,7 @@ export async function botChat(
   return { chat, found };
 }
 
-/** Returns the profile of a person or a bot, or null when the id is unknown. */
+/** Returns the profile of a person or a bot, or null if the id is unknown. */
 export async function profileOf(store: Store, id: number): Promise<Profile | null> {
   const user = await store.users.find(id);
   if (user) return userProfile(user);

@@ -20,12 +20,12 @@ import { personViewer } from './reading.js';
 function shortText(text: string): string {
   const max = limits.preview_text_length_max;
   if (text.length <= max) return text;
-  // Cuts by UTF-16 code units first, because a character has at most two of them.
+  // Cuts by UTF-16 code units first, which is fast. A character has at most two of them.
   const characters = [...text.slice(0, 2 * max + 2)];
   return characters.length <= max ? text : `${characters.slice(0, max - 1).join('')}…`;
 }
 
-/** Keeps token placeholders in previews, because lists show no tokens. */
+/** Shows token placeholders in previews unchanged, because lists show no tokens. */
 function preview(message: StoredMessage, viewer: Viewer): Readonly<Record<string, unknown>> {
   const { content, kind, origin } = message.record;
   const { from, text, caption, new_chat_title } = viewMessage(message, viewer);
@@ -46,8 +46,7 @@ function preview(message: StoredMessage, viewer: Viewer): Readonly<Record<string
 }
 
 /**
- * Returns the bot's avatar in a direct chat, otherwise the photo of the group or channel. Empty when there is no
- * picture.
+ * Returns the bot's avatar in a direct chat, otherwise the photo of the group or channel. Empty if there is no picture.
  */
 async function pictureOf(store: Store, chat: ChatRef): Promise<readonly StoredPicture[]> {
   if (!isDirect(chat)) return (await store.chats.details(chat)).photo;
@@ -77,16 +76,16 @@ async function mayDo(store: Store, chat: ChatRef, type: string | undefined, user
 }
 
 /**
- * Returns the mute fields of a chat: none for a chat that is not muted (`until` undefined), and no end time for one
- * muted forever (null).
+ * Returns the mute fields of a chat. There are none if the chat is not muted (`until` undefined), and no end time if it
+ * is muted forever (null).
  */
 export const viewMute = (until: number | null | undefined) =>
   until === undefined ? {} : { muted: true, ...(until === null ? {} : { muted_until: until }) };
 
 /**
  * Builds the entry of a chat in a person's chat list, with its picture and previews of its last and pinned messages.
- * Null when the chat does not exist. `marks` holds the read positions; without it the read fields are omitted. `muted`
- * lists the chats that the person muted. `joined` dates a chat without messages.
+ * Returns null if the chat does not exist. `marks` contains the read positions. If absent, the read fields are omitted.
+ * `muted` contains the chats that the person muted. `joined` is the date of a chat without messages.
  */
 export async function chatSummary(
   { store, files }: { readonly store: Store; readonly files: Files },

@@ -79,7 +79,7 @@ export function botSender(bot: Bot): Sender {
 export const userSender = (user: User): Sender => ({ id: user.id, isBot: false, profile: userProfile(user) });
 
 /**
- * Resolves the chat id in a bot's call. `chat_names.ts` has already replaced usernames with ids. Error:
+ * Returns the chat that a bot's call names by its id. `chat_names.ts` has already replaced usernames with ids. Error:
  * `chat_not_found`.
  */
 export function chatOfBot(bot: number, chatId: number | string): ChatRef {
@@ -87,7 +87,9 @@ export function chatOfBot(bot: number, chatId: number | string): ChatRef {
   return chatId > 0 ? directChat(bot, chatId) : sharedChat(chatId);
 }
 
-/** Resolves the chat id in a person's call. A direct chat has the id of its bot. Error: `chat_not_found`. */
+/**
+ * Returns the chat that a person's call names by its id. A direct chat has the id of its bot. Error: `chat_not_found`.
+ */
 export function chatOfUser(user: number, chatId: number): ChatRef {
   if (chatId === 0 || chatId === user) return fail('chat_not_found');
   return chatId > 0 ? directChat(chatId, user) : sharedChat(chatId);
@@ -96,14 +98,14 @@ export function chatOfUser(user: number, chatId: number): ChatRef {
 export interface Writer {
   readonly id: number;
   readonly isBot: boolean;
-  /** Null while the chat is unknown, for instance for an edited post. */
+  /** The chat. Null while it is unknown, for instance for an edited post. */
   readonly chat: ChatRef | null;
 }
 
 /**
- * Attaches a copy of the mentioned profile to each mention by id. Drops mentions of unknown ids and of people who share
- * no chat with the writer, so that a mention does not reveal a stranger. Each lookup counts as a call of the writer.
- * Error: `too_many_requests`.
+ * Adds the profile of the mentioned person or bot to each mention by id. Drops mentions of unknown ids and of people
+ * who share no chat with the writer, so that a mention does not reveal a stranger. Each lookup counts as a call of the
+ * writer. Error: `too_many_requests`.
  */
 async function resolveMentions(store: Store, writer: Writer, entities: readonly Entity[]): Promise<Entity[]> {
   const idOf = (entity: Entity) => (entity.user as { id: number }).id;
@@ -134,7 +136,7 @@ export function textContent(
     readonly entities?: readonly EntityInput[] | undefined;
   },
 ): Content | Promise<Content> {
-  // Converts CRLF to LF. Forms send line breaks as CRLF and JSON sends LF; both must give the same text.
+  // Converts CRLF to LF. Forms send line breaks as CRLF, JSON sends them as LF, and both must give the same text.
   const source = given.text.includes('\r') ? given.text.replaceAll('\r', '') : given.text;
   if (source.length > limits.markup_length_max) fail('text_too_long');
   const { text, entities } = formatText(source, given.parse_mode, given.entities);
@@ -158,7 +160,7 @@ function contentOf(
 const aboveMedia = (words: Content): Content => ({ ...words, above: true });
 
 /**
- * Builds the caption of a media message. The text is omitted when the caption is absent or blank. Errors:
+ * Builds the caption of a media message. If the caption is absent or blank, the content has no text. Errors:
  * `caption_too_long`, `parse_mode_unsupported`, `entities_unparsable`.
  */
 export function captionContent(
@@ -180,7 +182,7 @@ export function captionContent(
   return words instanceof Promise ? words.then(aboveMedia) : aboveMedia(words);
 }
 
-/** Returns the inline keyboard of a call, or null for none. Errors: see `checkKeyboard`. */
+/** Returns the inline keyboard of a call, or null if there is none. Throws the errors of `checkKeyboard`. */
 export function keyboard(
   markup: { readonly inline_keyboard?: Parameters<typeof checkKeyboard>[0] } | undefined,
 ): InlineKeyboard | null {
@@ -190,7 +192,7 @@ export function keyboard(
 type Markup = ReplyKeyboardInput & NonNullable<Parameters<typeof keyboard>[0]>;
 
 /**
- * Returns the inline keyboard or the reply keyboard of a new message. Errors: see `checkKeyboard` and
+ * Returns the inline keyboard or the reply keyboard of a new message. Throws the errors of `checkKeyboard` and
  * `checkReplyKeyboard`.
  */
 export function markupOf(given: Markup | undefined): Pick<NewMessage, 'markup' | 'origin'> {

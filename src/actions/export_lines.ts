@@ -1,4 +1,4 @@
-/** Exports all data of a person as JSON lines (behaviour §14). Holds one page of one list in memory at a time. */
+/** Exports all data of a person as JSON lines (behaviour §14). Keeps only one page of one list in memory at a time. */
 import { nowSeconds } from '../clock.js';
 import type { Files } from '../files/files.js';
 import { ruleLimits as limits } from '../rules/limits.js';
@@ -20,7 +20,7 @@ import { personViewer } from './reading.js';
 export type Line = Readonly<Record<string, unknown>> & { readonly kind: string };
 
 const format = 1;
-/** Keeps the connection open during a long scan with few results. */
+/** A line that keeps the connection open while a long search finds few results. */
 export const waiting: Line = { kind: 'wait' };
 
 export const exportForm: StreamForm = {
@@ -41,7 +41,7 @@ const mediaLine = (chat_id: number, message_id: number, media: Media): Line => (
   ...(media.url === undefined ? {} : { url: media.url }),
 });
 
-/** Keeps token placeholders in messages of the management bot. */
+/** Shows token placeholders in messages of the management bot unchanged. */
 function* messageLines(message: StoredMessage, viewer: Viewer): Iterable<Line> {
   const { chat, id, record } = message;
   yield { kind: 'message', chat_id: chat.id, message: viewMessage(message, viewer) };
@@ -49,8 +49,8 @@ function* messageLines(message: StoredMessage, viewer: Viewer): Iterable<Line> {
 }
 
 /**
- * Yields messages of a chat, newest first: all messages of a direct chat, but only the person's own messages of other
- * chats.
+ * Returns the messages of a chat, newest first. In a direct chat these are all messages, in other chats only those of
+ * the person.
  */
 async function* chatLines(store: Store, chat: ChatRef, user: User): AsyncIterable<Line> {
   const viewer = await personViewer(store, chat, user);

@@ -65,9 +65,9 @@ const byBot = (store: Store, bot: Bot, { chat_id, from_chat_id }: Chats): Resend
 };
 
 /**
- * Reads the given messages, in the given order, from a chat that the sender may read. Missing messages and service
- * messages are null. Polls have their present results. Errors: `chat_not_found`, `not_group_member`,
- * `not_channel_member`, `not_chat_member`; `forward_protected` or `copy_protected` when a message is protected;
+ * Reads the given messages, in the given order, from a chat that the sender may read. The result is null for missing
+ * messages and service messages. Polls have their current results. Errors: `chat_not_found`, `not_group_member`,
+ * `not_channel_member`, `not_chat_member`, `forward_protected` or `copy_protected` if a message is protected,
  * `poll_public_in_channel`.
  */
 async function sourcesOf(
@@ -97,7 +97,7 @@ export const readSources = (
   ids: readonly number[],
 ): Promise<Array<StoredMessage | null>> => sourcesOf(byBot(store, bot, chats), way, ids);
 
-/** Removes the fields of a profile that become outdated or depend on the viewer. The rest is stored as an origin. */
+/** Removes those fields of a profile that become outdated or depend on the viewer. The rest is stored as an origin. */
 const named = ({ m: _members, g: _language, ...profile }: Profile): Profile => profile;
 
 /**
@@ -108,7 +108,7 @@ function originOf(bot: Profile | null, { chat, id, peer, record }: StoredMessage
   const { date, origin, sender } = record;
   if (origin.forward) return origin.forward;
   if (peer.t === 'channel') return { chat: named(peer), message: id, date };
-  // Determines the sender in a direct chat, whose message records do not name the bot.
+  // Finds the sender in a direct chat, where message records do not contain the bot.
   const from = isDirect(chat) ? (sender === chat.id ? bot : peer) : origin.from;
   return from === undefined || from === null ? { date } : { from: named(from), date };
 }
@@ -124,8 +124,8 @@ export interface Overrides {
 const keyboardIn = ({ origin }: Overrides) => (origin === undefined ? {} : { origin });
 
 /**
- * Builds the new message. A forward drops the keyboard, because its buttons belong to the bot that made them. A copy
- * keeps it, because it is the sender's own message.
+ * Builds the new message. A forward has no keyboard, because the buttons belong to the bot that made them. A copy keeps
+ * the keyboard, because it is the sender's own message.
  */
 export function resend(
   bot: Bot,
@@ -137,7 +137,7 @@ export function resend(
   return resentAs(botSender(bot).profile, way, source, options, overrides);
 }
 
-/** A forward still names the bot by way of which the message was sent. */
+/** A forward still shows the bot whose inline result the message was. */
 const forwardedOrigin = (bot: Profile | null, source: StoredMessage): NonNullable<NewMessage['origin']> => {
   const { via } = source.record.origin;
   return { forward: originOf(bot, source), ...(via === undefined ? {} : { via }) };
@@ -165,7 +165,7 @@ function resentAs(
   };
 }
 
-/** Gives messages of one source album a common new album when several of them are sent. */
+/** If several messages of one source album are sent, puts them into a common new album. */
 function keepAlbums(sources: readonly StoredMessage[], messages: readonly NewMessage[]): NewMessage[] {
   const albums = sources.map((source) => source.record.origin.group);
   const newAlbums = new Map<string, string>();
@@ -233,7 +233,7 @@ async function resentMany(
   return keepAlbums(sources, messages);
 }
 
-/** Removes token placeholders. Only the original message by the management bot shows the token to the bot's owner. */
+/** Removes token placeholders. Only the original message of the management bot shows the token to the bot's owner. */
 function withoutTokens(message: NewMessage): NewMessage {
   const { entities } = message.content;
   if (!entities?.some(isTokenEntity)) return message;

@@ -1,4 +1,7 @@
-/** Edits messages that people sent by way of a bot (decision 0054). The bot names them by `inline_message_id`. */
+/**
+ * Edits inline messages, which people sent from a bot's results (decision 0054). The bot names them by
+ * `inline_message_id`.
+ */
 import { z } from 'zod';
 import { fail } from '../errors.js';
 import type { MethodContext, OfInline } from '../server/method.js';
@@ -12,8 +15,8 @@ const inlineMessageId = text.describe(
 );
 
 /**
- * Defines the calls of an edit method with `inline_message_id`. `edit` builds the new content. The writer has no chat,
- * because the bot must not learn which chat it is. Error: `inline_message_invalid`, and those of edits.
+ * Defines how an edit method handles calls with `inline_message_id`. `edit` builds the new content. The writer has no
+ * chat, because the bot must not learn which chat it is. Error: `inline_message_invalid`, and those of edits.
  */
 export const editsInline = <S extends z.ZodRawShape>(
   params: S,

@@ -16,7 +16,7 @@ import { httpsUrl, takeMedia } from './media.js';
 import { amount } from './send_media.js';
 import { contactOf, contactParams, locationOf, locationParams, venueOf, venueParams } from './send_object.js';
 
-/** Lists the errors of the results of an inline query. */
+/** The errors that results of an inline query can cause. */
 export const inlineResultErrors = [
   'too_many_inline_results',
   'inline_result_invalid',
@@ -32,7 +32,7 @@ export const inlineResultErrors = [
   'file_type_mismatch',
 ] as const satisfies readonly ErrorName[];
 
-/** Describes a type of result that sends a file. Its parameters begin with `name`, for example `photo_url`. */
+/** A type of result that sends a file. Its parameters begin with `name`, for example `photo_url`. */
 interface FileResult {
   readonly media: MediaType;
   readonly name: string;
@@ -140,7 +140,7 @@ async function fileOf(context: MethodContext, { media, name, mime }: FileResult,
     title: media === 'audio' ? given.title : undefined,
   };
   const { file } = await takeMedia({ ...context, uploads: noFiles }, media, name, value, said);
-  // Other types of results have no MIME type of their own.
+  // For other types, the result itself gives the MIME type.
   const known = mime ?? (Object.hasOwn(mimeTypes, given.type) ? given.mime_type : undefined);
   const made: MediaFile = file.url === undefined || known === undefined ? file : { ...file, mime: known };
   return mediaOf(context.files, made);
@@ -152,14 +152,14 @@ interface Built {
   readonly message: InlineMessage;
 }
 
-/** Returns the text that people see of a result. Contacts have no title of their own. */
+/** Returns the title that people see of a result. A contact has no title of its own. */
 function titleOf({ type, title, ...given }: Result): string | undefined {
   if (type !== 'contact') return title;
   const { first_name, last_name } = given as { first_name?: string; last_name?: string };
   return [first_name, last_name].filter(Boolean).join(' ');
 }
 
-/** Checks what people see of a result. */
+/** Checks those fields of a result that people see. */
 function shownOf(given: Result): Record<string, unknown> {
   const { type, url, thumbnail_url, thumbnail_width, thumbnail_height, address, phone_number } = given;
   const title = titleOf(given);
@@ -201,7 +201,7 @@ async function build(context: MethodContext, given: Result): Promise<Built> {
   const markup = keyboard(given.reply_markup);
   const writer: Writer = { id: context.bot.id, isBot: true, chat: null };
   const file = Object.hasOwn(fileResults, type) ? fileResults[type] : undefined;
-  // A page with a video cannot be sent as a file.
+  // A result with a page cannot be sent as a file, only a result with a video.
   const media = file && given.mime_type !== 'text/html' ? await fileOf(context, file, given) : undefined;
   const ownContent = async (): Promise<Content> =>
     media === undefined
@@ -218,7 +218,7 @@ export async function buildInlineResults(
   given: readonly Result[],
 ): Promise<{ readonly shown: InlineAnswer['list']['results']; readonly messages: InlineAnswer['messages'] }> {
   if (given.length > limits.inline_results_max) fail('too_many_inline_results');
-  // Parsing marked-up texts takes long, so their total size is bounded before.
+  // The parser takes long for texts with markup, so their total size is checked first.
   const words = ({ caption = '', input_message_content: said }: Result) =>
     caption.length + (typeof said?.message_text === 'string' ? said.message_text.length : 0);
   if (given.reduce((sum, each) => sum + words(each), 0) > storeLimits.inline_answer_bytes_max)

@@ -1,4 +1,4 @@
-/** Holds the shared parts of the calls for invite links and requests to join. */
+/** Contains code that several calls about invite links and requests to join share. */
 import { z } from 'zod';
 import { type ErrorName, fail } from '../errors.js';
 import { ruleLimits as limits } from '../rules/limits.js';
@@ -90,8 +90,8 @@ export const manageErrors = [
 ] as const satisfies readonly ErrorName[];
 
 /**
- * Resolves the group or channel of a bot's call. The bot must have the right to invite. The change checks this right
- * again. Errors: those of `botChat`, `direct` for a direct chat, `refusal` without the right.
+ * Returns the group or channel of a bot's call. The bot must have the right to invite. The change checks this right
+ * again. Errors: those of `botChat`, `direct` for a direct chat, `refusal` if the bot lacks the right.
  */
 export async function invitingChat(
   store: Store,
@@ -117,8 +117,8 @@ export const viewLink = async (store: Store, row: InviteLinkRow) =>
   viewInviteLink(await shownLink(store, row), row.creator_id);
 
 /**
- * Resolves the group or channel of a person's call. The person must be an administrator with the right to invite. The
- * change checks this right again. Errors: `chat_not_found`, `not_chat_member`, `refusal` without the right.
+ * Returns the group or channel of a person's call. The person must be an administrator with the right to invite. The
+ * change checks this right again. Errors: `chat_not_found`, `not_chat_member`, `refusal` if the person lacks the right.
  */
 export async function administeredChat(
   store: Store,

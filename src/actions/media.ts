@@ -1,5 +1,6 @@
 /**
- * Resolves media parameters: an HTTPS URL, the `file_id` of an earlier message, or an uploaded part (behaviour §1, §4).
+ * Finds or stores the files that parameters name: an HTTPS URL, the `file_id` of an earlier message, or an uploaded
+ * part (behaviour §1, §4).
  */
 import { fileKinds } from '../content/kinds.js';
 import { fail } from '../errors.js';
@@ -64,8 +65,8 @@ export interface TakenMedia {
 }
 
 /**
- * Resolves the media of parameter `name`: the parameter's value, or the uploaded part of that name. Measures and stores
- * an upload. Errors: `parameter_required`, `wrong_file_id`, `file_type_mismatch`, `file_empty`, `photo_invalid`,
+ * Returns the media of parameter `name`, which is the parameter's value or the uploaded part of that name. Measures and
+ * stores an upload. Errors: `parameter_required`, `wrong_file_id`, `file_type_mismatch`, `file_empty`, `photo_invalid`,
  * `video_note_invalid`, `file_too_big`, `thumbnailErrors`, `too_many_requests`, `too_much_stored`, `unavailable`.
  */
 export async function takeMedia(
@@ -94,8 +95,8 @@ export async function takeMedia(
 }
 
 /**
- * Resolves all media or none. If one is refused, removes the files already stored for the others. Errors: those of
- * `takeMedia`.
+ * Returns all media or none. If one is refused, removes the files that were already stored for the others. Errors:
+ * those of `takeMedia`.
  */
 export async function takeAll(
   { files }: MediaContext,
@@ -110,9 +111,9 @@ export async function takeAll(
 }
 
 /**
- * Runs `make`, which calls `take` only if an earlier attempt of the same call has not created the message. Removes the
- * stored files if the message is refused, because nothing refers to them. Keeps the files after any other error,
- * because the message may exist.
+ * Runs `make`. It calls `take` only if no earlier attempt of the same call has created the message. If the message is
+ * refused, removes the stored files, because nothing uses them. After any other error, keeps the files, because the
+ * message may exist.
  */
 export async function withMedia<M extends TakenMedia | readonly TakenMedia[], T>(
   { files }: MediaContext,

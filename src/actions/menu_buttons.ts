@@ -1,4 +1,4 @@
-/** Resolves the person in calls about menu buttons. */
+/** Finds the person in calls about menu buttons. */
 import { type ErrorName, fail } from '../errors.js';
 import type { Bot } from '../store/core/control.js';
 import type { Store } from '../store/store.js';
@@ -6,7 +6,7 @@ import { botChat } from './bot_chats.js';
 
 export const menuButtonErrors = ['chat_id_invalid', 'chat_not_found'] as const satisfies readonly ErrorName[];
 
-/** Returns the person of a direct chat with the bot, or null without a chat. Errors: `menuButtonErrors`. */
+/** Returns the person of a direct chat with the bot, or null if the call names no chat. Errors: `menuButtonErrors`. */
 export async function menuButtonChat(
   store: Store,
   bot: Bot,

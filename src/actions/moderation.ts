@@ -1,4 +1,4 @@
-/** Holds the shared parts of the methods by which bots moderate groups and channels. */
+/** Contains code that several methods share with which bots moderate groups and channels. */
 import { z } from 'zod';
 import { nowMs } from '../clock.js';
 import { type ErrorName, fail } from '../errors.js';
@@ -30,15 +30,15 @@ export const chatPermissions = json(
   }),
 ).describe('Absent permissions are denied');
 
-/** Returns null for a ban or restriction that never ends. */
+/** Returns when a ban or restriction ends, or null if it never ends. */
 export function endOf(until: number | undefined): number | null {
   const seconds = (until ?? 0) - Math.floor(nowMs() / 1_000);
   return seconds < limits.restriction_s_min || seconds > limits.restriction_s_max ? null : (until as number);
 }
 
 /**
- * Returns the profile of an account that was never in the chat. The account is any bot, or a person who shares another
- * chat with the caller.
+ * Returns the profile of an account that was never in the chat. The account must be a bot, or a person who shares
+ * another chat with the caller.
  */
 export async function outsider(
   store: Store,
@@ -52,7 +52,7 @@ export async function outsider(
 }
 
 /**
- * Resolves the chat, the bot and the member of a call. `direct` is the error for a direct chat. Errors:
+ * Returns the chat, the bot and the member of a call. `direct` is the error for a direct chat. Errors:
  * `chat_not_found`, `not_group_member`, `not_channel_member`, `chat_member_not_found`.
  */
 export async function moderated(

@@ -39,11 +39,11 @@ export function viewPictures(files: Files, { avatar, start_picture }: BotPicture
 export async function discard(store: Store, files: Files, pictures: readonly StoredPicture[]): Promise<void> {
   const gone: string[] = [];
   for (const { key } of pictures) if (await files.remove(key)) gone.push(key);
-  // Ignores the error, because the sweep of unused files removes these records later.
+  // Ignores the error. The sweep of unused files removes these records later.
   await store.pictures.removed(gone).catch(() => undefined);
 }
 
-/** Stores the files of a picture. They count as unused until a record refers to them. */
+/** Stores the files of a picture. They count as unused until a record contains their keys. */
 export async function writeFiles(
   store: Store,
   files: Files,
@@ -73,7 +73,7 @@ export async function putPicture(
   await store.bots.owned(owner, bot);
   if (bytes.length > limits.picture_bytes_max) fail('too_large');
   const stored = await writeFiles(store, files, await files.pictures.make(kind, bytes));
-  // Leaves the new files when this fails. The sweep of unused files decides later whether they are in use.
+  // If this fails, keeps the new files. The sweep of unused files finds out later whether they are in use.
   const { present, former } = await store.pictures.set(owner, bot, kind, stored);
   if (former) await discard(store, files, former);
   return viewPicture(files, present ?? stored);

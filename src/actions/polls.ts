@@ -19,7 +19,7 @@ interface FormattedInput {
   readonly entities?: readonly EntityInput[] | undefined;
 }
 
-/** Parses a text of a poll. Refuses long sources before parsing them. Returns null if the text is too long. */
+/** Parses a text of a poll. Refuses long source texts before parsing them. Returns null if the text is too long. */
 function parsed({ text, mode, entities }: FormattedInput, max: number) {
   const source = text.replaceAll('\r', '');
   if (source.length > limits.markup_length_max) return null;
@@ -65,7 +65,7 @@ export function pollExplanation(
   return { explanation: found.text, ...(entities.length === 0 ? {} : { explanation_entities: entities }) };
 }
 
-/** Error: `poll_public_in_channel`. */
+/** Refuses a poll that is not allowed in the chat. Error: `poll_public_in_channel`. */
 export async function assertPollAllowed(store: Store, chat: ChatRef, named: boolean): Promise<void> {
   if (!named || isDirect(chat)) return;
   const found = await store.chats.find(chat);
@@ -94,7 +94,7 @@ export async function withNewPolls<T>(
   }
 }
 
-/** Whether a bot may copy a poll. It must know the answer of a quiz. */
+/** Returns whether a bot may copy a poll. For a quiz, it must know the answer. */
 const isCopyable = (poll: Poll, bot: number): boolean => !poll.quiz || poll.bot === bot || isPollClosed(poll);
 
 export const mayCopy = ({ record }: Pick<StoredMessage, 'record'>, bot: number): boolean => {
@@ -102,7 +102,10 @@ export const mayCopy = ({ record }: Pick<StoredMessage, 'record'>, bot: number):
   return poll === undefined || isCopyable(poll, bot);
 };
 
-/** Returns the draft of a copy: a new open poll of the copying bot. An end in the past is dropped. */
+/**
+ * Returns the draft of a copy. It is a new open poll of the bot that copies. If the original's end is in the past, the
+ * copy has no end.
+ */
 function draftOfCopy(
   { id: _id, state: _state, closed: _closed, close_date, ...poll }: Poll,
   bot: number,
@@ -131,7 +134,10 @@ export const withCopiedPolls = (
 
 const noState: PollState = { voters: 0, stopped: true, counts: [], own: [] };
 
-/** Returns the state of a poll; undefined for people while Postgres is unavailable, so that they can read the chat. */
+/**
+ * Returns the state of a poll. While Postgres is unavailable, returns undefined for people, so that they can still read
+ * the chat.
+ */
 async function stateOf(store: Store, poll: Poll, who: Viewing): Promise<PollState | undefined> {
   try {
     return await store.votes.state(poll, who);
@@ -184,14 +190,14 @@ export async function seenPoll(store: Store, user: User, chat: ChatRef, messageI
   return pollIn((message ?? fail('message_not_found')).record.content) ?? fail('message_not_poll');
 }
 
-/** Refuses votes in the chat of a blocked bot, like messages and presses. Error: `bot_blocked_by_you`. */
+/** Refuses votes in the direct chat with a blocked bot, like messages and presses. Error: `bot_blocked_by_you`. */
 export async function assertVotingAllowed(store: Store, chat: ChatRef): Promise<void> {
   if (isDirect(chat) && (await store.chats.find(chat))?.kind === 'blocked') fail('bot_blocked_by_you');
 }
 
 /**
- * Votes as a person. No options retract the vote. Errors: `vote_options_wrong`, `poll_closed`, `vote_final`,
- * `poll_not_found`.
+ * Votes as a person. An empty list of options retracts the vote. Errors: `vote_options_wrong`, `poll_closed`,
+ * `vote_final`, `poll_not_found`.
  */
 export async function castVote(
   store: Store,

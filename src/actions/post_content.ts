@@ -41,7 +41,7 @@ function captionOf(p: Given, media: MediaDescriptor): Parameters<typeof captionC
 
 export type PostContent = { readonly what: 'text' | 'caption' | 'media'; readonly content: Content };
 
-/** Runs `make`, which requests the content only when it needs it. Errors: `postContentErrors`. */
+/** Runs `make`, which asks for the content only if it needs it. Errors: `postContentErrors`. */
 export async function withPostContent<T>(
   context: MethodContext,
   chat: ChatRef | null,

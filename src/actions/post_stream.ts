@@ -22,15 +22,15 @@ export async function watchReactions(
   let shown = 0;
   const look = async () => {
     again = false;
-    // Sends nothing for a post that is deleted or cannot be read. Keeps the old version, so that the next change
-    // triggers another read.
+    // Sends nothing if the post is deleted or cannot be read. The old version stays, so that the next change causes
+    // another read.
     const state = await store.posts.find(post, { id: user.id, isBot: false }).catch(() => null);
     if (ended || state === null) return;
     shown = state.version;
     const name = { post_id: post, external_id: store.postIds.nameOf(post) };
     show({ ...name, reactions: viewReactions(state, user), my_reactions: state.own });
   };
-  /** Runs one read at a time, so that a client never gets an older state after a newer state. */
+  /** Runs one read at a time. Otherwise a client could get an older state after a newer one. */
   const lookSoon = () => {
     again = busy;
     if (busy || ended) return;

@@ -23,27 +23,27 @@ export const postFields = {
   external_id: optional(postName),
 };
 
-/** Returns the given post id. Error: `parameter_required` when `post_id` is missing. */
+/** Returns the given post id. Error: `parameter_required` if `post_id` is missing. */
 export const botPostName = (given: {
   readonly post_id?: string | undefined;
   readonly external_id?: string | undefined;
 }): string => given.post_id ?? given.external_id ?? fail('parameter_required', { name: 'post_id' });
 
-/** Resolves the id or external id of a post to its id. Error: `post_not_found`. */
+/** Returns the id of a post for its id or external id. Error: `post_not_found`. */
 export const postOf = (store: Store, name: string): number =>
   store.postIds.parse(name) ?? fail('post_not_found');
 
-/** Describes who views a post: a person, who sees external ids, or null for a bot. */
+/** The viewer of a post: a person, who sees external ids, or null for a bot. */
 export type PostViewer = User | null;
 
 /**
- * Builds the list of all reactions on a post. Lists the latest users of each emoji, up to a bound, with the viewer
+ * Builds the list of all reactions on a post. Lists the latest users of each emoji, up to a limit, with the viewer
  * first.
  */
 export function viewReactions({ reactions, own }: PostState, viewer: PostViewer): readonly object[] {
   return reactions.map(({ emoji, count, users, listed }) => {
     const self = viewer !== null && own.includes(emoji) ? viewer.externalId : null;
-    // Keeps the order when the viewer's own reaction is the latest.
+    // If the viewer's own reaction is the latest, the order stays the same.
     const inOrder = self === null || users[0] === self;
     const user_ids = inOrder ? users : [self, ...users.filter((user) => user !== self)].slice(0, listed);
     return count > listed ? { emoji, count, user_ids, user_ids_truncated: true } : { emoji, count, user_ids };
@@ -103,7 +103,7 @@ export async function findPost(
 }
 
 /**
- * Resolves a channel whose posts the person may see: a public channel, or one that the person joined. Error:
+ * Returns a channel whose posts the person may see: a public channel, or one that the person joined. Error:
  * `unknown_chat`.
  */
 export async function visibleChannel(store: Store, user: User, chat: ChatRef): Promise<ChatRef> {

@@ -9,7 +9,7 @@ import type { Store } from '../store/store.js';
 import type { Viewer } from '../view/messages.js';
 import { chatOfUser } from './compose.js';
 
-/** Resolves the chat named in a person's call. Errors: `chat_not_found`, `not_chat_member`. */
+/** Returns the chat that a person's call names. Errors: `chat_not_found`, `not_chat_member`. */
 export async function readableChat(store: Store, user: User, chatId: number): Promise<ChatRef> {
   const chat = chatOfUser(user.id, chatId);
   if (!isDirect(chat)) {
@@ -22,7 +22,9 @@ export async function readableChat(store: Store, user: User, chatId: number): Pr
   return chat;
 }
 
-/** Returns the view of a person who reads the chat. The bot of a direct chat has its name in the person's language. */
+/**
+ * Returns the viewer for a person who reads the chat. The bot of a direct chat has its name in the person's language.
+ */
 export async function personViewer(store: Store, chat: ChatRef, user: User): Promise<Viewer> {
   const bot: Profile | null = isDirect(chat) ? await store.bots.profile(chat.id, user.languageCode) : null;
   return { isBot: false, bot };

@@ -1,4 +1,4 @@
-/** Holds the shared parts of the methods that send media (behaviour §4). */
+/** Contains code that several methods share with which bots send media (behaviour §4). */
 import { z } from 'zod';
 import type { ErrorName } from '../errors.js';
 import { mediaOf } from '../files/file_id.js';
@@ -18,9 +18,7 @@ import {
 } from './compose.js';
 import { takeMedia, thumbnailErrors, withMedia } from './media.js';
 
-/**
- * Accepts a URL, a `file_id` or `attach://<name>`. Absent when the uploaded part has the same name as the parameter.
- */
+/** Accepts a URL, a `file_id` or `attach://<name>`. The parameter is absent if the uploaded part has the same name. */
 export const media = optional(text).describe(
   'An uploaded part, `attach://<name>` of an uploaded part, an HTTPS URL, or a `file_id`',
 );
@@ -67,7 +65,7 @@ export const describedMedia = {
   thumbnail,
 };
 
-/** Lists the types of a media descriptor. A video note can only be sent by its own method. */
+/** The types of a media descriptor. A video note can only be sent by its own method. */
 const describedTypes = ['photo', 'video', 'audio', 'document', 'animation', 'voice'] as const;
 
 /**
@@ -113,7 +111,7 @@ type MediaParams = SendingParams &
   Omit<MediaDescriptor, 'type' | 'media'> & { readonly reply_markup?: Parameters<typeof markupOf>[0] };
 
 /**
- * Passes media and caption to `make`, which builds the message. Stores uploads only when `make` requests the content.
+ * Passes media and caption to `make`, which builds the message. Stores uploads only when `make` asks for the content.
  * Errors: those of `takeMedia`.
  */
 export function withDescribed<T>(

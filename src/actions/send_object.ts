@@ -95,8 +95,8 @@ interface ObjectParams extends SendingParams {
 }
 
 /**
- * Sends the content as a bot. If the content is a function, calls it only when no earlier run of the same call has sent
- * the message. Errors: `objectErrors`.
+ * Sends the content as a bot. If the content is a function, calls it only if no earlier attempt of the same call has
+ * sent the message. Errors: `objectErrors`.
  */
 export async function sendObject<T extends ContentObject>(
   { bot, store }: MethodContext,

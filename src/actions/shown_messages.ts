@@ -1,6 +1,5 @@
 /**
- * Completes messages for the person who reads them: tokens for the owner of a bot (behaviour §12), and the results of
- * polls.
+ * Adds to messages what depends on the reader: tokens for the owner of a bot (behaviour §12), and the results of polls.
  */
 import { ApiError } from '../errors.js';
 import { fillTokens, isTokenEntity } from '../rules/token_entity.js';
@@ -23,8 +22,9 @@ function filled(record: MessageRecord, tokens: ReadonlyMap<number, string>): Mes
 }
 
 /**
- * Returns the messages as this person sees them, with the results of polls. Placeholders for other people's bots keep their stored text. While
- * Postgres is unavailable, all placeholders keep it. Runs no query when no message has a placeholder.
+ * Returns the messages as this person sees them, with the results of polls. Placeholders for the tokens of other
+ * people's bots keep their stored text. While Postgres is unavailable, all placeholders keep it. Runs no query if no
+ * message has a placeholder.
  */
 export async function asSeenBy(
   store: Store,

@@ -1,5 +1,5 @@
 /**
- * Signs the identity of the person who opens a button's link. Derives the key from the bot's token, as the Bot API
+ * Signs the identity of the person who opens a button's link. The key is derived from the bot's token, as the Bot API
  * documents.
  */
 import { createHash, createHmac } from 'node:crypto';

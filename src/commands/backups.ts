@@ -79,7 +79,7 @@ export function addBackups(program: Command): void {
     .action(() => withBackends((backends) => rebuildRedis(backends, say), 'redis', 'rebuild'));
 }
 
-/** Throws a StartError when the settings lack a key or pepper that the installation needs. */
+/** Throws a StartError if the settings lack a key or pepper that the installation needs. */
 async function checkAgainst(url: string, config: Parameters<typeof checkSettings>[1]): Promise<void> {
   const pool = createPool({ url, max: 1, name: 'keys' });
   await checkSettings(asDatabase(pool), config).finally(() => pool.close());

@@ -1,4 +1,4 @@
-/** Defines the command `petrel bench`, which loads a running installation from outside. */
+/** Defines the command `petrel bench`. It puts load on a running installation from outside. */
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { loadtestLimits as limits } from '../loadtest/limits.js';
 import type { RemoteOptions } from '../loadtest/remote.js';

@@ -62,7 +62,7 @@ export async function serve(name: string, starters: readonly Starter[]): Promise
       log.error('the shutdown took too long');
       process.exit(1);
     }, limits.roles_stop_ms_max + drainMs);
-    // Waits for a role that is still starting. It may already serve requests, so it is stopped like the others.
+    // Waits for a role that is still starting. The role may already serve requests, so it is stopped like the others.
     await starting?.catch(() => undefined);
     let code = 0;
     const onError = (error: unknown) => {
@@ -122,8 +122,8 @@ export async function task(
 }
 
 /**
- * Returns the settings of the `npm start` installation in PETREL_HOME, and prints this choice, if Redis and Postgres
- * are not set. Otherwise returns `config`.
+ * Returns the settings of the `npm start` installation in PETREL_HOME if Redis and Postgres are not set, and prints
+ * that it does so. Otherwise returns `config`.
  */
 export function withDev(config: Config): Config {
   if (redisGiven(config) !== undefined || config.DATABASE_URL !== undefined) return config;

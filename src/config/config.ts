@@ -294,7 +294,7 @@ export function environmentOf(names: readonly string[]): Record<string, string |
   return Object.fromEntries(names.map((name) => [name, process.env[name]]));
 }
 
-/** Reports an invalid setting. The message names the variable and the allowed values. */
+/** Says that a setting is invalid. The message names the variable and the allowed values. */
 export class ConfigError extends Error {}
 
 function givenIn(env: Record<string, string | undefined>): Record<string, string | undefined> {
@@ -351,7 +351,7 @@ export function redisGiven({ REDIS_URL, REDIS_CLUSTER, REDIS_SENTINELS }: Config
   return { url: REDIS_URL, sentinels: REDIS_SENTINELS };
 }
 
-/** Returns the same as `redisGiven`, but throws a ConfigError if no Redis is set. */
+/** Returns the same as `redisGiven`. Throws a ConfigError if no Redis is set. */
 export function redisOf(config: Config) {
   const given = redisGiven(config);
   if (given === undefined) throw new ConfigError('REDIS_URL or REDIS_CLUSTER is required: the Redis to use');
@@ -403,7 +403,7 @@ export function pushOf({ VAPID_PRIVATE_KEY, VAPID_SUBJECT, BASE_URL }: Config) {
 }
 
 /**
- * Narrows a configuration to one that has these settings. Throws a ConfigError with a line for each missing setting.
+ * Returns the configuration as one that has these settings. Throws a ConfigError with a line for each missing setting.
  */
 export function requireSettings<K extends keyof Config>(config: Config, names: readonly K[]): Required<K> {
   const missing = names.filter((name) => config[name] === undefined);

@@ -4,8 +4,8 @@ import { readFileSync } from 'node:fs';
 type Variables = Record<string, string | undefined>;
 
 /**
- * Lists the settings that contain a secret, or a URL that may contain one. `NAME_FILE` is the path of a file with the
- * value of NAME.
+ * The settings that contain a secret, or a URL that may contain one. `NAME_FILE` is the path of a file with the value
+ * of NAME.
  */
 export const secretSettings = [
   'REDIS_URL',
@@ -21,7 +21,7 @@ export const secretSettings = [
   'FILES_S3_SECRET',
 ] as const;
 
-/** Lists the environment variables of Petrel that are not settings. */
+/** The environment variables of Petrel that are not settings. */
 const otherVariables = new Set(['PETREL_CONFIG', 'PETREL_BENCH_TOKEN']);
 
 function distance(from: string, to: string): number {
@@ -38,15 +38,15 @@ function distance(from: string, to: string): number {
 }
 
 /**
- * Returns the setting that a misspelt name probably means. Recognises the prefix `PETREL_`, different case, and one or
- * two wrong letters. Returns undefined for a correct name, or if no setting is similar.
+ * Returns the setting that a misspelt name probably means. Finds it in spite of the prefix `PETREL_`, another case, and
+ * one or two wrong letters. Returns undefined for a correct name, or if no setting is similar.
  */
 export function likelySetting(name: string, names: readonly string[]): string | undefined {
   const known = [...names, ...secretSettings.map((each) => `${each}_FILE`)];
   if (known.includes(name) || otherVariables.has(name) || name.length > 64) return undefined;
   const bare = name.toUpperCase().replace(/^PETREL_/, '');
   if (known.includes(bare)) return bare;
-  // Requires short names to match exactly, because they are too similar to each other.
+  // Short names must match exactly, because they are too similar to each other.
   const max = bare.length < 6 ? 0 : bare.length < 9 ? 1 : 2;
   const near = known.map((each) => ({ each, by: distance(bare, each) })).sort((a, b) => a.by - b.by)[0];
   return near !== undefined && near.by <= max ? near.each : undefined;
@@ -70,8 +70,8 @@ function parse(text: string, path: string, known: ReadonlySet<string>): Variable
     const trimmed = line.trim();
     if (trimmed === '' || trimmed.startsWith('#')) continue;
     const [, name = '', value = ''] = /^(?:export\s+)?([A-Z][A-Z0-9_]*)\s*=\s*(.*)$/.exec(trimmed) ?? [];
-    // Throws for a misspelt name, because otherwise nobody would notice that the setting is missing. Omits the line
-    // from the error, because it may contain a secret.
+    // Throws for a misspelt name. Otherwise nobody would notice that the setting is missing. The error does not contain
+    // the line, because the line may contain a secret.
     if (!known.has(name)) {
       const meant = likelySetting(name, [...known]);
       const hint = meant === undefined ? '' : `: did you mean ${meant}?`;

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { parseAddress } from '../rules/database_url.js';
 import { ruleLimits as limits } from '../rules/limits.js';
 
-/** Creates a format from `read`, which converts text to a value. Text is refused if `read` returns undefined. */
+/** Creates a format from `read`, which converts text to a value. If `read` returns undefined, the text is refused. */
 const form = <T>(message: string, read: (text: string) => T | undefined) =>
   z.string().transform((text, ctx): T => {
     const value = read(text);
@@ -104,7 +104,7 @@ export const keyRing = form('id:base64 of 32 bytes, several of different ids sep
 });
 
 /**
- * Parses peppers separated by commas. New tokens are hashed with the first pepper; tokens of all peppers are accepted.
+ * Parses peppers separated by commas. New tokens are hashed with the first pepper. Tokens of all peppers are accepted.
  */
 export const peppers = form('at least 32 characters, several different ones separated by commas', (text) => {
   const all = text.split(',').map((part) => part.trim());

@@ -1,12 +1,12 @@
-/** Defines the interface of a kind of content. Each file of this folder defines one kind; `kinds.ts` lists them. */
+/** Defines the interface of a kind of content. Each file of this folder defines one kind, and `kinds.ts` lists them. */
 import type { z } from 'zod';
 import type { ContentObject, Media } from '../store/core/codec.js';
 
 interface Kind<S> {
   readonly fields: Readonly<Record<string, z.ZodType>>;
   /**
-   * Returns the values of those fields. Only people get the `url` of media stored by URL. `bot` is the id of the bot
-   * that reads a poll, if it is known.
+   * Returns the values of the kind's fields. Only people get the `url` of media stored by URL. `bot` is the id of the
+   * bot that reads a poll, if it is known.
    */
   view(stored: S, forPeople: boolean, bot?: number): Readonly<Record<string, unknown>>;
   /** An emoji that represents the kind in notifications, which have no known language. */
@@ -14,14 +14,11 @@ interface Kind<S> {
 }
 
 export interface FileKind extends Kind<Media> {
-  /** The name of the kind in errors: "can't use file of type {typeName} as …". */
+  /** The name of the kind in the error "can't use file of type {typeName} as …". */
   readonly typeName: string;
 }
 
-/**
- * Describes content that is neither text nor a file. Such a message has no caption, and only its keyboard can be
- * edited.
- */
+/** Content that is neither text nor a file. Such a message has no caption, and only its keyboard can be edited. */
 export interface ObjectKind<S extends ContentObject = ContentObject> extends Kind<S> {
   title(stored: S): string;
   copied?(stored: S): S;

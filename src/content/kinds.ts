@@ -27,8 +27,8 @@ export const fileKinds: Readonly<Record<MediaType, FileKind>> = {
 const objectKinds = { location, venue, contact, dice, poll } as const;
 
 /**
- * Returns the kind of an object. Undefined for a kind stored by a newer version; the message is then shown without the
- * object.
+ * Returns the kind of an object, or undefined for a kind that a newer version stored. The message is then shown without
+ * the object.
  */
 const objectKindOf = (type: string): ObjectKind | undefined =>
   (objectKinds as unknown as Readonly<Record<string, ObjectKind>>)[type];
@@ -38,7 +38,7 @@ export const contentFields = Object.assign(
   ...[...Object.values(fileKinds), ...Object.values(objectKinds)].map(({ fields }) => fields),
 );
 
-/** Lists the names of the kinds, as in previews. A text message has the kind `text`. */
+/** The names of the kinds, as in previews. A text message has the kind `text`. */
 export const kindNames = [...Object.keys(fileKinds), ...Object.keys(objectKinds)];
 
 export const kindOf = ({ media, object }: Content): string => media?.type ?? object?.type ?? 'text';

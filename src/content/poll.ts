@@ -1,4 +1,4 @@
-/** A poll. The message contains its definition. Redis and `poll_results` have the votes (decision 0048). */
+/** Defines a poll. The message contains its definition. Redis and `poll_results` have the votes (decision 0048). */
 import { z } from 'zod';
 import { nowSeconds } from '../clock.js';
 import type { ContentObject } from '../store/core/codec.js';
@@ -58,7 +58,7 @@ export const pollFields = z
 export const isPollClosed = ({ closed, close_date, state }: Poll): boolean =>
   closed === true || state?.stopped === true || (close_date !== undefined && close_date <= nowSeconds());
 
-/** The answer of a quiz, which is secret for some viewers. */
+/** Returns the answer of a quiz, which is secret for some viewers. */
 const viewSolution = ({ correct, explanation, explanation_entities: marks }: Poll) => ({
   ...(correct === undefined ? {} : { correct_option_id: correct[0], correct_option_ids: correct }),
   ...(explanation === undefined ? {} : { explanation }),

@@ -6,12 +6,12 @@ export interface Pids {
   readonly front: readonly number[];
   readonly deliver: readonly number[];
   readonly flush: readonly number[];
-  /** The pid of the Redis server, or null while the server restarts, and for a server that `dev` did not start. */
+  /** The pid of the Redis server. Null while the server restarts, and for a server that `dev` did not start. */
   readonly redis: number | null;
   readonly postgres: number | null;
 }
 
-/** Defines the content of `dev.json`. The file exists only while the whole installation runs. */
+/** The content of `dev.json`. The file exists only while the whole installation runs. */
 export interface DevInfo extends Demo {
   readonly base_url: string;
   readonly admin_token: string;

@@ -27,7 +27,7 @@ export interface DemoOptions {
   readonly adminToken: string;
   /** This file (mode 0600) records the created users and bot. */
   readonly path: string;
-  /** Demo data from another database is not reused. */
+  /** Names the database. Demo data from another database is not reused. */
   readonly database: string;
 }
 
@@ -91,8 +91,8 @@ function unexpected(what: string, { status, description }: Answer): Refusal {
 const isTaken = ({ status, description }: Answer) => status === 400 && /taken/.test(description);
 
 /**
- * Returns the username to try: the name itself first, then `name2`, `name3` and so on. Another installation on the same
- * database may have taken the name.
+ * Returns the username to try. The first is the name itself, then `name2`, `name3` and so on. Another installation on
+ * the same database may have taken the name.
  */
 function candidate(name: string, attempt: number): string {
   return attempt === 1 ? name : `${name}${attempt}`;
@@ -117,7 +117,8 @@ async function isWhoTheySay({ baseUrl }: DemoOptions, user: DemoUser): Promise<n
 }
 
 /**
- * Returns the recorded user, with a new token if the old one stopped working. Undefined if the user no longer exists.
+ * Returns the recorded user, with a new token if the old one stopped working. Returns undefined if the user no longer
+ * exists.
  */
 async function keptUser(options: DemoOptions, user: DemoUser | undefined): Promise<DemoUser | undefined> {
   if (!user) return undefined;

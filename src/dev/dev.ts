@@ -8,12 +8,12 @@ import { Refusal } from './refusal.js';
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 /**
- * A repeated signal within this time counts as the same signal. npm forwards a Ctrl-C that the terminal has already
- * sent to us.
+ * A second signal within this time counts as the same signal, because npm forwards a Ctrl-C that the terminal has
+ * already sent to us.
  */
 const same_signal_ms_max = 1_000;
 
-/** The first signal requests a shutdown, and a later signal shortens it. */
+/** Returns two abort signals. The first signal to the process requests a shutdown, and a later one shortens it. */
 function listenForSignals(): { stop: AbortSignal; hurry: AbortSignal; end: () => void } {
   const stop = new AbortController();
   const hurry = new AbortController();
@@ -40,7 +40,7 @@ function listenForSignals(): { stop: AbortSignal; hurry: AbortSignal; end: () =>
  * compiled `main.js` whose roles are started, by default that of this build.
  */
 export async function runDev(config: Config, options: { readonly main?: string } = {}): Promise<void> {
-  // Ignores the error, because this process must still clean up after its output pipe closes (`npm start | head`).
+  // Ignores the error. This process must still clean up after its output pipe closes (`npm start | head`).
   process.stdout.on('error', () => {});
   process.stderr.on('error', () => {});
   const { stop, hurry, end } = listenForSignals();

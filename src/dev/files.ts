@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { closeSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 
-/** The size of a server log above which the next start renames it to `<name>.1`. */
+/** If a server log is larger than this, the next start renames it to `<name>.1`. */
 export const log_bytes_max = 8 * 1024 * 1024;
 
 /** Replaces a file atomically: readers see either the old text or the new text. */
@@ -46,8 +46,8 @@ export function keptSecret(path: string): string {
 }
 
 /**
- * Calls `use` with a file descriptor that appends to the log, and with the log's current size. A child process that
- * inherits the descriptor keeps its own copy.
+ * Calls `use` with a file descriptor that appends to the log, and with the current size of the log. A child process
+ * that inherits the descriptor has its own copy.
  */
 export function withLog<T>(path: string, use: (fd: number, start: number) => T): T {
   if (sizeOf(path) > log_bytes_max) renameSync(path, `${path}.1`);

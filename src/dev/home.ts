@@ -65,7 +65,7 @@ function holderOf(text: string | undefined): Holder | undefined {
 
 /**
  * Locks the folder for this process and returns a function that unlocks it. Takes over the lock of a dead process, even
- * if another process now has the same pid. Throws a Refusal that names the holder of the lock.
+ * if another process has the same pid now. If another process holds the lock, throws a Refusal that names it.
  */
 export function lockHome(home: string): () => void {
   const path = join(home, 'lock');
@@ -100,7 +100,9 @@ function inUse(home: string, holder: Holder): Refusal {
   );
 }
 
-/** Moves a stale lock away. Another process may take the lock just before the move; its lock is then put back. */
+/**
+ * Moves away the lock of a dead process. If another process takes the lock just before the move, its lock is put back.
+ */
 function discardStale(home: string, path: string): void {
   const aside = `${path}.stale.${process.pid}`;
   try {
@@ -146,7 +148,8 @@ export function keptSecrets(home: string): Secrets {
 }
 
 /**
- * Returns the settings of a running installation, overridden by the given settings. Null if no installation runs.
+ * Returns the settings of a running installation. The given settings override them. Returns null if no installation
+ * runs.
  */
 export function devEnvironment(
   home: string,

@@ -63,7 +63,7 @@ export class Installation {
     this.#say = options.say ?? (() => {});
     this.#main = options.main ?? fileURLToPath(new URL('../main.js', import.meta.url));
     this.#signal = options.signal ?? new AbortController().signal;
-    // Fronts listen on all addresses by default. With `npm start` they do so only if HOST is set.
+    // Fronts listen on all addresses by default. With `npm start` they do this only if HOST is set.
     this.#given = resolvedEnvironment();
     this.#rates = Object.fromEntries(rateSettings.map((name) => [name, this.#given[name] || '0']));
     this.#host = this.#given.HOST ? config.HOST : '127.0.0.1';
@@ -207,7 +207,7 @@ export class Installation {
     this.#say(`  PostgreSQL runs (${seconds(since)})`);
   }
 
-  /** Supervises a server. A restarted server keeps its port, because the other processes remember the port. */
+  /** Keeps a server running. A restarted server has the same port, because the other processes remember the port. */
   #keep(
     name: string,
     server: LocalServer,
@@ -231,13 +231,13 @@ export class Installation {
       ...this.#secrets,
       VAPID_SUBJECT: this.#config.VAPID_SUBJECT ?? 'mailto:operator@localhost',
       PORT: String(this.#config.PORT),
-      // Removes METRICS_PORT, because several processes on one machine cannot share it.
+      // Several processes on one machine cannot share METRICS_PORT, so it is removed.
       METRICS_PORT: undefined,
       DEMO_FILE: this.#demoPath,
       HOST: this.#host,
       PRIVATE_REDIS: this.#redis ? (this.#redisKept ? 'kept' : 'unknown') : undefined,
       SHARE_PORT: '1',
-      // Skips the wait at shutdown, because no load balancer has to notice it and no other front takes over the port.
+      // Shutdown does not wait, because no load balancer has to notice it and no other front takes over the port.
       DRAIN_MS: this.#given.DRAIN_MS || '0',
       ...this.#rates,
       PETREL_HOME: this.#home,
@@ -302,7 +302,7 @@ export class Installation {
   }
 
   async #stopAll(hurry?: AbortSignal): Promise<void> {
-    // Removes the files only while it holds the lock. Otherwise they may belong to another run of `dev`.
+    // Removes the files only while this process holds the lock. Otherwise they may belong to another run of `dev`.
     if (this.#unlock) {
       rmSync(this.#infoPath, { force: true });
       rmSync(demoKeyPath(this.#demoPath), { force: true });

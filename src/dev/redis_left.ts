@@ -1,7 +1,7 @@
 /**
- * Detects whether the files of the private Redis are unchanged since it stopped. Restoring files changes their inodes
- * or change times, which no program can set. An older copy of the folder is therefore detected, even if Postgres was
- * restored together with it.
+ * Finds out whether the files of the private Redis are unchanged since it stopped. If files are restored, their inodes
+ * or change times differ, and no program can set these. This module therefore notices an older copy of the folder, even
+ * if Postgres was restored together with it.
  */
 import { readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,8 +21,8 @@ function describe(dir: string): string {
 }
 
 /**
- * Records the state of the files. Call this after Redis has stopped; without a record, the next start is as careful
- * as after a crash.
+ * Records the state of the files. Call this after Redis has stopped. Without a record, the next start is as careful as
+ * after a crash.
  */
 export function noteLeft(dir: string): void {
   try {
@@ -32,7 +32,7 @@ export function noteLeft(dir: string): void {
   }
 }
 
-/** Compares the files with the record and removes it, so call this only once, before Redis starts. */
+/** Compares the files with the record and removes the record. Call this only once, before Redis starts. */
 export function isAsLeft(dir: string): boolean {
   const noted = readIfThere(noteOf(dir));
   rmSync(noteOf(dir), { force: true });

@@ -17,10 +17,7 @@ export interface RoleOptions {
 }
 
 const start_ms_max = 60_000;
-/**
- * Returns the maximum time that a role may take to shut down. A role that still responds ends by itself within this
- * time.
- */
+/** Returns how long a role may take to shut down. A role that still responds ends by itself within this time. */
 function stopMsMax(env: RoleOptions['env']): number {
   const drain = settings.DRAIN_MS.safeParse(env.DRAIN_MS);
   return (drain.success ? drain.data : 0) + limits.roles_stop_ms_max + limits.backends_close_ms_max;
@@ -47,7 +44,7 @@ function spawnRole({ main, role, env, log }: RoleOptions): ChildProcess {
   });
   if (child.stdout) log.follow(child.stdout);
   if (child.stderr) log.follow(child.stderr);
-  // Ignores the error from sending to a child that has just died, because it would end this process.
+  // Ignores the error from sending to a child that has just died. Otherwise the error would end this process.
   child.on('error', () => {});
   return child;
 }
@@ -100,7 +97,7 @@ export async function startRole(options: RoleOptions): Promise<Running> {
   timer.abort();
   if (outcome !== 'ready') {
     await stopRole(child, exited, stopMsMax(options.env));
-    // Waits until the pipes have been read completely, so that the last error can be quoted.
+    // Waits until the pipes have been read completely, so that the message can contain the last error.
     await sleep(20);
     throw failure(options, outcome);
   }

@@ -30,7 +30,7 @@ export interface Supervision<T extends Running> {
   readonly onChange: () => void;
 }
 
-/** Supervises `first`, which is already running. The caller handles a failure of the first start. */
+/** Keeps the process `first`, which is already running, alive. The caller handles a failure of the first start. */
 export function supervise<T extends Running>(first: T, options: Supervision<T>): Supervised {
   const stopping = new AbortController();
   let running: T | undefined = first;
@@ -51,7 +51,7 @@ export function supervise<T extends Running>(first: T, options: Supervision<T>):
     }
   };
 
-  /** Retries until the process accepts requests or supervision stops. Returns the next pause. */
+  /** Tries again until the process accepts requests or supervision stops. Returns the next pause. */
   const restart = async (pause: number): Promise<number> => {
     for (let wait = pause; ; ) {
       await sleep(wait, undefined, { signal: stopping.signal }).catch(() => {});

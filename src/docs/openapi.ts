@@ -19,7 +19,7 @@ const jsonType = 'application/json';
 const schemaRef = (name: string): Json => ({ $ref: `#/components/schemas/${name}` });
 const jsonOf = (schema: Json): Json => ({ [jsonType]: { schema } });
 
-/** Any call can return these errors besides its own errors. */
+/** Errors that any call can return besides its own. */
 const everywhere: readonly ErrorName[] = [
   'unauthorized',
   'too_large',
@@ -368,10 +368,7 @@ export function operationsOf({ methods, endpoints }: Operations): Json[] {
   ];
 }
 
-/**
- * Holds the parts that a front adds at run time, because they depend on its settings. `baseUrl` is the setting
- * BASE_URL.
- */
+/** The parts that a front adds when it runs, because they depend on its settings. `baseUrl` is the setting BASE_URL. */
 export interface HeadOptions {
   readonly version: string;
   /** If absent, clients use the host from which they loaded the document. */
@@ -390,8 +387,8 @@ export const documentHead = ({ version, baseUrl, rates }: HeadOptions): Json => 
 });
 
 /**
- * Returns the other fields of the document. `base` is the base URL of code samples. Throws when two schemas have the
- * same name.
+ * Returns the other fields of the document. `base` is the base URL of code samples. Throws if two schemas have the same
+ * name.
  */
 export function documentBody({ methods, endpoints }: Operations, base: string): Json {
   const components: Components = { Error: errorSchema };

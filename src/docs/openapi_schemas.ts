@@ -6,8 +6,8 @@ export type Json = { [name: string]: unknown };
 export type Components = Record<string, Json>;
 
 /**
- * Drops bounds that only say that a number is a safe integer. Allows additional fields, because clients must accept new
- * fields.
+ * Removes limits that only say that a number is a safe integer. Allows additional fields, because clients must accept
+ * new fields.
  */
 function tidy(schema: Json): void {
   if (schema.minimum === Number.MIN_SAFE_INTEGER) delete schema.minimum;
@@ -30,7 +30,7 @@ function pointed(value: unknown): unknown {
 
 /**
  * Converts a zod schema for the document. With `input`, the result describes what clients send, before parsing. Adds
- * schemas with an `id` to `components`. Throws when two schemas have the same id.
+ * schemas with an `id` to `components`. Throws if two schemas have the same id.
  */
 export function documentSchema(schema: z.ZodType, io: 'input' | 'output', components: Components): Json {
   const { $schema, $defs, ...own } = z.toJSONSchema(schema, {

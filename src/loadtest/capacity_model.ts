@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import measured from './measured_costs.json' with { type: 'json' };
 
-/** Holds the costs of one call. CPU times are in µs. */
+/** The costs of one call. CPU times are in µs. */
 const callCost = z.object({
   server: z.number(),
   redis: z.number(),
@@ -48,8 +48,8 @@ export const costsSchema = z.object({
 export type Costs = z.infer<typeof costsSchema>;
 
 /**
- * Holds default costs. The bytes on disk (`aof`, `wal`, `stored`) come from a later run on another machine with
- * PostgreSQL 18, which was too busy for measuring times.
+ * The default costs. The bytes on disk (`aof`, `wal`, `stored`) come from a later run on another machine with
+ * PostgreSQL 18. That machine was too busy for measuring times.
  */
 export const measuredCosts = measured as Costs;
 
@@ -62,7 +62,7 @@ export interface Demand {
   /** Records stay in Redis for this time after their last use. */
   readonly hot_s: number;
   readonly waiting_s: number;
-  /** The share of each core, and of each Redis server's memory, that the plan may fill. */
+  /** The share of each core, and of the memory of each Redis server, that the plan may use. */
   readonly use: number;
   readonly shard_bytes: number;
   readonly database_cores: number;
@@ -84,7 +84,7 @@ export interface Need {
   readonly postgres_rows: number;
   readonly postgres_cores: number;
   /**
-   * The bytes per second that append-only files and write-ahead logs receive, and the daily growth of tables and
+   * The bytes per second that are written to append-only files and write-ahead logs, and the daily growth of tables and
    * indexes. Replicas are not included.
    */
   readonly aof_bytes: number;
@@ -149,8 +149,8 @@ export function plan(costs: Costs, demand: Demand): Need {
 }
 
 /**
- * Returns the highest rate of one kind of call on one machine that runs all processes and the load generator. The
- * fronts, the single thread of Redis, or all cores together limit the rate. Costs are in µs per call.
+ * Returns the highest rate of one kind of call on one machine that runs all processes and the load generator. The limit
+ * is the fronts, the single thread of Redis, or all cores together. Costs are in µs per call.
  */
 export function highestRate(
   cost: Readonly<Record<'server' | 'redis' | 'flush' | 'postgres' | 'load', number>>,

@@ -17,7 +17,7 @@ export interface Pair {
   readonly user: { readonly id: number; readonly token: string };
 }
 
-/** Reports a wrong answer, which makes the run invalid and ends it. */
+/** Says that an answer was wrong. This makes the load test invalid and ends it. */
 export class WrongAnswer extends Error {}
 
 export function expect(holds: boolean, what: string): asserts holds {
@@ -31,7 +31,7 @@ export interface CallOptions {
   readonly body?: unknown;
 }
 
-/** Throws WrongAnswer with the reason if the service could not be reached. */
+/** Throws a WrongAnswer with the reason if the service could not be reached. */
 async function reached(url: string, init: RequestInit): Promise<Response> {
   try {
     return await fetch(url, init);
@@ -58,7 +58,7 @@ export async function textOf(url: string, { verb, token, body }: CallOptions = {
   return text;
 }
 
-/** Returns an answer whose fields are next to `ok` instead of inside `result`. Throws WrongAnswer for a failure. */
+/** Returns an answer whose fields are next to `ok` instead of inside `result`. Throws a WrongAnswer for a failure. */
 export async function answerOf<T>(url: string, options: CallOptions = {}): Promise<T> {
   const text = await textOf(url, options);
   const answer = JSON.parse(text) as { readonly ok: boolean } & T;
@@ -72,8 +72,8 @@ export async function answerOf<T>(url: string, options: CallOptions = {}): Promi
 const tries_max = 10;
 
 /**
- * Makes a call that sets up a run, and returns its result. Retries when the service answers that it is busy; loads and
- * verifications use other functions, because they must not retry. Throws WrongAnswer for any other failure.
+ * Makes a call that prepares a load test, and returns its result. Tries again if the service answers that it is busy.
+ * Loads and verifications use other functions, because they must not retry. Throws a WrongAnswer for any other failure.
  */
 export async function call<T>(url: string, options: CallOptions = {}): Promise<T> {
   for (let tries = 1; ; tries++) {

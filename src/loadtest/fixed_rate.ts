@@ -1,7 +1,7 @@
 /**
  * Puts load on a server at a fixed rate. The due time of a request does not depend on earlier answers. The latency of a
- * request counts from its due time, even if the request was sent later. If a server stalls for a second, the delay
- * counts for all requests due in that second (no coordinated omission).
+ * request counts from its due time, even if the request was sent later. If a server stops responding for a second, the
+ * delay therefore counts for all requests due in that second (no coordinated omission).
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Dispatcher, Pool } from 'undici';
@@ -18,7 +18,7 @@ export interface FixedRate {
   readonly connections: number;
   readonly salt: string;
   readonly signal?: AbortSignal;
-  /** Ends the load early if the share of failed calls exceeds this value. The first hundred calls never end it. */
+  /** If the share of failed calls exceeds this value, the load ends early. The first hundred calls never end it. */
   readonly failedShareMax?: number;
 }
 
@@ -31,7 +31,7 @@ export interface FixedRateResult {
   readonly rate: number;
   /**
    * The longest delay in ms between the due time of a request and its sending. A long delay shows that the load
-   * generator had to share its core.
+   * generator had to share its core with other work.
    */
   readonly late_ms: number;
   readonly latency: LatencyPercentiles;
@@ -157,7 +157,7 @@ export async function loadAtRate(
       signal?.throwIfAborted();
       const now = performance.now();
       if (now > end) break;
-      // Measures how late this process sent a request, because of its own work or because it shares a core.
+      // Measures how late this process sent a request, either because of its own work or because it shares a core.
       if (due >= unnoted) late = Math.max(late, now - dueAt(due));
       due = Math.min(count, Math.max(due, Math.floor(((now - began) * rate) / 1_000) + 1));
       pump();

@@ -1,6 +1,6 @@
 /**
- * Prepares a load on a running installation: its calls, and the data that they need. Creates a bot for the run if the
- * token belongs to a person.
+ * Prepares a load on a running installation: its calls, and the data that they need. If the token belongs to a person,
+ * creates a bot for the load test.
  */
 import { randomBytes } from 'node:crypto';
 import { call, expect, inParallel } from './client.js';
@@ -23,7 +23,7 @@ export interface Stage {
 export interface StageOptions {
   readonly url: string;
   readonly token: string;
-  /** Used only with a bot's token. */
+  /** The chat to use with a bot's token. */
   readonly chat: number | undefined;
   /** The highest rate of edits. A message can be edited only once per second. */
   readonly rate: number;

@@ -11,8 +11,8 @@ export interface Call {
 }
 
 /**
- * Describes a series of requests. Path, token and body may contain placeholders: `{1}`, `{2}`, … are the columns of a
- * row, `{pass}` counts how often all rows have been used, and `{salt}` is unique to the load.
+ * A series of requests. Path, token and body may contain placeholders: `{1}`, `{2}`, … are the columns of a row,
+ * `{pass}` counts how often all rows have been used, and `{salt}` is unique to the load.
  */
 export interface Series {
   readonly origin: string;
@@ -21,7 +21,7 @@ export interface Series {
    * on.
    */
   readonly calls: readonly Call[];
-  /** Whether the first column of each row is the index of the call that the row fills. */
+  /** Whether the first column of each row is the index of the call to which the row belongs. */
   readonly byRow?: boolean;
   /**
    * The rows of ids. Requests take the rows in order and start again after the last row. If all requests are the same,
@@ -30,7 +30,7 @@ export interface Series {
   readonly rows: readonly (readonly string[])[];
 }
 
-/** Holds literal texts, and the numbers of the columns between them. Column 0 is the number of the pass. */
+/** Literal texts, and the numbers of the columns between them. Column 0 is the number of the pass. */
 export type Pieces = ReadonlyArray<string | number>;
 
 export interface Template {

@@ -1,4 +1,4 @@
-/** Percentages of all calls. */
+/** The percentages of all calls. */
 export const shares = {
   sendMessage: 38,
   editMessageText: 14,

@@ -8,7 +8,7 @@ export interface BotCommand {
   readonly description: string;
 }
 
-/** Describes a scope. A chat given as `@username` has already been resolved to its id. */
+/** A scope of commands. A chat given as `@username` has already been replaced by its id. */
 export type CommandScope =
   | { readonly type: 'default' | 'all_private_chats' | 'all_group_chats' | 'all_chat_administrators' }
   | { readonly type: 'chat' | 'chat_administrators'; readonly chat_id: number }
@@ -51,8 +51,8 @@ export function scopeKey(scope: CommandScope = { type: 'default' }): string {
 }
 
 /**
- * Returns the commands to show a person in the direct chat with a bot. The narrowest scope with commands wins. Within
- * that scope, commands in the person's language take precedence over commands for all languages.
+ * Returns the commands to show a person in the direct chat with a bot. The narrowest scope that has commands counts.
+ * Within that scope, commands in the person's language take precedence over commands for all languages.
  */
 export function commandsFor(
   all: Readonly<Record<string, readonly BotCommand[]>>,

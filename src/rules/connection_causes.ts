@@ -35,7 +35,7 @@ const refusals: ReadonlyArray<readonly [RegExp, string]> = [
   ],
 ];
 
-/** Returns the cause, followed by the original message in brackets. Returns only the message for an unknown error. */
+/** Returns the cause, followed by the original message in brackets. For an unknown error, returns only the message. */
 export function connectionCause(error: unknown): string {
   const { message = '', code = '', cause } = error as { message?: string; code?: string; cause?: unknown };
   const known = refusals.find(([form]) => form.test(message))?.[1] ?? causes[code];

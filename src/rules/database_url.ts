@@ -1,6 +1,6 @@
 /**
- * Parses a Postgres URL. It names one host, or several hosts of which one is the primary. A connection pooler may be in
- * front.
+ * Parses a Postgres URL. It contains one host, or several hosts of which one is the primary. A connection pooler may be
+ * in front of them.
  */
 
 export interface PostgresAddress {

@@ -4,7 +4,7 @@ import { fail } from '../errors.js';
 // RegExp properties of strings need the flag v, which is not allowed in a literal at this code's language level.
 // biome-ignore lint/complexity/useRegexLiterals: the flag v is newer than the language level of this code
 const oneEmoji = new RegExp('^\\p{RGI_Emoji}$', 'v');
-/** Matches characters that show as text unless U+FE0F follows. Their fully qualified form includes U+FE0F. */
+/** Matches characters that are shown as text unless U+FE0F follows. Their fully qualified form includes U+FE0F. */
 const textByDefault = /^\p{Emoji}$/u;
 const emojiByDefault = /^\p{Emoji_Presentation}$/u;
 const skinTone = /^\p{Emoji_Modifier}$/u;
@@ -25,10 +25,10 @@ function qualified(bare: string): string {
     .join('');
 }
 
-/** Caches valid emoji without U+FE0F. The number of emoji in Unicode limits the size of the cache. */
+/** Caches valid emoji without U+FE0F. The cache cannot have more entries than Unicode has emoji. */
 const recommended = new Set<string>();
 
-/** Converts an emoji to the form that is stored, compared and shown: without U+FE0F. Error: `reaction_invalid`. */
+/** Returns the form of an emoji that is stored, compared and shown, which has no U+FE0F. Error: `reaction_invalid`. */
 export function reactionEmoji(given: string): string {
   if (recommended.has(given)) return given;
   if (given.length > codeUnitsMax) return fail('reaction_invalid');

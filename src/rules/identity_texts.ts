@@ -4,7 +4,7 @@ import { isBlank } from './text.js';
 export const languages = ['ru', 'en', 'uz', 'tg', 'hy', 'tt', 'kk'] as const;
 export type Language = (typeof languages)[number];
 
-/** Holds texts by language. The key `''` is the default. Languages without a text have no key. */
+/** Texts by language. The key `''` is the default. Languages without a text have no key. */
 export type Texts = Readonly<Record<string, string>>;
 
 export function isTextKey(key: string): boolean {

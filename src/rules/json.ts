@@ -6,7 +6,7 @@ import { checkText } from './text.js';
 const json_depth_max = 64;
 const [quote, comma, bracket, backslash, brace] = [0x22, 0x2c, 0x5b, 0x5c, 0x7b];
 
-/** Errors: `bad_json` beyond 64 levels, `bad_unicode` for a name or text that cannot be stored. */
+/** Checks a value. Errors: `bad_json` beyond 64 levels, `bad_unicode` for a name or text that cannot be stored. */
 function checkValue(value: unknown, depth: number): void {
   if (typeof value === 'string') checkText(value);
   if (typeof value !== 'object' || value === null) return;
@@ -35,9 +35,9 @@ function opensMoreThan(text: string, max: number): boolean {
 }
 
 /**
- * Returns the index of the quote that ends the string at `begin`, or the length of the text without such a quote.
- * Searches for quotes instead of checking each character, which takes a tenth of the time because most strings contain
- * no escaped quote.
+ * Returns the index of the quote that ends the string at `begin`. If there is no such quote, returns the length of the
+ * text. Searches for quotes instead of checking each character. This takes a tenth of the time, because most strings
+ * contain no escaped quote.
  */
 function stringEnd(text: string, begin: number): number {
   for (let end = text.indexOf('"', begin + 1); end >= 0; end = text.indexOf('"', end + 1)) {
@@ -49,8 +49,8 @@ function stringEnd(text: string, begin: number): number {
 }
 
 /**
- * Returns whether JSON text contains more than `max` values. The number of commas and brackets outside of strings is an
- * upper bound. A value and its comma take two characters, so a text of up to `2 * max` characters needs no scan.
+ * Returns whether JSON text contains more than `max` values. There cannot be more values than commas and brackets
+ * outside of strings. A value and its comma take two characters, so a text of up to `2 * max` characters needs no scan.
  */
 function holdsMoreValuesThan(text: string, max: number): boolean {
   if (text.length <= 2 * max) return false;
@@ -64,9 +64,9 @@ function holdsMoreValuesThan(text: string, max: number): boolean {
 }
 
 /**
- * Parses JSON from UTF-8 text, including JSON inside a parameter. Errors: `bad_json` if the JSON is malformed, deeper
- * than 64 levels, or contains more than `limits.json_text_values_max` values; `bad_unicode` if a text or name in it
- * contains U+0000 or half a surrogate pair.
+ * Parses JSON text, including JSON inside a parameter. Errors: `bad_json` if the JSON is malformed, deeper than 64
+ * levels, or contains more than `limits.json_text_values_max` values. `bad_unicode` if a text or name in it contains
+ * U+0000 or half a surrogate pair.
  */
 export function parseJson(text: string): unknown {
   if (holdsMoreValuesThan(text, limits.json_text_values_max)) fail('bad_json');
@@ -76,8 +76,8 @@ export function parseJson(text: string): unknown {
   } catch {
     return fail('bad_json');
   }
-  // Checks texts only if the source has an escape. The source is already valid, so only an escape can add U+0000 or
-  // half a surrogate pair.
+  // Checks texts only if the source contains an escape. The source is already valid, so only an escape can add U+0000
+  // or half a surrogate pair.
   if (text.includes('\\u') || opensMoreThan(text, json_depth_max)) checkValue(value, 1);
   return value;
 }

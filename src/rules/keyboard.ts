@@ -3,7 +3,7 @@ import { fail } from '../errors.js';
 import { ruleLimits as limits } from './limits.js';
 import { isLongerThan } from './text.js';
 
-/** Describes a button as bots send it. Of several actions, the first in the order of `actionOf` counts. */
+/** A button as bots send it. If it has several actions, the first in the order of `actionOf` counts. */
 export interface ButtonInput {
   readonly text: string;
   readonly callback_data?: string | undefined;
@@ -19,11 +19,11 @@ export interface ButtonInput {
 
 type Rows = ReadonlyArray<readonly ButtonInput[]>;
 
-/** Describes a button as stored and shown, with exactly one action. */
+/** A button as it is stored and shown, with exactly one action. */
 export type StoredButton = { text: string; style?: string } & ReturnType<typeof actionOf>;
 
 /**
- * Returns a link with its scheme; `http` is added to a link without a scheme, as in `t.me/name`. Error:
+ * Returns a link with its scheme. Adds `http` to a link without a scheme, as in `t.me/name`. Error:
  * `button_type_invalid`.
  */
 function linkOf(url: string): string {
@@ -33,14 +33,14 @@ function linkOf(url: string): string {
     : fail('button_type_invalid');
 }
 
-/** Error: `button_url_invalid`. */
+/** Returns the address of a page. Error: `button_url_invalid`. */
 export const pageOf = (url: string, scheme: RegExp): string =>
   scheme.test(url) && URL.canParse(url) ? url : fail('button_url_invalid');
 
 const query = (text: string): string =>
   Buffer.byteLength(text) > limits.button_query_bytes_max ? fail('button_query_invalid') : text;
 
-/** Returns only the supported fields, because only these are stored. */
+/** Returns only the supported fields, because no others are stored. */
 function actionOf(button: ButtonInput) {
   const { callback_data, url, login_url, web_app, copy_text } = button;
   if (callback_data !== undefined) {
@@ -90,9 +90,7 @@ export function checkKeyboard(rows: Rows | undefined): { inline_keyboard: Stored
   return { inline_keyboard: kept.map((row) => row.map(storedButton)) };
 }
 
-/**
- * A reply button may ask the person to share these. The application shares none of them and shows the reason.
- */
+/** What a reply button may ask the person to share. The application shares none of these and shows the reason. */
 export const shareKinds = ['contact', 'location', 'poll', 'users', 'chat', 'web_app'] as const;
 
 export interface ReplyButton {
@@ -100,7 +98,7 @@ export interface ReplyButton {
   readonly request?: (typeof shareKinds)[number];
 }
 
-/** Describes a keyboard below the composer, its removal, or the request for a reply. */
+/** A keyboard below the composer, its removal, or the request for a reply. */
 export interface ReplyKeyboard {
   readonly keyboard?: readonly (readonly ReplyButton[])[];
   readonly remove_keyboard?: true;
@@ -109,7 +107,10 @@ export interface ReplyKeyboard {
   readonly resize_keyboard?: true;
   readonly one_time_keyboard?: true;
   readonly input_field_placeholder?: string;
-  /** Only for the people whom the message mentions, and for the sender of the message to which it replies. */
+  /**
+   * True if only some people see the keyboard: those whom the message mentions, and the sender of the message that it
+   * replies to.
+   */
   readonly selective?: true;
 }
 
@@ -153,8 +154,8 @@ function replyRows(rows: ReplyKeyboardInput['keyboard'] = []): ReplyButton[][] {
 }
 
 /**
- * Returns the reply keyboard to store: rows of buttons, its removal or a forced reply. Null if the parameter has none of
- * these. Errors: `reply_button_text_empty`, `keyboard_too_large`, `placeholder_too_long`.
+ * Returns the reply keyboard to store, which is rows of buttons, its removal or a forced reply. Returns null if the
+ * parameter has none of these. Errors: `reply_button_text_empty`, `keyboard_too_large`, `placeholder_too_long`.
  */
 export function checkReplyKeyboard(given: ReplyKeyboardInput): ReplyKeyboard | null {
   const rows = replyRows(given.keyboard);

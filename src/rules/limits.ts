@@ -8,8 +8,8 @@ export const ruleLimits = {
   caption_length_max: 1024,
   markup_length_max: 256 * 1024,
   /**
-   * The number of marks, escapes, tags and references in one text. A text of 4,096 escaped characters has 4,096 of
-   * them.
+   * How many markup characters, escapes, tags and references one text may have. A text of 4,096 escaped characters has
+   * 4,096 of them.
    */
   markup_marks_max: 5_000,
   callback_data_bytes_max: 64,
@@ -22,7 +22,7 @@ export const ruleLimits = {
   inline_offset_bytes_max: 64,
   inline_results_max: 50,
   inline_result_id_bytes_max: 64,
-  /** The length of the title and the description of a result, and of the text of the button above the results. */
+  /** The maximum length of three texts: the title and the description of a result, and the button above the results. */
   inline_text_length_max: 256,
   inline_cache_s_default: 300,
   inline_cache_s_max: 86_400,
@@ -54,10 +54,10 @@ export const ruleLimits = {
   /** The size of the items of one page as JSON, without the envelope. */
   page_bytes_max: 63 * 1024,
   preview_text_length_max: 128,
-  /** The number of values in one nested parameter. A schema takes 2 µs for each wrong value. */
+  /** How many values one nested parameter may have. A schema takes 2 µs for each wrong value. */
   json_values_max: 2_000,
   list_values_max: 10_000,
-  /** The number of values in one JSON text, for instance a whole body. */
+  /** How many values one JSON text may have, for instance a whole body. */
   json_text_values_max: 11_000,
   album_items_min: 2,
   album_items_max: 10,
@@ -79,8 +79,8 @@ export const ruleLimits = {
   /** How long a server waits for requests in flight when it stops. */
   shutdown_ms_max: 10_000,
   /**
-   * The time that the roles of a process may take to stop after DRAIN_MS. It covers the wait for requests in flight, 2
-   * s for connections, and 10 s for a slow Redis or machine.
+   * How long the roles of a process may take to stop after DRAIN_MS. This includes the wait for requests in flight, 2 s
+   * for connections, and 10 s for a slow Redis or machine.
    */
   roles_stop_ms_max: 22_000,
   /** How long a process may take, after its roles have stopped, to close its connections and remove its records. */
@@ -92,7 +92,7 @@ export const ruleLimits = {
   leak_reports_max: 10_000,
   dead_updates_counted_max: 100_000,
   keyboard_bytes_max: 16 * 1024,
-  /** The number of messages of one chat whose reply keyboards are kept for the members who are mentioned in them. */
+  /** For how many messages of one chat a reply keyboard is kept for the members whom the message mentions. */
   chat_keyboards_max: 20,
   command_scopes_max: 100,
   messages_batch_max: 100,

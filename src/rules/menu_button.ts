@@ -15,8 +15,8 @@ export interface MenuButtonInput {
 }
 
 /**
- * Returns the menu button to store, with known fields only; null for the type `default`. Errors: `button_text_invalid`,
- * `button_url_invalid`.
+ * Returns the menu button to store, with known fields only. Returns null for the type `default`. Errors:
+ * `button_text_invalid`, `button_url_invalid`.
  */
 export function checkMenuButton({ type, text = '', web_app }: MenuButtonInput): MenuButton | null {
   if (type === 'default') return null;

@@ -1,5 +1,5 @@
 /**
- * Defines default permissions. Only administrators may pin messages, until an administrator permits members to pin
+ * The default permissions. Only administrators may pin messages, unless an administrator permits members to pin
  * (interface §5.11).
  */
 const defaults = {
@@ -35,9 +35,9 @@ const media = [
 ] as const;
 
 /**
- * Sets absent permissions to false. If the permissions are not independent, the rules of the Bot API apply: polls imply
- * texts, stickers and previews imply texts and files, and an absent permission to pin follows the permission to change
- * information.
+ * Sets absent permissions to false. If the permissions are not independent, the rules of the Bot API apply. The
+ * permission to send polls includes texts. The permission to send stickers and previews includes texts and files. An
+ * absent permission to pin has the value of the permission to change information.
  */
 export function fullPermissions(given: Permissions, independent: boolean): Record<PermissionName, boolean> {
   const all = Object.fromEntries(permissionNames.map((name) => [name, given[name] === true]));
@@ -49,7 +49,7 @@ export function fullPermissions(given: Permissions, independent: boolean): Recor
   return all as Record<PermissionName, boolean>;
 }
 
-/** Returns the names of permissions that differ from the default, separated by commas, as a chat stores them. */
+/** Returns the names of permissions that differ from the default, separated by commas. A chat stores this text. */
 export const packPermissions = (permissions: Record<PermissionName, boolean>): string =>
   permissionNames.filter((name) => permissions[name] !== defaults[name]).join(',');
 

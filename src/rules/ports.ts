@@ -1,5 +1,5 @@
 /**
- * Lists the forbidden ports for user-supplied URLs. A service on such a port might interpret an HTTP request as a
+ * Lists the ports that URLs from users may not have. A service on such a port might interpret an HTTP request as a
  * command.
  */
 

@@ -8,7 +8,7 @@ const digits = /^\d{0,15}$/;
 
 /**
  * Returns the single range of a `Range` header for a file of `size` bytes, or `unsatisfiable` if the range starts after
- * the end. Null means the whole file, because the header is absent, malformed, too long, in another unit, or names
+ * the end. Returns null for the whole file if the header is absent, malformed, too long or in another unit, or contains
  * several ranges.
  */
 export function parseRange(header: string, size: number): Range | 'unsatisfiable' | null {

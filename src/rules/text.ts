@@ -2,7 +2,8 @@
 import { fail } from '../errors.js';
 import { ruleLimits as limits } from './limits.js';
 
-// Matches texts that consist only of white space, control and format characters, and characters that fonts draw blank.
+// Matches texts that show nothing. They consist only of white space, control and format characters, and characters that
+// fonts draw blank.
 const invisible = /^[\s\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\u2800]*$/u;
 
 /** Counts code points. A lone surrogate counts as one. */
@@ -18,8 +19,8 @@ export function codePointLength(text: string): number {
 }
 
 /**
- * Returns whether the text is longer than `max` code points. Counts code points only if the number of code units leaves
- * the answer open.
+ * Returns whether the text is longer than `max` code points. Counts code points only if the number of code units does
+ * not already give the answer.
  */
 export function isLongerThan(text: string, max: number): boolean {
   if (text.length <= max) return false;
@@ -32,7 +33,7 @@ export function isWellFormed(text: string): boolean {
   return (text as string & { isWellFormed(): boolean }).isWellFormed() && !text.includes('\0');
 }
 
-/** Error: `bad_unicode` if the text contains U+0000 or half a surrogate pair. */
+/** Returns the text. Error: `bad_unicode` if it contains U+0000 or half a surrogate pair. */
 export function checkText(text: string): string {
   if (!isWellFormed(text)) fail('bad_unicode');
   return text;

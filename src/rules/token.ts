@@ -22,8 +22,8 @@ const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const allowed = new Uint8Array(128);
 for (const char of base64url) allowed[char.charCodeAt(0)] = 1;
 
-// Holds the table for CRC-32 with zlib's polynomial. `zlib.crc32` needs Node 20.15, which is newer than the oldest
-// supported version.
+// The table for CRC-32 with zlib's polynomial. `zlib.crc32` needs Node 20.15, which is newer than the oldest supported
+// version.
 const crcTable = Int32Array.from({ length: 256 }, (_, byte) => {
   let rest = byte;
   for (let bit = 0; bit < 8; bit++) rest = rest & 1 ? (rest >>> 1) ^ 0xedb88320 : rest >>> 1;
@@ -61,8 +61,8 @@ function make(letter: Letter, id: number, random: Uint8Array): string {
 }
 
 /**
- * Returns the owner that a token names, or null if the token's format or checksum is invalid. Takes one pass, and
- * allocates nothing for invalid tokens.
+ * Returns the owner that a token names. Returns null if the format or the checksum of the token is invalid. Takes one
+ * pass, and allocates nothing for invalid tokens.
  */
 export function parseToken(text: string): TokenOwner | null {
   const kind = text[text.length - secretLength];
@@ -105,7 +105,7 @@ const tokenLike = /(\d{1,64})(?::|%3[Aa])([AUO][A-Za-z0-9_-]{34})/g;
 
 export interface FoundToken {
   readonly token: string;
-  /** `admin` is an administrator's token; its `id` is the id of the token itself */
+  /** `admin` is an administrator's token. Its `id` is the id of the token itself. */
   readonly kind: TokenKind | 'admin';
   readonly id: number;
   readonly at: number;

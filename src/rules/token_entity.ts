@@ -1,6 +1,6 @@
 /**
  * Defines a placeholder for a bot's token in a message text. The record stores the bot's id and replacement words. The
- * bot's current owner sees the live token instead of the words (behaviour §12). Callers cannot create such entities,
+ * bot's current owner sees the valid token instead of the words (behaviour §12). Callers cannot create such entities,
  * because no parser produces this type.
  */
 
@@ -23,7 +23,7 @@ export const tokenEntity = (offset: number, length: number, bot: number): TokenE
 export const isTokenEntity = (entity: AnyEntity): entity is TokenEntity => entity.type === 'bot_token';
 
 /**
- * Replaces placeholders with live tokens, and shifts the other entities. A placeholder whose bot is not in `tokens`
+ * Replaces placeholders with valid tokens, and shifts the other entities. A placeholder whose bot is not in `tokens`
  * keeps its words. Entities must be sorted by offset, and none may cross the edge of a placeholder.
  */
 export function fillTokens<E extends AnyEntity>(

@@ -1,4 +1,4 @@
-/** Defines the update kinds, and the bit masks that select the kinds that a bot's queue accepts (behaviour §9). */
+/** Defines the update kinds, and the bit masks that say which kinds the queue of a bot accepts (behaviour §9). */
 
 /** Lists the update kinds. The index of a kind is its bit in a mask. */
 export const updateKinds = [
@@ -25,16 +25,16 @@ const listedOnly: readonly UpdateKind[] = ['chat_member', 'message_reaction_coun
 
 /**
  * The stored mask of a bot that requested no kinds. It stands for `defaultKinds` and never changes, because open queues
- * store it. Such bots therefore also get the default kinds that later releases add.
+ * store it. Such bots therefore also get default kinds that later releases add.
  */
 export const defaultUpdateMask = 63;
 
-/** Holds the kinds that a bot gets without a request. `lua/lib/queue.lua` contains the same number. */
+/** The kinds that a bot gets if it requests none. `lua/lib/queue.lua` contains the same number. */
 export const defaultKinds = updateKinds
   .filter((kind) => !listedOnly.includes(kind))
   .reduce((mask, kind) => mask | kindBit(kind), 0);
 
-/** Distinguishes a list that would otherwise have the same mask as no list. */
+/** Marks a list of kinds. Without this bit, the list could have the same mask as a bot without a list. */
 const listedBit = 1 << 30;
 
 /**

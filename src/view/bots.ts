@@ -69,7 +69,7 @@ export const viewBotPage = (
   can_write: canWrite,
 });
 
-/** Returns a pending offer, which is used on installations where transfers need consent. */
+/** Returns a pending offer. Offers exist only if transfers need consent. */
 export const viewTransfer = ({ bot_id, bot_username, from_id, to_id, expires_at }: OfferRow) => ({
   bot_id,
   bot_username,

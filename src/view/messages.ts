@@ -43,7 +43,7 @@ function viewService(message: StoredMessage, viewer: Viewer): MessageView {
   if (pinned === undefined) return { ...service, ...viewMembers(service) };
   const { reply } = message;
   const { chat } = viewRecord(message, message.id, message.record, viewer);
-  // Shows the date 0, which tells clients that the message was deleted.
+  // The date 0 tells clients that the message was deleted.
   const gone = { message_id: pinned, chat, date: 0 };
   return { ...service, pinned_message: reply ? viewRecord(message, reply.id, reply.record, viewer) : gone };
 }
@@ -84,8 +84,8 @@ function viewRecord(message: StoredMessage, id: number, record: MessageRecord, v
 }
 
 /**
- * Builds a `Message` with the message to which it replies, or which it pins, but without further levels (interface
- * §2).
+ * Builds a `Message`, and inside it the message that it replies to or pins. That message contains no further messages
+ * (interface §2).
  */
 export function viewMessage(message: StoredMessage, viewer: Viewer): MessageView {
   const view = viewRecord(message, message.id, message.record, viewer);

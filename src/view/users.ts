@@ -29,7 +29,7 @@ export function viewUser(profile: Profile): UserView {
   return view;
 }
 
-/** Returns a user who may share no chat with the viewer. Omits language and external id. */
+/** Returns a user who may share no chat with the viewer. Leaves out the language and the external id. */
 export function viewStranger(profile: Profile): UserView {
   const { language_code: _, ...view } = viewUser(profile);
   return view;
@@ -40,7 +40,7 @@ export function viewPerson(profile: Profile): UserView & { readonly external_id?
   return { ...viewStranger(profile), ...(profile.x === undefined ? {} : { external_id: profile.x }) };
 }
 
-/** Returns the caller with the language, which nobody else sees. */
+/** Returns the caller with the language. Nobody else sees it. */
 export const viewSelf = (profile: Profile): UserView & { readonly external_id?: string } => ({
   ...viewUser(profile),
   ...viewPerson(profile),

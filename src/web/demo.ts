@@ -12,8 +12,8 @@ interface Kept {
 }
 
 /**
- * Returns whether the request comes from this machine and was sent to `localhost` or a loopback address. The check
- * prevents DNS rebinding by other sites.
+ * Returns whether the request comes from this machine and was sent to `localhost` or a loopback address. This prevents
+ * attacks by other sites (DNS rebinding).
  */
 function isOwnMachine({ remoteAddress, forwardedFor, host }: ApiRequest): boolean {
   const local = /^127\./.test(remoteAddress) || /^(0{4}:){7}0{3}1$|^::1$/.test(remoteAddress);
@@ -31,7 +31,7 @@ async function claim(path: string, { authorization }: ApiRequest): Promise<void>
 }
 
 /**
- * Returns the page `/app/demo` for a front of `dev`, and no page for any other front. `path` is the file with the demo
+ * Returns the page `/app/demo` for a front of `dev`. Any other front has no such page. `path` is the file with the demo
  * data. `keyPath` is the file with the key of the link.
  */
 export function demoPages(

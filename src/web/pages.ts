@@ -24,8 +24,8 @@ const types: Readonly<Record<string, string>> = {
 };
 
 /**
- * Allows scripts and styles of this origin only. Allows pictures and sound of other hosts, because people send media by
- * URL; the application asks before it loads them. With `trusted-types`, no text becomes markup or script.
+ * Allows only scripts and styles of this origin. Allows pictures and sound from other hosts, because people send media
+ * by URL. The application asks before it loads them. With `trusted-types`, no text becomes markup or script.
  */
 const policy = [
   "default-src 'none'",
@@ -101,7 +101,10 @@ export function chosenEncoding(accepted: string, offered: Iterable<string>): str
   return undefined;
 }
 
-/** Caches files with a hash in their name, which never change. The page itself is requested each time. */
+/**
+ * Browsers cache files with a hash in their name, because these files never change. They request the page itself each
+ * time.
+ */
 function readAsset(folder: URL, name: string): Asset {
   const plain = readFileSync(new URL(name, folder));
   const encoded = new Map<string, Buffer>();
@@ -155,12 +158,12 @@ export async function jsonAsset(text: string): Promise<Asset> {
   };
 }
 
-/** Error: `method_not_allowed`. */
+/** Sends a file. Error: `method_not_allowed`. */
 export function send(request: ApiRequest, asset: Asset): void {
   if (request.method !== 'GET' && request.method !== 'HEAD') fail('method_not_allowed');
   const encoding = chosenEncoding(request.acceptEncoding, asset.encoded.keys());
   const body = (encoding === undefined ? undefined : asset.encoded.get(encoding)) ?? asset.plain;
-  // Gives each encoding its own ETag, because it is a separate representation (RFC 9110 §8.8.3).
+  // Gives each encoding its own ETag, because each is a separate representation (RFC 9110 §8.8.3).
   const tag = encoding === undefined ? asset.tag : `${asset.tag.slice(0, -1)}-${encoding}"`;
   const headers: Array<readonly [string, string]> = [...asset.headers, ['ETag', tag]];
   if (matchesTag(request.ifNoneMatch, tag)) {
@@ -176,7 +179,7 @@ export function send(request: ApiRequest, asset: Asset): void {
   });
 }
 
-/** Error: `method_not_allowed`. */
+/** Sends the client to another path. Error: `method_not_allowed`. */
 function redirect(request: ApiRequest, to: string): void {
   if (request.method !== 'GET' && request.method !== 'HEAD') fail('method_not_allowed');
   const body = Buffer.from(`The page is at ${to}\n`);
@@ -209,7 +212,7 @@ export function applicationPages(folder = new URL('client/', import.meta.url)): 
     pages[path.replace(/\/page\.html$/, '/')] = page;
   }
   pages['/docs/'] = (request) => redirect(request, '/docs');
-  // Gives the application to a browser that opens the address of the service. Other clients get the error of an unknown
+  // A browser that opens the address of the service gets the application. Other clients get the error of an unknown
   // path.
   pages['/'] = (request) =>
     request.acceptedTypes.includes('text/html') ? redirect(request, '/app') : fail('not_found');

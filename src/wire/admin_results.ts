@@ -1,5 +1,5 @@
 /**
- * Defines the results for administrators: reports of processes, backlogs, bots with problems, and the log of
+ * Defines the results for administrators: reports of processes, pending work, bots with problems, and the log of
  * administrators' calls.
  */
 import { z } from 'zod';
@@ -50,7 +50,7 @@ const flush = z.strictObject({
   partitions: count,
 });
 
-/** Holds the fields that every version reports. */
+/** The fields that every version reports. */
 const core = {
   id: z.string(),
   role: z.string(),
@@ -73,7 +73,7 @@ const details = {
   flush: flush.optional(),
 };
 
-/** Describes a report. Counters start with the process, so the difference of two reports gives a rate. */
+/** A report. Counters start with the process. The difference of two reports therefore gives a rate. */
 export const nodeReport = z.strictObject({ ...core, ...details });
 export type NodeReport = z.output<typeof nodeReport>;
 export const nodeCore = z.object(core);
@@ -163,7 +163,7 @@ const rankedBot = z
 export const rankedBots = z.strictObject({ items: z.array(rankedBot) });
 export type RankedBot = z.output<typeof rankedBot>;
 
-/** Describes a dead letter without the content of the message, because only the bot's owner may see that. */
+/** A dead letter without the content of the message, which only the bot's owner may see. */
 export const operatorLetters = pageOf(
   z
     .strictObject({

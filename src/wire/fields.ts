@@ -5,7 +5,7 @@ import { isBlank, isLongerThan } from '../rules/text.js';
 import { validBotUsername, validUsername } from '../rules/usernames.js';
 import { answer, boolean, integer, optional, text } from './schema.js';
 
-/** Reports an absent parameter as required, and an invalid parameter with the given error. */
+/** Returns the given error for an invalid parameter. An absent parameter is reported as required. */
 const unless = (refusal: string) => (issue: { readonly input?: unknown }) =>
   issue.input === undefined ? 'given' : refusal;
 
@@ -48,13 +48,13 @@ const usernameIf = (isValid: (name: string) => boolean) =>
     .refine(isValid, { error: answer('username_invalid') });
 export const username = usernameIf(validUsername);
 export const botUsername = usernameIf(validBotUsername);
-/** Accepts a username with or without `@`. The handler reports a name that no person can have as unknown. */
+/** Accepts a username with or without `@`. If no person can have the name, the handler reports it as unknown. */
 export const usernameOfPerson = z
   .string({ error: 'a username' })
   .regex(/^@?\w{1,32}$/, { error: 'a username' })
   .transform((name) => name.replace(/^@/, ''));
 export const personName = filled(limits.person_name_length_max, answer('name_invalid'));
-/** Errors: `name_invalid`, `name_too_long`. */
+/** Accepts a name. Errors: `name_invalid`, `name_too_long`. */
 const nameOf = (max: number) =>
   z
     .string({ error: unless(answer('name_invalid')) })

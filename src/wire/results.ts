@@ -200,7 +200,7 @@ export const message: z.ZodType = z
   .strictObject(messageFields)
   .meta({ id: 'Message', description: 'A message (interface §2).' });
 
-/** Describes the result of methods that edit a message. */
+/** The result of methods that edit a message. */
 export const editedMessage = z
   .union([message, done])
   .describe('The edited message; `true` for a message named by `inline_message_id`');
@@ -245,7 +245,7 @@ export const callbackQuery = z
 
 const flag = z.boolean();
 
-/** Describes a chat member. Libraries expect more flags than this service has rights. */
+/** A chat member. Libraries expect more flags than this service has rights. */
 export const botChatMember = z
   .strictObject({
     user,

@@ -25,7 +25,7 @@ const asBoolean = (given: unknown) => {
 };
 
 /**
- * Parses nested values that are sent as JSON text. Other text stays unchanged for the schema to refuse. Error:
+ * Parses nested values that are sent as JSON text. Any other text stays as it is, and the schema refuses it. Error:
  * `bad_unicode`.
  */
 const asJson = (value: unknown) => {
@@ -72,8 +72,8 @@ export const messageText = z
   .describe(`Text of 1 to ${limits.text_length_max} characters, counted after entities are parsed`);
 
 /**
- * Removes null members of objects, because they count as absent. Returns whether more values than the bound remain.
- * Stops counting at the bound. `parseJson` bounds the nesting depth.
+ * Removes null members of objects, because they count as absent. Returns whether more than `valuesMax` values remain.
+ * Stops counting there. `parseJson` limits how deeply values are nested.
  */
 function holdsTooMuch(value: unknown, valuesMax: number): boolean {
   let left = valuesMax;
@@ -91,14 +91,14 @@ function holdsTooMuch(value: unknown, valuesMax: number): boolean {
 }
 
 /**
- * Replaces a value that is too large. No schema of nested values accepts a boolean, so the schema of the parameter
- * fails with its usual error.
+ * Replaces a value that is too large. No schema of nested values accepts a boolean. The schema of the parameter
+ * therefore fails with its usual error.
  */
 const tooMuch = true;
 
 /**
- * Cuts a list after its first wrong item. The answer names only this item, and a wrong item takes much longer to check
- * than a valid item.
+ * Cuts a list after its first wrong item. The answer mentions only this item, and a wrong item takes much longer to
+ * check than a valid one.
  */
 function upToWrong(list: readonly unknown[], items: z.ZodType): readonly unknown[] {
   const wrong = list.findIndex((item) => !items.safeParse(item).success);
@@ -106,8 +106,8 @@ function upToWrong(list: readonly unknown[], items: z.ZodType): readonly unknown
 }
 
 /**
- * Returns a schema for a nested value with at most `valuesMax` values. The bound limits how many errors a schema can
- * collect. A long list with `items` is checked up to its first wrong item.
+ * Returns a schema for a nested value with at most `valuesMax` values, because a schema may collect an error for each
+ * value. A long list with `items` is checked only up to its first wrong item.
  */
 export const json = <T extends z.ZodType>(
   schema: T,
@@ -124,7 +124,7 @@ export const json = <T extends z.ZodType>(
   }, schema);
 
 /**
- * Treats an empty value and null as absent, because libraries send them. The text `null` also counts as absent, because
+ * Treats an empty value and null as absent, because libraries send them. Also treats the text `null` as absent, because
  * some libraries write it for an empty list or object. Parameters that allow any text, such as a caption, keep it.
  */
 export const optional = <T extends z.ZodType>(schema: T) => {
@@ -148,7 +148,7 @@ const optionalList = <T extends z.ZodType>(items: T, error: string) =>
 
 const idMax = limits.id_max - 1;
 
-/** Gives every branch of the union this error, because zod reports only the error of the matching branch. */
+/** Each branch of the union has this error, because zod reports only the error of the matching branch. */
 const noChat = {
   error: ({ input }: { readonly input?: unknown }) =>
     answer(input === undefined || input === '' ? 'chat_id_empty' : 'chat_not_found'),
@@ -169,7 +169,7 @@ export const chatId = z
   .describe('Id of the chat, `@username` of a public chat, or id of the person for a direct chat');
 
 const noMessage = { error: 'an integer' };
-/** Uses only one pipe, because zod does not report a missing parameter as required after a second pipe. */
+/** Uses a single pipe. After a second pipe, zod does not report a missing parameter as required. */
 export const messageId = z
   .preprocess(asNumber, z.number(noMessage).int(noMessage).min(0, noMessage).max(idMax, noMessage))
   .describe('Id of the message in its chat');
@@ -239,7 +239,7 @@ const keyboardFlag = z.boolean({ error: unparsable }).optional();
 const rowsOf = <T extends z.ZodType>(each: T) =>
   z.array(z.array(each, { error: unparsable }), { error: unparsable }).optional();
 
-/** Accepts a button. A text stands for a button with this text. */
+/** Accepts a button. A plain text means a button with this text. */
 const replyButton = z.union([z.string(), z.looseObject({ text: z.string() })], { error: unparsable });
 
 /** Checks only the structure. `rules/keyboard.ts` checks the limits. */

@@ -58,7 +58,7 @@ const letters = '/api/admin/bots/{id}/dead_letters';
 export const listBotDeadLetters = defineAdminEndpoint({
   verb: 'GET',
   path: letters,
-  summary: 'Pages through the dead letters of a bot, oldest first, without message content.',
+  summary: 'Lists the dead letters of a bot, oldest first, without message content.',
   params: z.object({ id: userId, cursor: numberCursor, limit: optional(pageSize) }),
   errors: ['bot_not_found'],
   result: operatorLetters,

@@ -58,7 +58,7 @@ const names = '/api/admin/reserved_usernames';
 export const reservedUsernames = defineAdminEndpoint({
   verb: 'GET',
   path: names,
-  summary: 'Pages through the reserved usernames.',
+  summary: 'Lists the reserved usernames.',
   params: z.object({
     cursor: optional(text).describe('`next_cursor` of the previous page'),
     limit: optional(pageSize),

@@ -11,7 +11,7 @@ export const listAudit = defineEndpoint({
   verb: 'GET',
   path: '/api/me/bots/{bot_id}/audit',
   summary:
-    'Pages through the audit log of a bot, newest first. Events from the time before the caller owned the bot are omitted.',
+    'Lists the audit log of a bot, newest first. Events from the time before the caller owned the bot are omitted.',
   params: z.object({ bot_id: botId, cursor: numberCursor, limit: optional(pageSize) }),
   errors: ['bot_not_found', 'not_bot_owner'],
   result: auditPage,

@@ -8,7 +8,7 @@ const path = '/api/bots/{username}/block';
 const params = z.object({ username: z.string() });
 
 /**
- * Blocks or unblocks a bot. A bot that the person never started cannot write to the person, so there is nothing to
+ * Blocks or unblocks a bot. If the person never started the bot, it cannot write to the person, so there is nothing to
  * block.
  */
 async function setBlocked(store: Store, username: string, user: number, blocked: boolean): Promise<void> {

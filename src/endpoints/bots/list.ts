@@ -11,7 +11,7 @@ import { optional } from '../../wire/schema.js';
 export const listBots = defineEndpoint({
   verb: 'GET',
   path: '/api/me/bots',
-  summary: 'Pages through the caller’s bots, sorted by id.',
+  summary: 'Lists the caller’s bots, sorted by id.',
   params: z.object({ cursor: numberCursor, limit: optional(pageSize) }),
   result: ownedBotPage,
   handler: async ({ user, store }, { cursor: after = 0, limit = limits.page_size_default }) =>

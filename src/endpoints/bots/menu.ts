@@ -21,7 +21,7 @@ export const openMenu = defineEndpoint({
     const bot = (await store.bots.findByUsername(p.username.replace(/^@/, ''))) ?? fail('bot_not_found');
     if (bot.state !== undefined || !(await store.bots.mayWrite(bot.id, user.id))) fail('cant_write_to_bot');
     const button = await store.bots.menuButton(bot.id, user.id);
-    // Refuses if the bot has changed its button, because the person agreed to another address.
+    // Refuses if the bot has changed its button, because the person agreed to open another address.
     if (button?.type !== 'web_app' || button.web_app.url !== p.url) return fail('button_not_found');
     const token = await store.bots.signingToken(bot.id);
     return { url: webAppLink(button.web_app.url, token, userProfile(user), Math.floor(nowMs() / 1000)) };

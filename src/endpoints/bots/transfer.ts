@@ -32,7 +32,7 @@ export const listTransfers = defineEndpoint({
   verb: 'GET',
   path: '/api/me/transfers',
   summary:
-    'Pages through the open transfer offers that the caller made or received. Offers exist only if transfers need consent.',
+    'Lists the open transfer offers that the caller made or received. Offers exist only if transfers need consent.',
   params: z.object({ cursor: numberCursor, limit: optional(pageSize) }),
   result: transferPage,
   handler: async ({ user, store }, { cursor: after = 0, limit = limits.page_size_default }) =>

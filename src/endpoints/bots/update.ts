@@ -6,8 +6,8 @@ import { botId } from '../../wire/fields.js';
 import { ownedBotSettings } from '../../wire/owner_results.js';
 
 /**
- * Changes a bot's texts, with the same limits and errors as the setters of the bot interface. Other languages keep
- * their texts (behaviour §11).
+ * Changes a bot's texts, with the same limits and errors as the methods of the bot interface. Texts in other languages
+ * stay the same (behaviour §11).
  */
 export const updateBot = defineEndpoint({
   verb: 'PATCH',

@@ -11,7 +11,7 @@ const policyError = 'all, selected or owner';
 const listError = `a list of up to ${limits.writers_per_bot_max} usernames`;
 const usernames = json(
   z.array(usernameOfPerson, { error: listError }).max(limits.writers_per_bot_max, { error: listError }),
-  // Counts the list itself as one value.
+  // The list itself counts as one value.
   { valuesMax: limits.writers_per_bot_max + 1 },
 );
 

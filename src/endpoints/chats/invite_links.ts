@@ -1,4 +1,4 @@
-/** Lets administrators manage the invite links of a group or channel, and people join by a link. */
+/** Lets administrators manage the invite links of a group or channel. Lets people join through a link. */
 import { z } from 'zod';
 import { chatOfUser } from '../../actions/compose.js';
 import {
@@ -36,7 +36,7 @@ const viewListed = async (store: Store, row: InviteLinkRow) => ({
 export const listInviteLinks = defineEndpoint({
   verb: 'GET',
   path,
-  summary: 'Pages through the invite links that are not revoked, newest first.',
+  summary: 'Lists the invite links that are not revoked, newest first.',
   params: z.object({ chat_id: appChatId, cursor: numberCursor, limit: optional(pageSize) }),
   errors: refusals,
   result: listedLinks,
@@ -80,7 +80,7 @@ export const revokeInviteLink = defineEndpoint({
   },
 });
 
-/** Takes the link from the body, because proxies log paths and queries. */
+/** The link is in the body, because proxies log paths and queries. */
 const params = z.object({ link: linkParam });
 
 export const previewInviteLink = defineEndpoint({
@@ -128,7 +128,7 @@ export const joinByInviteLink = defineEndpoint({
   ],
   result: joinedByLink,
   handler: async ({ user, store }, p) => {
-    // Each join notifies administrators and adds a service message, so it counts as several calls.
+    // Each join notifies administrators and adds a service message. It therefore counts as several calls.
     await store.fairUse?.more({ id: user.id, isBot: false }, callLimits.settings_call_weight - 1);
     const { status, chat_id } = await store.chats.joinByLink(p.link, user.id);
     return { status, ...(status === 'requested' ? {} : { chat_id }) };

@@ -19,7 +19,7 @@ const refusals = ['chat_not_found', 'not_chat_member', 'join_requests_not_allowe
 export const listJoinRequests = defineEndpoint({
   verb: 'GET',
   path,
-  summary: 'Pages through the pending requests to join a group or channel, newest first.',
+  summary: 'Lists the pending requests to join a group or channel, newest first.',
   params: z.object({ chat_id: appChatId, cursor: numberCursor, limit: optional(pageSize) }),
   errors: refusals,
   result: joinRequests,

@@ -27,7 +27,7 @@ async function profileOf(store: Store, id: number, isBot: boolean, language: str
   return user && userProfile(user);
 }
 
-/** Errors: `chat_not_found`, `not_chat_member`. */
+/** Returns the caller's rights in a chat. Errors: `chat_not_found`, `not_chat_member`. */
 async function ownRights(store: Store, user: User, chatId: number) {
   const chat = await readableChat(store, user, chatId);
   if (isDirect(chat)) fail('chat_not_found');
@@ -46,7 +46,7 @@ export const listMembers = defineEndpoint({
   verb: 'GET',
   path,
   summary:
-    'Pages through the members of a group or channel, sorted by id. Only administrators see the subscribers of a channel.',
+    'Lists the members of a group or channel, sorted by id. Only administrators see the subscribers of a channel.',
   params: z.object({ chat_id: appChatId, cursor: numberCursor, limit: optional(pageSize) }),
   errors: ['chat_not_found', 'not_chat_member', 'not_enough_rights'],
   result: pageOf(chatMember),
@@ -55,7 +55,7 @@ export const listMembers = defineEndpoint({
     if (isDirect(chat)) fail('chat_not_found');
     const limit = p.limit ?? limits.page_size_default;
     const [found, own] = await Promise.all([store.chats.find(chat), store.chats.member(chat, user.id)]);
-    // Hides the subscribers of a channel from each other.
+    // Subscribers of a channel cannot see each other.
     if (found?.kind !== 'group' && !['creator', 'administrator'].includes(own.status))
       fail('not_enough_rights');
     const view = async (row: MemberRow) => {
@@ -99,7 +99,8 @@ export const putMember = defineEndpoint({
   result: chatMember,
   handler: async ({ user, store }, p) => {
     const chat = chatOfUser(user.id, p.chat_id);
-    // Refuses rights without a status. An absent status means `member`, so the member would be demoted.
+    // Refuses rights without a status. An absent status means `member`, so an administrator would become an ordinary
+    // member.
     if (p.status === undefined && p.rights !== undefined) fail('parameter_required', { name: 'status' });
     const status = p.status ?? 'member';
     await store.unlessApplied(async () => {

@@ -48,7 +48,7 @@ export const exportSelf = defineEndpoint({
         await send();
         stream.close();
       } catch (error) {
-        // Closes the connection abnormally, so that the client notices the incomplete export.
+        // Aborts the connection, so that the client notices that the export is incomplete.
         end();
         throw error;
       }

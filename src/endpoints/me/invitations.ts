@@ -1,4 +1,7 @@
-/** Lists, accepts and declines invitations to chats. People who may not be added directly receive invitations. */
+/**
+ * Lists, accepts and declines invitations to chats. A person gets an invitation from people who may not add the person
+ * directly.
+ */
 import { z } from 'zod';
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { defineEndpoint } from '../../server/endpoint.js';
@@ -17,7 +20,7 @@ export const listInvitations = defineEndpoint({
   verb: 'GET',
   path,
   summary:
-    'Pages through the open invitations to groups and channels that the caller has received, newest first.',
+    'Lists the open invitations to groups and channels that the caller has received, newest first.',
   params: z.object({ cursor: numberCursor, limit: optional(pageSize) }),
   result: invitationPage,
   handler: async ({ user, store }, p) => {

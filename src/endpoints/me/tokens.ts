@@ -17,7 +17,7 @@ const path = '/api/me/tokens';
 export const listTokens = defineEndpoint({
   verb: 'GET',
   path,
-  summary: 'Pages through the caller’s tokens, sorted by name. The answer does not contain the secrets.',
+  summary: 'Lists the caller’s tokens, sorted by name. The answer does not contain the secrets.',
   params: z.object({ cursor: numberCursor, limit: optional(pageSize) }),
   result: userTokenPage,
   handler: async ({ user, store }, { cursor: after = 0, limit = limits.page_size_default }) =>

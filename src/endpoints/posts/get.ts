@@ -22,13 +22,13 @@ export const getPostEndpoint = defineEndpoint({
   handler: ({ user, store }, p) => findPost(store, p.post, { id: user.id, isBot: false }, user),
 });
 
-/** The maximum number of message ranges read for one page. Service messages are skipped, because they are not posts. */
+/** How many ranges of messages one page may read. Service messages are skipped, because they are not posts. */
 const rangesMax = 5;
 
 export const listPosts = defineEndpoint({
   verb: 'GET',
   path: '/api/chats/{chat_id}/posts',
-  summary: 'Pages through the posts of a channel, newest first.',
+  summary: 'Lists the posts of a channel, newest first.',
   params: z.object({
     chat_id: appChatId,
     cursor: numberCursor,

@@ -42,7 +42,7 @@ export const removeReactions = defineEndpoint({
   path: reactions,
   inRedis: true,
   summary: 'Removes one or all of the caller’s reactions from a post.',
-  // Refuses an empty emoji, which would otherwise remove all reactions like an absent one.
+  // Refuses an empty emoji. Otherwise it would remove all reactions, like an absent emoji.
   params: post.extend({ emoji: emoji.optional() }),
   body: payload,
   errors: ['post_not_found', 'reaction_invalid'],
@@ -80,7 +80,7 @@ export const removeLike = defineEndpoint({
 export const listReactions = defineEndpoint({
   verb: 'GET',
   path: reactions,
-  summary: 'Pages through the people who reacted with an emoji, newest first.',
+  summary: 'Lists the people who reacted with an emoji, newest first.',
   params: post.extend({ emoji: emoji.optional(), cursor: optional(text), limit: optional(pageSize) }),
   result: reactorPage,
   errors: ['post_not_found', 'reaction_invalid'],

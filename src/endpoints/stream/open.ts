@@ -30,14 +30,14 @@ function eventOf(
     case 'a':
       return { event: 'callback_answer', data: { chat_id, ...change.answer } };
     case 'p': {
-      // Sends only the message id if a newer pin has replaced this pin. A later event shows the newer pin. An unpin has
-      // no `pinned_message`.
+      // If a newer pin has replaced this one, sends only the message id. A later event shows the newer pin. An unpin
+      // has no `pinned_message`.
       const shown = change.message && viewMessage(change.message, { isBot: false, bot });
       const pinned = change.id === '0' ? {} : { pinned_message: shown ?? { message_id: Number(change.id) } };
       return { event: 'pinned', data: { chat_id, ...pinned, notify: change.notify } };
     }
     default: {
-      // Sends nothing for a message that was edited again or deleted meanwhile. A later event reports that change.
+      // Sends nothing for a message that was edited again or deleted since. A later event reports that change.
       if (!change.message) return null;
       const message = viewMessage(change.message, { isBot: false, bot });
       const notify = (change.message.record.flags & messageFlags.silent) === 0;
@@ -75,7 +75,7 @@ export const openStream = defineEndpoint({
       unwatch?.();
     };
     const { write, close, isOver } = openEvents(request, onRevoked, finish);
-    // Keeps the events of one stream in order with a chain of promises, because some events wait for a profile.
+    // A chain of promises keeps the events of one stream in order, because some events wait for a profile.
     let order = Promise.resolve();
     const inOrder = (work: () => Promise<void> | void) => {
       order = order.then(work).catch(close);
@@ -121,11 +121,11 @@ export const openStream = defineEndpoint({
         });
       }
     } catch (error) {
-      // Closes the stream, which makes the client reconnect. The error cannot be sent, because the stream has started.
+      // Closes the stream, so that the client reconnects. The error cannot be sent, because the stream has started.
       close();
       throw error;
     } finally {
-      // Ends the subscriptions at once if the stream ended before they existed.
+      // If the stream ended before the subscriptions existed, ends them at once.
       if (isOver()) finish();
     }
     return replied;

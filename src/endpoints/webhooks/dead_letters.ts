@@ -13,7 +13,7 @@ const path = '/api/me/bots/{bot_id}/webhook/dead_letters';
 export const listDeadLetters = defineEndpoint({
   verb: 'GET',
   path,
-  summary: 'Pages through dead letters, oldest first. Dead letters are kept for a week.',
+  summary: 'Lists dead letters, oldest first. Dead letters are kept for a week.',
   params: z.object({ bot_id: botId, cursor: numberCursor, limit: optional(pageSize) }),
   result: deadLetterPage,
   errors: ['bot_not_found', 'not_bot_owner'],

@@ -13,13 +13,13 @@ const status = optional(text.regex(/^(delivered|failed|[1-5]\d\d)$/, { error: st
 );
 
 /**
- * Lists all failures and the last successes of a bot's webhook; older successes are only counted (behaviour §10). Hides
- * deliveries made for a former owner, because they contain answers of that owner's receiver.
+ * Lists all failures and the last successes of a bot's webhook. Older successes are only counted (behaviour §10). Hides
+ * deliveries from the time of a former owner, because they contain answers of that owner's receiver.
  */
 export const listDeliveries = defineEndpoint({
   verb: 'GET',
   path: '/api/me/bots/{bot_id}/webhook/deliveries',
-  summary: `Pages through the delivery attempts of a webhook, newest first: the failures of the last week and the last ${limits.delivery_successes_kept} successes.`,
+  summary: `Lists the delivery attempts of a webhook, newest first: the failures of the last week and the last ${limits.delivery_successes_kept} successes.`,
   params: z.object({
     bot_id: botId,
     update_id: optional(integer()).describe('Returns only attempts to deliver this update'),

@@ -15,7 +15,7 @@ interface Given {
 }
 
 /**
- * Parses the requested range of dead letters. Without a range, selects all of them. Errors: `parameter_required`,
+ * Returns the requested range of dead letters. If none is given, selects all of them. Errors: `parameter_required`,
  * `parameter_wrong`.
  */
 function askOf({ from_update_id: from, to_update_id: to, dead_letters }: Given): ReplayAsk {
@@ -31,8 +31,8 @@ const updateId = optional(
 );
 
 /**
- * Replays updates. A replay to a webhook keeps the `update_id`, so that receivers can drop duplicates. A replay to
- * polling gets a new id, because polling offsets only grow.
+ * Delivers updates again. A webhook gets them with their old `update_id`, so that receivers can drop duplicates. For
+ * polling they get a new id, because offsets only grow.
  */
 export const replayUpdates = defineEndpoint({
   verb: 'POST',

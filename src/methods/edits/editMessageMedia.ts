@@ -52,7 +52,7 @@ export const editMessageMedia = defineMethod({
     'inline_message_invalid',
   ],
   result: editedMessage,
-  // Uploads nothing, as in the reference server: the media are a URL or a `file_id`.
+  // Nothing can be uploaded here, as in the reference server. The media are a URL or a `file_id`.
   ofInline: editsInline(content, async (context, { media, reply_markup }, writer) => {
     const markup = keyboard(reply_markup);
     const words = await captionContent(context.store, writer, media);

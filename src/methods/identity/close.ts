@@ -3,7 +3,7 @@ import { defineMethod } from '../../server/method.js';
 
 /**
  * Changes nothing. On other servers this method ends a bot's instance before the bot moves to another server. In Petrel
- * every node serves every bot, so token, queue, polls and webhook continue to work (behaviour §4).
+ * every node serves every bot, so the token, the queue, polls and the webhook continue to work (behaviour §4).
  */
 export const close = defineMethod({
   name: 'close',

@@ -5,8 +5,8 @@ import { defineMethod } from '../../server/method.js';
 import { botName } from '../../wire/results.js';
 
 /**
- * Returns the name in a language, else the default name, else the name given at creation (interface §4.3). Answers from
- * memory.
+ * Returns the name in a language. If there is none, returns the default name or the name given at creation (interface
+ * §4.3). Answers from memory.
  */
 export const getMyName = defineMethod({
   name: 'getMyName',

@@ -4,7 +4,10 @@ import { textIn } from '../../rules/identity_texts.js';
 import { defineMethod } from '../../server/method.js';
 import { botShortDescription } from '../../wire/results.js';
 
-/** Returns the short description in a language, else the default short description, else '' (behaviour §2). */
+/**
+ * Returns the short description in a language. If there is none, returns the default short description or '' (behaviour
+ * §2).
+ */
 export const getMyShortDescription = defineMethod({
   name: 'getMyShortDescription',
   effect: 'read',

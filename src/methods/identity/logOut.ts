@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { defineMethod } from '../../server/method.js';
 
 /**
- * Changes nothing: the token stays valid and updates continue (behaviour §4). With a hosted service, this method ends a
+ * Changes nothing. The token stays valid and updates continue (behaviour §4). With a hosted service, this method ends a
  * bot's session before the bot moves to a self-hosted server. Petrel is the only server.
  */
 export const logOut = defineMethod({

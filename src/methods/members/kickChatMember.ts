@@ -1,7 +1,7 @@
 import type { Method } from '../../server/method.js';
 import { banChatMember } from './banChatMember.js';
 
-/** Keeps the former name of banChatMember. */
+/** Offers banChatMember under its former name. */
 export const kickChatMember: Method = {
   ...banChatMember,
   name: 'kickChatMember',

@@ -36,7 +36,7 @@ export const restrictChatMember = defineMethod({
   },
 });
 
-/** Adds the other permissions, which older libraries do not send. */
+/** Adds those permissions that older libraries do not send. */
 const liftable = new Set(
   permissionNames.filter((name) => name.startsWith('can_send_') || name === 'can_add_web_page_previews'),
 );

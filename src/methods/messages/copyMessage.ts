@@ -26,7 +26,7 @@ import { chatId, entities, messageId, parseMode, replyMarkup, text } from '../..
 
 /**
  * Sends a copy of a message as the bot's own (interface §4.3, behaviour §6). A given caption replaces the caption of
- * media, and an empty caption removes it. Texts have no caption. A given keyboard replaces the original keyboard.
+ * media. An empty caption removes it. Texts have no caption. A given keyboard replaces the original keyboard.
  */
 export const copyMessage = defineMethod({
   name: 'copyMessage',
@@ -64,8 +64,8 @@ export const copyMessage = defineMethod({
         ? null
         : await captionContent(store, { id: bot.id, isBot: true, chat }, { ...p, caption });
     const markup = p.reply_markup === undefined ? {} : markupOf(p.reply_markup);
-    // Sends a batch of one message. A single send would store a copy of the message in Redis for a day under the
-    // idempotency key, but this call returns only the id.
+    // Sends a batch of one message, because this call returns only the id. A single send would also store the record of
+    // the message under the idempotency key for a day.
     const make = async () => {
       const [found] = await readSources({ bot, store }, 'copy', p, [p.message_id]);
       const source = found ?? fail('message_to_copy_not_found');

@@ -34,10 +34,13 @@ function checkAlbum(items: ReadonlyArray<{ readonly type: MediaType }>): void {
     fail('album_mixed', { name: fileKinds[alone].typeName });
 }
 
-/** Returns a random album id. Clients expect a number written as text. */
+/** Returns a random album id. Clients expect a number as text. */
 const newGroup = (): string => (randomBytes(8).readBigUInt64BE() >> 1n).toString();
 
-/** Sends an album in one script. Sends all messages or none, and lets no other message between them (behaviour §4). */
+/**
+ * Sends an album in one script. Either all messages are sent or none, with no other message between them (behaviour
+ * §4).
+ */
 export const sendMediaGroup = defineMethod({
   name: 'sendMediaGroup',
   effect: 'grow',

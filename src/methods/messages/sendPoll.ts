@@ -44,7 +44,7 @@ const option = z.union(
 const { poll_open_s_min: openMin, poll_open_s_max: openMax } = limits;
 const openPeriod = `an integer from ${openMin} to ${openMax}`;
 
-/** A flag of the Bot API that Petrel supports only with the value false. */
+/** Defines a flag of the Bot API for which Petrel supports only the value false. */
 const off = (what: string) =>
   optional(boolean.refine((given) => !given, { error: `false: ${what}` })).describe(`Not supported: ${what}`);
 
@@ -97,7 +97,7 @@ const params = z.object({
 });
 type Params = z.infer<typeof params>;
 
-/** Errors: `parameter_wrong` for an end that is too early or too late, or given twice. */
+/** Returns when the poll closes. Error: `parameter_wrong` if the end is too early or too late, or given twice. */
 function endOf({ open_period, close_date }: Params): Pick<PollDraft, 'open_period' | 'close_date'> {
   const wrong = (what: string) => fail('parameter_wrong', { name: 'close_date', what });
   const now = nowSeconds();
@@ -111,7 +111,7 @@ function endOf({ open_period, close_date }: Params): Pick<PollDraft, 'open_perio
   return { close_date };
 }
 
-/** Error: `poll_correct_option_wrong`. */
+/** Returns the correct options. Error: `poll_correct_option_wrong`. */
 function correctOf(p: Params, count: number): number[] {
   const correct = p.correct_option_ids ?? (p.correct_option_id === undefined ? [] : [p.correct_option_id]);
   const wrong = correct.some((id, i) => id < 0 || id >= count || (i > 0 && id <= (correct[i - 1] as number)));
@@ -119,7 +119,7 @@ function correctOf(p: Params, count: number): number[] {
   return wrong || many || correct.length === 0 ? fail('poll_correct_option_wrong') : correct;
 }
 
-/** The checks run in the order of the reference server. */
+/** Builds the draft of the poll. The checks run in the order of the reference server. */
 function draftOf(bot: number, p: Params): PollDraft {
   const question = pollQuestion({
     text: p.question ?? '',

@@ -5,7 +5,7 @@ import { isLongerThan } from '../../rules/text.js';
 import { defineMethod } from '../../server/method.js';
 import { boolean, clampedInteger, optional, text } from '../../wire/schema.js';
 
-/** Parses a URL that the person's client opens. It allows the schemes of URL buttons and the length of media URLs. */
+/** Parses a URL that the person's client opens. It may have the schemes of URL buttons and the length of media URLs. */
 const followed = z
   .string({ error: 'a string' })
   .max(limits.media_url_length_max, {

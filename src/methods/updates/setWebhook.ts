@@ -21,8 +21,8 @@ const secretToken = text
   .regex(/^[A-Za-z0-9_-]+$/, { error: answer('webhook_secret_invalid') });
 
 /**
- * Returns the certificate: the uploaded part that the parameter names, else the part `certificate`, else the PEM text
- * in the parameter itself.
+ * Returns the certificate. It is the uploaded part that the parameter names, the part `certificate`, or the PEM text in
+ * the parameter itself.
  */
 function certificateOf({ uploads, receivers }: MethodContext, given: string | undefined): string | null {
   const part = given?.startsWith(attached) ? given.slice(attached.length) : 'certificate';

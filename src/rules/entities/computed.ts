@@ -33,11 +33,11 @@ const labelEnd = /(?:^|[^\p{L}\p{M}\p{N}_.@/#$&=%+~:-])([\p{L}\p{N}](?:[\p{L}\p{
 const localPartEnd = /(?:^|[^\p{L}\p{N}_.%+@/-])([a-zA-Z0-9_](?:[a-zA-Z0-9_.%+-]{0,63}))$/u;
 const trigger = /[/@#$.:]/g;
 
-// The maximum length of the part of a name or address before its trigger character, plus one.
+// The maximum length of a name or address before its trigger character, plus one.
 const lookBack = 66;
 
 /**
- * Returns the computed entities of a text, sorted and without overlaps. Takes linear time: one pass finds the six
+ * Returns the computed entities of a text, sorted and without overlaps. Takes linear time. One pass finds the six
  * trigger characters, and patterns are tried only there.
  */
 export function computedEntities(text: string): Entity[] {
@@ -90,7 +90,7 @@ function matchEnd(pattern: RegExp, text: string, at: number): number {
   return pattern.test(text) ? pattern.lastIndex : at;
 }
 
-/** Finds the start of a captured group directly before `at`. Returns `at` if there is no match. */
+/** Returns where a captured group that ends directly before `at` starts. Returns `at` if there is no match. */
 function matchStart(pattern: RegExp, text: string, at: number, from: number): number {
   const before = text.slice(Math.max(from, at - lookBack), at);
   return at - (pattern.exec(before)?.[1]?.length ?? 0);
@@ -113,7 +113,7 @@ function schemeUrlAt(text: string, at: number, from: number): Entity | null {
 }
 
 function bareUrlAt(text: string, at: number, from: number): Entity | null {
-  // Does the cheap checks first. Most full stops end a sentence, and only the first full stop of a name is examined.
+  // Does the cheap checks first. Most full stops end a sentence. Only the first full stop of a name is examined.
   const next = text.charCodeAt(at + 1);
   if (!(next > 47) || at === from) return null;
   const start = matchStart(labelEnd, text, at, from);
@@ -123,7 +123,7 @@ function bareUrlAt(text: string, at: number, from: number): Entity | null {
   return urlEntity(text, start, hostEnd);
 }
 
-/** Extends a host by its port and path. Excludes punctuation that ends the sentence. */
+/** Adds the port and the path to a host. Leaves out punctuation that ends the sentence. */
 function urlEntity(text: string, start: number, hostEnd: number): Entity {
   const portEnd = matchEnd(port, text, hostEnd);
   let end = matchEnd(path, text, portEnd);

@@ -19,9 +19,7 @@ const international =
 
 const known: ReadonlySet<string> = new Set(`${generic} ${countries} ${international}`.split(' '));
 
-/**
- * Accepts only domains that people use without `http://`. Rejects file extensions such as `ts` in `main.ts`.
- */
+/** Accepts only domains that people write without `http://`. Rejects file extensions such as `ts` in `main.ts`. */
 export function isTopLevelDomain(label: string): boolean {
   const lower = label.toLowerCase();
   return known.has(lower) || lower.startsWith('xn--');

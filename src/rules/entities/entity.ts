@@ -41,7 +41,7 @@ const styles: ReadonlySet<string> = new Set(styleTypes);
 const quotes: ReadonlySet<string> = new Set(quoteTypes);
 const codes: ReadonlySet<string> = new Set(codeTypes);
 
-/** Styles may overlap everything except code. A style that would cross another entity is split. */
+/** Styles may overlap with everything except code. If a style would cross another entity, it is split. */
 export const isStyle = (type: string): type is StyleType => styles.has(type);
 /** Quotes may contain other entities, but no quotes. */
 export const isQuote = (type: string): boolean => quotes.has(type);
@@ -57,11 +57,14 @@ export function unparsableAt(source: string, index: number, reason: string): nev
   unparsable(`${reason} at byte offset ${byteOffset(source, index)}`);
 }
 
-/** Counts the marks of one source. Each mark takes time to parse, even in a text that is later rejected as too long. */
+/**
+ * Counts the markup characters of one source text. The parser takes time for each of them, even if the text is later
+ * rejected as too long.
+ */
 export class Marks {
   private left = limits.markup_marks_max;
 
-  /** Counts one mark. Error: `entities_unparsable` beyond `limits.markup_marks_max`. */
+  /** Counts one markup character. Error: `entities_unparsable` beyond `limits.markup_marks_max`. */
   count(): void {
     if (--this.left < 0) unparsable(`Text has more than ${limits.markup_marks_max} marks`);
   }
@@ -82,8 +85,9 @@ const userLink = /^tg:\/\/user\/?\?id=([1-9]\d{0,13})$/i;
 const emojiLink = /^tg:\/\/emoji\/?\?id=([1-9]\d{0,19})$/i;
 
 /**
- * Builds the entity of a link: a `text_mention` for `tg://user?id=`, a `text_link` for a URL. Returns null for an
- * unsupported URL, such as `javascript:`. Adds `http://` to a bare domain, and replaces an empty path with `/`.
+ * Builds the entity of a link. It is a `text_mention` for `tg://user?id=` and a `text_link` for a URL. Returns null for
+ * an unsupported URL, such as `javascript:`. Adds `http://` to a domain without a scheme, and replaces an empty path
+ * with `/`.
  */
 export function linkEntity(offset: number, length: number, target: string): Entity | null {
   const link = target.trim();
@@ -98,7 +102,7 @@ export function linkEntity(offset: number, length: number, target: string): Enti
 export const ownLink = (offset: number, length: number): Entity => ({ type: 'text_link', offset, length });
 
 /**
- * Sets the URL of each `ownLink` from its text. Removes the link if the text is not a URL. Handles all links at once,
+ * Sets the URL of each `ownLink` from its text. If the text is not a URL, removes the link. Handles all links at once,
  * because slicing a string that is still being built copies all of it.
  */
 export function withOwnAddresses(text: string, entities: readonly Entity[]): readonly Entity[] {
@@ -115,7 +119,7 @@ export function withOwnAddresses(text: string, entities: readonly Entity[]): rea
 function checkedLink(link: string): string | null {
   if (appLink.test(link)) return link;
   const scheme = withScheme.exec(link);
-  // Treats the text before a colon as a host if a port follows, as in `example.com:8080`.
+  // If a port follows a colon, the text before it is a host and not a scheme, as in `example.com:8080`.
   const bare = scheme === null || (!scheme[0].endsWith('//') && /^[^:]*\.[^:.]+:\d/.test(link));
   const web = webLink.exec(bare ? `http://${link}` : link);
   if (web === null) return null;

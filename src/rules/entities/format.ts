@@ -18,7 +18,7 @@ import { parseMarkdown } from './markdown.js';
 import { parseMarkdownV2 } from './markdown_v2.js';
 import { compareEntities, endOf, normalizeEntities, trimFormatted } from './normalize.js';
 
-/** Describes an entity whose shape has been checked, but not its values. */
+/** An entity whose structure has been checked, but not its values. */
 export interface EntityInput {
   readonly type: string;
   readonly offset: number;
@@ -47,10 +47,10 @@ const foundByTheService: ReadonlySet<string> = new Set([
 const nothing: readonly Entity[] = [];
 
 /**
- * Parses and trims a text and adds computed entities. A parse mode takes precedence over `entities`. Its name is
- * case-insensitive, and '' and `none` mean no parse mode. Returns at most `entities_max` entities. The caller's
- * entities take precedence over computed entities. Does not check the length, but a text too long for `messageText`
- * gets no computed entities. Errors: `parse_mode_unsupported`, `entities_unparsable`.
+ * Parses and trims a text and adds computed entities. If a parse mode is given, `entities` is ignored. The name of the
+ * mode is case-insensitive, and '' and `none` mean no parse mode. Returns at most `entities_max` entities. The caller's
+ * entities take precedence over computed ones. Does not check the length, but a text too long for `messageText` gets no
+ * computed entities. Errors: `parse_mode_unsupported`, `entities_unparsable`.
  */
 export function formatText(
   source: string,
@@ -60,7 +60,7 @@ export function formatText(
   const parsed = parseText(source, parseMode?.toLowerCase() ?? '', entities ?? []);
   const { text, entities: trimmed } = trimFormatted(parsed.text, parsed.entities);
   const sent = trimmed.length === 0 ? nothing : first(normalizeEntities(trimmed));
-  // Skips computed entities for a text with more than two code units per allowed code point, because a later check
+  // A text with more than two code units per allowed code point gets no computed entities, because a later check
   // rejects it.
   const computed = text.length > 2 * limits.text_length_max ? nothing : computedEntities(text);
   if (computed.length === 0) return { text, entities: sent };
@@ -69,7 +69,8 @@ export function formatText(
   const added = computed.filter((entity) => fixed.every((other) => canJoin(entity, other)));
   const room = Math.max(0, limits.entities_max - sent.length);
   const all = first(normalizeEntities([...sent, ...added.slice(0, room)]));
-  // Trims again, because splitting a style may leave a piece with only white space. Formatting is therefore idempotent.
+  // Trims again, because a style that was split may leave a piece with only white space. Formatting a text twice
+  // therefore changes nothing.
   return trimFormatted(text, all);
 }
 
@@ -96,8 +97,8 @@ function withoutLongLanguages(entities: readonly Entity[]): readonly Entity[] {
 }
 
 /**
- * Limits the work on oversized texts. The limit is above the number of entities that a text can keep after styles are
- * merged.
+ * Limits the work on texts that are too long. The limit is above the number of entities that a text can keep after
+ * styles are merged.
  */
 function bounded(entities: readonly Entity[]): readonly Entity[] {
   const max = 10 * limits.entities_max;

@@ -44,7 +44,7 @@ interface State {
 
 /**
  * Parses the documented tags. `<` always starts a tag. `&` starts one of the four named references or a numeric
- * reference; any other `&` is literal. `</>` closes the innermost tag.
+ * reference. Any other `&` stands for itself. `</>` closes the innermost tag.
  */
 export function parseHtml(source: string): FormattedText {
   const state: State = { source, at: 0, text: '', open: [], entities: [], marks: new Marks() };
@@ -146,7 +146,7 @@ function addCode(state: State, tag: OpenTag, length: number): void {
       if (named && !inner.language) state.entities[state.entities.length - 1] = { ...inner, language: named };
       return;
     }
-    // Keeps the language for an enclosing <pre>. Otherwise `withoutStrayLanguage` removes the language.
+    // Keeps the language, because an enclosing <pre> may need it. Otherwise `withoutStrayLanguage` removes it.
     state.entities.push({ type: 'code', offset, length, ...(named && { language: named }) });
     return;
   }

@@ -4,7 +4,10 @@ import { type Marks, unparsableAt } from './entity.js';
 const named: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"' };
 const reference = /&(?:#(\d+)|#[xX]([0-9a-fA-F]+)|([A-Za-z]+));?/g;
 
-/** Decodes references. Leaves a reference unchanged if its number is not a storable character. */
+/**
+ * Decodes references. If the number of a reference is not a character that can be stored, leaves the reference as it
+ * is.
+ */
 export function decodeReferences(text: string, marks: Marks): string {
   let at = text.indexOf('&');
   if (at < 0) return text;
@@ -25,7 +28,7 @@ const bareValue = /[A-Za-z0-9.-]*/y;
 
 /**
  * Parses `name`, `name=value`, `name="value"` and `name='value'` up to the `>` of the tag that starts at `begin`. `end`
- * is the index after the `>`. The first of several equal names counts.
+ * is the index after the `>`. If a name is repeated, its first value counts.
  */
 export function readAttributes(
   source: string,
@@ -34,7 +37,7 @@ export function readAttributes(
   tag: string,
   marks: Marks,
 ): { readonly attributes: ReadonlyMap<string, string>; readonly end: number } {
-  // Takes a fast path, because a text may contain tens of thousands of tags, mostly without attributes.
+  // Returns at once in the usual case, because a text may contain tens of thousands of tags without attributes.
   if (source[from] === '>') return { attributes: noAttributes, end: from + 1 };
   const attributes = new Map<string, string>();
   let at = skip(space, source, from);

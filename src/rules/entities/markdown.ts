@@ -59,7 +59,7 @@ function readEntity(state: State, begin: number): number {
     append(state, content, (offset, length) => linkEntity(offset, length, content));
     return end + 1;
   }
-  // Extends a URL without its `)` to the end of the text. This legacy mode has never rejected such URLs.
+  // If a URL has no `)`, it ends at the end of the text. This legacy mode has never rejected such URLs.
   const close = source.indexOf(')', end + 2);
   const urlEnd = close < 0 ? source.length : close;
   append(state, content, (offset, length) => linkEntity(offset, length, source.slice(end + 2, urlEnd)));

@@ -12,7 +12,7 @@ import {
 } from './entity.js';
 import { fenceStart } from './fence.js';
 
-/** Clients compare these names in error messages. */
+/** The names in error messages, which clients compare. */
 const names: Partial<Record<EntityType, string>> = {
   bold: 'Bold',
   italic: 'Italic',
@@ -56,7 +56,7 @@ interface State {
   readonly open: OpenEntity[];
   readonly entities: Entity[];
   inQuote: boolean;
-  /** The start of the current line in `text`. A `>` is a mark only there. */
+  /** The start of the current line in `text`. A `>` is markup only there. */
   lineStart: number;
 }
 

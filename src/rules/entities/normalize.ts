@@ -3,8 +3,8 @@ import { type Entity, type FormattedText, isCode, isQuote, isStyle } from './ent
 
 /**
  * Trims a text as clients of the Bot API expect. Removes all white space at the end, but at the start only the white
- * space before the first entity. Moves and shortens entities accordingly. First removes entities other than code that
- * contain only white space, because such an entity would protect that white space.
+ * space before the first entity. Moves and shortens entities accordingly. First removes entities that contain only
+ * white space, except code. Such an entity would protect that white space.
  */
 export function trimFormatted(text: string, entities: readonly Entity[]): FormattedText {
   const visible = withoutBlank(text, entities);
@@ -26,7 +26,7 @@ export function trimFormatted(text: string, entities: readonly Entity[]): Format
 const blanks = /\s*/y;
 
 /**
- * Removes entities other than code that contain only white space. Scans each run of white space once, even if many
+ * Removes entities that contain only white space, except code. Scans each sequence of white space once, even if many
  * entities begin in it.
  */
 function withoutBlank(text: string, entities: readonly Entity[]): readonly Entity[] {
@@ -44,9 +44,9 @@ function withoutBlank(text: string, entities: readonly Entity[]): readonly Entit
 }
 
 /**
- * Converts entities to the single form in which they are stored. Of two conflicting links, codes or quotes, the earlier
- * one remains, or the longer one at the same start. Adjacent styles of one type are merged. Code contains no styles. A
- * style that would cross another entity is split.
+ * Converts entities to the form in which they are stored. If two links, codes or quotes conflict, the earlier one
+ * remains. If both start at the same place, the longer one remains. Adjacent styles of one type are merged. Code
+ * contains no styles. If a style would cross another entity, it is split.
  */
 export function normalizeEntities(entities: readonly Entity[]): Entity[] {
   if (entities.length === 0) return [];
@@ -60,8 +60,8 @@ export function normalizeEntities(entities: readonly Entity[]): Entity[] {
 }
 
 /**
- * Compares entities in storage order: by offset, then by length with longer entities first, then by type (quotes, links
- * and code, styles).
+ * Compares entities in the order in which they are stored. The offset counts first, then the length (longer entities
+ * first), then the type (quotes, links and code, styles).
  */
 export function compareEntities(a: Entity, b: Entity): number {
   return a.offset - b.offset || b.length - a.length || rank(a) - rank(b) || (a.type < b.type ? -1 : 1);
@@ -71,7 +71,7 @@ const rank = ({ type }: Entity): number => (isQuote(type) ? 0 : isStyle(type) ? 
 
 export const endOf = (entity: Entity): number => entity.offset + entity.length;
 
-/** Selects sorted entities that cannot be split. Keeps entities that are disjoint or inside a quote. */
+/** Returns the entities that cannot be split: those that do not overlap, and those inside a quote. */
 function keptSolids(sorted: readonly Entity[]): Entity[] {
   const kept: Entity[] = [];
   let solidEnd = 0;
@@ -139,7 +139,7 @@ const piece = (style: Entity, from: number, to: number): Entity => ({
   length: to - from,
 });
 
-/** Splits sorted styles at the end of their enclosing entity, so that no two entities cross. */
+/** Splits styles at the end of the entity around them, so that no two entities cross. */
 function nested(sorted: readonly Entity[]): Entity[] {
   const result: Entity[] = [];
   const waiting = [...sorted].reverse();

@@ -21,7 +21,7 @@ export interface CallOptions {
   signal?: AbortSignal;
 }
 
-/** Whether the service refused a call for good: a repeated call would be refused too. */
+/** Returns whether the service refused a call permanently. A repeated call would be refused too. */
 export const isRefusal = (error: unknown): boolean => error instanceof ApiFailure && error.status < 429;
 
 type Body = Record<string, unknown> | Blob | FormData | undefined;
@@ -57,7 +57,7 @@ async function once(verb: string, path: string, body: Body, options: CallOptions
   throw new ApiFailure(answer.status, reply.description ?? answer.statusText, reply.parameters?.retry_after);
 }
 
-/** Returns whether a call is safe to repeat, as reads and calls with an idempotency key are. */
+/** Returns whether a call is safe to repeat. Reads and calls with an idempotency key are. */
 const repeats = (verb: string, options: CallOptions) => verb === 'GET' || options.key !== undefined;
 
 /** Returns the `result` of a call, or the whole body if it has no envelope. Throws an ApiFailure, or the error of `fetch`. */

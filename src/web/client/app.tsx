@@ -43,7 +43,7 @@ function Welcome() {
   );
 }
 
-/** Opens a link to the username of a bot, a person or a chat. */
+/** Opens the page of a username, which may belong to a bot, a person or a chat. */
 function Opening({ username }: { username: string }) {
   const [missing, setMissing] = useState(false);
   useEffect(() => {
@@ -135,14 +135,17 @@ function Title() {
 const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement && target.matches('input, textarea, select');
 
-/** Returns what a key opens. Ctrl+K is known by its place, because other layouts have another letter there. */
+/**
+ * Returns what a key opens. Recognises Ctrl+K by the position of the key, because other keyboard layouts have another
+ * letter there.
+ */
 function openedBy(event: KeyboardEvent): Opened | null {
   const { code, key, altKey, shiftKey, ctrlKey, metaKey, target } = event;
   if (code === 'KeyK' && (ctrlKey || metaKey) && !altKey && !shiftKey) return 'chats';
   return key === '?' && !ctrlKey && !metaKey && !isTyping(target) ? 'shortcuts' : null;
 }
 
-/** Listens for the shortcuts of the window. They open nothing over a dialog or a menu. */
+/** Listens for keyboard shortcuts. While a dialog or a menu is open, they open nothing. */
 function KeyboardShortcuts() {
   const [opened, setOpened] = useState<Opened | null>(null);
   useEffect(() => {
@@ -171,7 +174,7 @@ function SignedIn() {
     <div className={page === '' ? 'app' : 'app open'}>
       <Title />
       <ChatList />
-      {/* The key removes the former page before the next one is loaded, so that it marks nothing as read. */}
+      {/* The key makes React remove the former page at once, so that it marks no more messages as read. */}
       <Suspense
         key={page}
         fallback={

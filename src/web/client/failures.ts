@@ -13,7 +13,7 @@ const varying = Object.keys(reasons).flatMap((text) => {
 });
 
 export function reasonOf(error: unknown): string {
-  // Uses our own text, because the text of a `fetch` error is in the browser's language.
+  // Uses our own text. The text of a `fetch` error is in the browser's language.
   if (error instanceof TypeError) return t('fail_network');
   if (!(error instanceof ApiFailure)) return error instanceof Error ? error.message : String(error);
   const said = error.message;
@@ -25,7 +25,7 @@ export function reasonOf(error: unknown): string {
   return said;
 }
 
-/** Runs an action of the person. Shows the reason of a failure as a note. */
+/** Runs an action of the person. If it fails, shows the reason as a note. */
 export async function attempt(action: () => Promise<unknown>): Promise<void> {
   try {
     await action();

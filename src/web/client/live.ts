@@ -6,7 +6,7 @@ import type { PostStreamEvents, StreamEvents } from './types.js';
 /** Maps the names of events to their data. */
 type Events = StreamEvents | PostStreamEvents;
 
-/** Holds an event of a stream: its name and its data. */
+/** An event of a stream, with its name and its data. */
 export type LiveEvent<E extends Events> = { [Name in keyof E]: [event: Name, data: E[Name]] }[keyof E];
 
 export interface LiveOptions<E extends Events> {
@@ -18,7 +18,7 @@ export interface LiveOptions<E extends Events> {
   state(open: boolean): void;
 }
 
-/** The silence after which a connection counts as dead. The service sends something every 15 s. */
+/** A connection counts as dead after this long without data. The service sends something every 15 s. */
 const silence_ms_max = 40_000;
 const rest_ms_max = 8_000;
 /** How long a hidden window still counts as visible. */
@@ -26,18 +26,18 @@ const unseen_ms = 3_000;
 
 /**
  * Keeps a stream open until `close` is called. Waits up to `rest_ms_max` before it reconnects a broken stream.
- * Reconnects at once to report that the window became visible or hidden; no event is lost.
+ * Reconnects at once to report that the window became visible or hidden. No event is lost.
  */
 export class LiveStream<E extends Events> {
   readonly #options: LiveOptions<E>;
-  /** Ends everything that `close` must end. */
+  /** Aborting this signal ends everything that `close` must end. */
   readonly #end = new AbortController();
   #lastId = '';
   #unseen: boolean;
   #swapping = false;
   /** Aborts the current connection. */
   #cut = new AbortController();
-  /** Ends the current rest. */
+  /** Ends the current wait. */
   #wake = () => {};
   #hiding: ReturnType<typeof setTimeout> | undefined;
 
@@ -102,7 +102,8 @@ export class LiveStream<E extends Events> {
         came = true;
         if (event === 'ready') state(true);
         on(...([event ?? 'message', JSON.parse(data)] as LiveEvent<E>));
-        // Sets the id only after the event was handled, so that the service resends an unhandled event.
+        // Stores the id only after the event was handled. The service therefore sends an event again that was not
+        // handled.
         if (id) this.#lastId = id;
       },
     });

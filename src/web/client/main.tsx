@@ -1,7 +1,8 @@
 /** Starts the application in its page. */
 import { createRoot } from 'react-dom/client';
 import { App } from './app.js';
-// Imports the styles of the picture cropper here, because styles are loaded with the page. Its code is loaded later.
+// Imports the styles of the picture cropper here, because styles are loaded with the page. The code of the cropper is
+// loaded later.
 import 'react-easy-crop/react-easy-crop.css';
 import './style/base.css';
 import './style/chat.css';

@@ -5,8 +5,8 @@ import { leaving, me } from './session.js';
 import { Cell } from './signal.js';
 
 /**
- * Names the state of notifications. `none` means that the service or the browser does not support them. `blocked` means
- * that the person has blocked them in the browser.
+ * The state of notifications. `none` means that the service or the browser does not support them. `blocked` means that
+ * the person has blocked them in the browser.
  */
 export type PushChoice = 'none' | 'off' | 'on' | 'blocked';
 
@@ -34,7 +34,7 @@ const known = async () =>
 
 const ownerKey = 'petrel.push';
 
-/** Stores who turned notifications on in this browser. Nobody else gets notifications in it. */
+/** The person who turned notifications on in this browser. Nobody else gets notifications in it. */
 const owner = {
   read: () => localStorage.getItem(ownerKey) === String(me.value?.id),
   note: () => localStorage.setItem(ownerKey, String(me.value?.id)),

@@ -7,7 +7,7 @@ import type { Self } from './types.js';
 
 const key = 'petrel.token';
 
-/** Ignores forbidden storage. The person is then signed in until the page is closed. */
+/** If the browser forbids storage, the person is signed in until the page is closed. */
 function read(storage: () => Storage): string | null {
   try {
     return storage().getItem(key);
@@ -21,7 +21,7 @@ function write(storage: () => Storage, token: string | null): void {
     if (token === null) storage().removeItem(key);
     else storage().setItem(key, token);
   } catch {
-    // Ignores missing storage. The person is then signed in until the page is closed.
+    // If storage is missing, the person is signed in until the page is closed.
   }
 }
 
@@ -33,15 +33,18 @@ export const token = new Cell(read(tab) ?? read(browser) ?? '');
 export const me = new Cell<Self | null>(null);
 
 /**
- * Describes a message between the tabs of this browser. A tab without a session asks for a session. `byLink` is true if
- * its URL names a page, for example a chat.
+ * A message between the tabs of this browser. A tab without a session asks for one. `byLink` is true if its URL names a
+ * page, for example a chat.
  */
 type TabMessage =
   | { readonly kind: 'ask'; readonly byLink: boolean }
   | { readonly kind: 'session'; readonly token: string }
   | { readonly kind: 'end'; readonly token: string };
 
-/** Delivers messages only to pages of this origin, or null if the browser forbids it, as it forbids storage. */
+/**
+ * The channel to other tabs, which delivers messages only to pages of this origin. Null if the browser forbids it, as
+ * it forbids storage.
+ */
 const tabs = openTabs();
 
 function openTabs(): BroadcastChannel | null {
@@ -65,7 +68,10 @@ function isDemo(): boolean {
   }
 }
 
-/** How long a background tab waits before it answers, so that the visible tab, where a link was opened, answers first. */
+/**
+ * How long a background tab waits before it answers. If a link was opened in the visible tab, that tab then answers
+ * first.
+ */
 const background_ms = 50;
 const answer_ms_max = 250;
 
@@ -108,7 +114,7 @@ export function signIn(secret: string, user: Self, keep: boolean): void {
   if (!isDemo()) tell({ kind: 'session', token: secret });
 }
 
-/** The work to finish with the old token at sign-out. */
+/** The work to do with the old token at sign-out. */
 export const leaving = new Set<(token: string) => Promise<void>>();
 const leaving_ms_max = 2_000;
 

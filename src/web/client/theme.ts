@@ -30,6 +30,6 @@ export function setTheme(chosen: Theme): void {
   try {
     localStorage.setItem(key, chosen);
   } catch {
-    // Ignores missing storage. The choice then applies until the page is closed.
+    // If storage is missing, the choice applies until the page is closed.
   }
 }

@@ -5,7 +5,7 @@ import { en, type Words } from './words/en.js';
 
 export type WordKey = keyof Words;
 
-/** Holds the names of the languages by code, each in its own language. */
+/** The names of the languages by code, each in its own language. */
 export const languages = {
   en: 'English',
   ru: 'Русский',
@@ -33,13 +33,16 @@ let words: Words = en;
 const isLanguage = (text: string | null | undefined): text is Language =>
   text !== null && text !== undefined && Object.hasOwn(languages, text);
 
-/** Returns the language of the account, else the language chosen in this browser, else the language of the browser. */
+/**
+ * Returns the language of the account. If there is none, returns the language chosen in this browser, or the language
+ * of the browser.
+ */
 export function wantedLanguage(): Language {
   let kept: string | null = null;
   try {
     kept = localStorage.getItem(key);
   } catch {
-    // Ignores forbidden storage. The language of the browser is then used.
+    // If the browser forbids storage, the language of the browser is used.
   }
   const own = [me.value?.language_code, kept, ...navigator.languages.map((code) => code.slice(0, 2))];
   return own.find(isLanguage) ?? 'en';
@@ -51,7 +54,7 @@ export async function setLanguage(chosen: Language, keep: boolean): Promise<void
   try {
     if (keep) localStorage.setItem(key, chosen);
   } catch {
-    // Ignores missing storage. The choice then applies until the page is closed.
+    // If storage is missing, the choice applies until the page is closed.
   }
   language.set(chosen);
 }
@@ -63,13 +66,13 @@ export function t(name: WordKey, values: Readonly<Record<string, string | number
   );
 }
 
-/** Returns the number of unread messages, for a badge, or '' for none. */
+/** Returns the number of unread messages for a badge, or '' if there are none. */
 export const unreadText = (count = 0): string => (count > 99 ? '99+' : count > 0 ? String(count) : '');
 
 const formats = new Map<string, Intl.DateTimeFormat>();
 /**
- * Formats a date. `inDigits` is for languages whose month names the browser lacks, because it would use those of
- * another language.
+ * Formats a date. If the browser lacks the month names of a language, it would use those of another one. `inDigits` is
+ * for such languages.
  */
 function format(
   name: string,

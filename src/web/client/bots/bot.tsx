@@ -111,7 +111,7 @@ function TransferPage({ bot }: BotProps) {
   const [asking, setAsking] = useState<'transfer' | 'delete' | null>(null);
   const [typed, setTyped] = useState('');
   const name = username.trim().replace(/^@/, '');
-  /** Clears the typed text, so that it confirms only the current action. */
+  /** Clears the typed text. It confirms only the action for which it was typed. */
   const ask = (what: 'transfer' | 'delete') => {
     setTyped('');
     setAsking(what);
@@ -135,7 +135,7 @@ function TransferPage({ bot }: BotProps) {
   const transfer = () =>
     run(async () => {
       await call('POST', `/api/me/bots/${bot.id}/transfer`, { username: name, confirm: true });
-      // On some installations the new owner must accept the bot first.
+      // On some installations, the new owner must first accept the bot.
       const offers = await get<Page<{ bot_id: number }>>('/api/me/transfers');
       return offers.items.some((offer) => offer.bot_id === bot.id) ? 'bot_offered' : 'bot_transferred';
     });

@@ -87,7 +87,9 @@ function More({ load }: { load: () => void }) {
   );
 }
 
-/** Shows the bots offered to the person, on installations where a transfer needs consent. */
+/**
+ * Shows the bots that others offered to the person. Offers exist only on installations where a transfer needs consent.
+ */
 function Offers({ changed }: { changed: () => void }) {
   const { items: offers, cursor, load } = usePages<Transfer>('/api/me/transfers');
   const answer = async (id: number, what: 'accept' | 'decline') => {

@@ -23,7 +23,7 @@ class Chats extends Signal {
   loaded = false;
   failed = '';
 
-  /** The cursor of the next page; undefined once all chats are loaded. */
+  /** The cursor of the next page, or undefined once all chats are loaded. */
   #cursor: string | undefined;
   #loadingMore = false;
 
@@ -39,8 +39,8 @@ class Chats extends Signal {
       const page = await get<Page<ChatSummary>>('/api/chats');
       const found = new Set(page.items.map(({ id }) => id));
       const last = page.items.at(-1);
-      // Drops chats that would be on this page but are missing, because the person has left them. Chats that sort after
-      // the last chat of the page are on later pages.
+      // Removes chats that would be on this page but are missing, because the person has left them. Chats that sort
+      // after the last chat of the page are on later pages.
       for (const [id, chat] of this.byId)
         if (!found.has(id) && (!page.next_cursor || (last && byActivity(chat, last) < 0)))
           this.byId.delete(id);
@@ -70,7 +70,7 @@ class Chats extends Signal {
     this.changed();
   }
 
-  /** Keeps the newer last message, because a loaded summary may be older than an event that arrived meanwhile. */
+  /** Keeps the newer last message. A loaded summary may be older than an event that arrived in the meantime. */
   #take(chat: ChatSummary): void {
     const known = this.byId.get(chat.id);
     const newer = (known?.last_message?.message_id ?? 0) > (chat.last_message?.message_id ?? 0);
@@ -115,7 +115,7 @@ export const chats = new Chats();
 /** The pending invitations on the first page. */
 export const invitations = new Cell<readonly Invitation[]>([]);
 
-/** Ignores errors, because the invitations are loaded again with the list of chats. */
+/** Ignores errors. The invitations are loaded again with the list of chats. */
 const loadInvitations = () =>
   get<Page<Invitation>>('/api/me/invitations').then(
     ({ items }) => invitations.set(items),
@@ -135,9 +135,7 @@ export async function answerInvitation(chat: number, answer: 'accept' | 'decline
   }
 }
 
-/**
- * Keeps what was read in this window. The service may return the chat before it has stored the read position.
- */
+/** Keeps the read position of this window. The service may return the chat before it has stored this position. */
 function withRead(chat: ChatSummary): ChatSummary {
   const read = readUpTo.get(chat.id) ?? 0;
   if (read >= (chat.last_message?.message_id ?? 1)) return { ...chat, unread_count: 0 };
@@ -218,7 +216,8 @@ function showRead(chat: number, read: number): boolean {
 export function markRead(chat: number, upTo?: number): void {
   const read = upTo ?? chats.byId.get(chat)?.last_message?.message_id ?? 0;
   if (!showRead(chat, read)) return;
-  // Sends one call for messages in quick succession. After an error the next message sends the position again.
+  // Sends one call for several messages that are read within a short time. After an error, the next message sends the
+  // position again.
   setTimeout(() => {
     if (readUpTo.get(chat) === read)
       call('POST', `/api/chats/${chat}/read`, { message_id: read }).catch(() => readUpTo.delete(chat));
@@ -229,7 +228,7 @@ export function setLooked(chat: number): void {
   looked = chat;
 }
 
-/** The listeners for every new or edited message, used by pages that show whole messages. */
+/** The listeners that are called for every new or edited message. Pages that show whole messages use them. */
 export const messageListeners = new Set<(message: Message) => void>();
 
 function onMessage(message: Message): void {
@@ -324,13 +323,14 @@ export function startChats(): () => void {
     tellsUnseen: true,
     on: onEvent,
     state(open) {
-      // No event reports chats that the person joined or left meanwhile.
+      // No event reports chats that the person joined or left in the meantime.
       if (open && connected.value === 'cut') void chats.load();
       connected.set(open ? 'open' : connected.value === 'connecting' ? 'connecting' : 'cut');
       if (open) for (const history of histories.values()) history.resume();
     },
   });
-  // Reloads the list when the page becomes visible, because the events of other windows' read marks may be lost.
+  // Loads the list again when the page becomes visible, because events about read positions from other windows may be
+  // lost.
   const onVisible = () => {
     if (document.visibilityState === 'visible' && chats.loaded) void chats.load();
   };

@@ -1,4 +1,4 @@
-/** Holds the unsent text of each chat. The text is stored, so that it survives a reload. */
+/** Holds the unsent text of each chat. The text is stored, so that it is still there after a reload. */
 import { Cell } from '../signal.js';
 import { keepDraft, keptDrafts } from './kept.js';
 
@@ -7,7 +7,7 @@ const drafts = new Map<number, string>();
 /** Further drafts last until the page is closed. */
 const drafts_max = 500;
 
-/** Counts the changes of drafts by anything other than typing. */
+/** Counts the changes of drafts that have another cause than typing. */
 export const draftsSet = new Cell(0);
 
 export const draftOf = (chat: number): string => drafts.get(chat) ?? '';

@@ -1,7 +1,7 @@
 /**
- * Holds the loaded messages of one chat: a part of the history without gaps, followed by the messages being sent. Pages
- * of history and events of the stream may arrive in any order, and more than once. The later state of a message takes
- * precedence, and a deleted message stays deleted.
+ * Holds the loaded messages of one chat. They are a part of the history without gaps, followed by the messages being
+ * sent. Pages of history and events of the stream may arrive in any order, and more than once. The later state of a
+ * message takes precedence, and a deleted message stays deleted.
  */
 import { ApiFailure, call, get, isRefusal } from '../api.js';
 import { randomName } from '../clipboard.js';
@@ -22,7 +22,7 @@ export interface Outgoing extends KeptMessage {
   lost?: boolean;
 }
 
-/** The service drops idempotency keys after 24 hours. Older messages are sent only if the person asks for it. */
+/** The service drops idempotency keys after 24 hours. Older messages are sent again only if the person asks for it. */
 const resent_ms_max = 23 * 3_600_000;
 
 interface StreamedMessage {
@@ -36,12 +36,12 @@ const page = 50;
 const album_items_max = 10;
 const streamed_max = 2_000;
 /**
- * The maximum number of loaded messages. Beyond it, the messages at the far end are dropped and loaded again on
- * scrolling back.
+ * The maximum number of loaded messages. If there are more, those at the far end are dropped, and loaded again when the
+ * person scrolls back.
  */
 const loaded_max = 4_000;
 
-/** The order of the last message that was sent. */
+/** The value of `order` of the last message that was sent. */
 let lastOrder = 0;
 
 /** Numbers events and loads in the order in which they begin, so that their ages can be compared. */
@@ -97,8 +97,8 @@ export class History extends Signal {
     if (this.#deletedAt.has(id)) return;
     const at = this.#indexOf(id);
     if (at >= 0) this.messages = this.messages.with(at, message);
-    // Adds a new message only if the newest messages are loaded. Otherwise there is a gap, which is filled when the
-    // person scrolls to it.
+    // Adds a new message only if the newest messages are loaded. Otherwise there would be a gap, which is filled when
+    // the person scrolls to it.
     else if (isNew && this.atEnd) {
       this.messages = sorted([...this.messages, message]);
       if (this.messages.length > loaded_max + page * 10) this.#letGoOldest(loaded_max);
@@ -131,7 +131,7 @@ export class History extends Signal {
   }
 
   /**
-   * Loads the next newer messages. Gaps in the ids come only from deleted messages and restarts of the service. If a
+   * Loads the next newer messages. Ids are missing only because of deleted messages and restarts of the service. If a
    * page contains nothing new, loads the newest page.
    */
   async loadNewer(): Promise<void> {
@@ -165,19 +165,19 @@ export class History extends Signal {
       this.atEnd = (found[0]?.message_id ?? 0) >= newest;
     };
     await this.#load('around', mark + page / 2, take, mark - album_items_max);
-    // Loads newer messages if the ids after the mark begin with a gap.
+    // Loads newer messages if there are no messages directly after the mark.
     if (this.last <= mark) await this.loadNewer();
   }
 
   /**
-   * Reloads after events were missed, which cannot be resent. Loads the newest page now, and older messages when the
-   * person scrolls to them.
+   * Loads messages again after events were missed, because missed events cannot be sent again. Loads the newest page
+   * now, and older messages when the person scrolls to them.
    */
   async reset(): Promise<void> {
     this.messages = [];
     this.atStart = false;
     this.atEnd = false;
-    // Loads the newest page again if it is already being loaded, because that page may be too old.
+    // If the newest page is already being loaded, loads it again afterwards, because that page may be too old.
     if (this.loading === 'newest') this.#again = true;
     else await this.loadNewest();
   }
@@ -211,8 +211,8 @@ export class History extends Signal {
     this.loading = what;
     this.failed = '';
     const began = ++clock;
-    // Drops no messages in the same change that adds a page. The list computes its scroll offset from the number of
-    // rows, so removing at one end and adding at the other must be two changes.
+    // Does not remove messages in the same change that adds a page. The list computes its scroll offset from the number
+    // of rows, so adding at one end and removing at the other must be two changes.
     if (what === 'older' && this.messages.length > loaded_max) {
       this.messages = this.messages.slice(0, loaded_max);
       this.atEnd = false;
@@ -234,7 +234,7 @@ export class History extends Signal {
       this.changed();
     }
     if (what === 'newer' && this.messages.length > loaded_max) {
-      // Waits until the new messages are drawn. A list that becomes shorter while it is scrolled to its end would move.
+      // Waits until the new messages are drawn. If a list that is scrolled to its end became shorter, it would move.
       await new Promise((resolve) => setTimeout(resolve, 50));
       this.#letGoOldest(loaded_max);
       this.changed();
@@ -251,7 +251,7 @@ export class History extends Signal {
     this.#letGoCutAlbum();
   }
 
-  /** Drops the oldest messages if their album may begin before them. They are loaded again with the whole album. */
+  /** Removes the oldest messages if their album may begin before them. They are loaded again with the whole album. */
   #letGoCutAlbum(): void {
     if (this.atStart) return;
     const [oldest] = this.messages;
@@ -325,7 +325,7 @@ export class History extends Signal {
     return outgoing;
   }
 
-  /** Resends a message after the earlier messages that are still unsent. */
+  /** Sends a message again, after the earlier messages that are still unsent. */
   retry(outgoing: Outgoing): void {
     for (const one of this.outgoing) {
       if (one === outgoing || one.lost) {
@@ -338,7 +338,7 @@ export class History extends Signal {
     this.changed();
   }
 
-  /** Resends, in order, the messages that failed for lack of a connection. */
+  /** Sends all messages again, in order, that failed for lack of a connection. */
   resume(): void {
     const last = this.outgoing.findLast(({ lost }) => lost);
     if (last) this.retry(last);
@@ -357,7 +357,8 @@ export class History extends Signal {
   }
 
   async #deliver(outgoing: Outgoing): Promise<void> {
-    // Fails if an earlier message is lost. This message would overtake it if the connection returned between them.
+    // Fails if an earlier message is lost. Otherwise this message would overtake it if the connection returned between
+    // them.
     const lost = this.outgoing.find((one) => one.lost || one === outgoing);
     if (lost?.lost) {
       outgoing.failed = lost.failed;
@@ -388,11 +389,12 @@ export class History extends Signal {
     }
   }
 
-  /** Removes the copy of a message being sent, when the stream reports the message before the call has returned. */
+  /** Removes the copy of a message being sent, if the stream reports the message before the call has returned. */
   settle(message: Message): void {
     const text = message.text ?? message.caption ?? '';
     const mine = this.outgoing.find((one) => one.failed === undefined && one.text.trim() === text.trim());
-    // The message stays stored until the call has returned, because the text may be that of another message.
+    // The message stays stored until the call has returned, because the event may be about another message with the
+    // same text.
     if (mine) this.#hide(mine);
   }
 }
@@ -403,7 +405,7 @@ export const inOneAlbum = (
   other: Pick<Message, 'media_group_id'> | undefined,
 ): boolean => one?.media_group_id !== undefined && one.media_group_id === other?.media_group_id;
 
-/** Returns what is stored of a message: a blob URL is valid in one page only. */
+/** Returns the part of a message that is stored. A blob URL is not stored, because it is valid in one page only. */
 const keptOf = ({ preview, lost, ...message }: Outgoing): KeptMessage => message;
 
 function sorted(messages: Message[]): Message[] {

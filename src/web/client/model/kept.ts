@@ -7,7 +7,7 @@ import { randomName } from '../clipboard.js';
 import { leaving, me } from '../session.js';
 import type { Message } from '../types.js';
 
-/** Describes a message that the service has not confirmed. */
+/** A message that the service has not confirmed. */
 export interface KeptMessage {
   /** The idempotency key. A message that is sent twice with the same key appears once. */
   readonly key: string;
@@ -33,7 +33,7 @@ const messages_bytes_max = 64 * 1_048_576;
 const draft_length_max = 16_384;
 const message_bytes = 1_024;
 
-/** Identifies this window. The messages of a closed window are taken over by the next window. */
+/** The id of this window. The next window takes over the messages of a closed window. */
 const ownWindow = randomName();
 
 /** The sizes of the unsent messages of this window, by key. */
@@ -75,7 +75,7 @@ async function transact<T>(
       const request = work(transaction.objectStore(store));
       transaction.oncomplete = () => resolve(request.result);
       transaction.onabort = () => resolve(undefined);
-      // Otherwise the browser aborts the transaction if the page is closed now.
+      // Commits explicitly. Otherwise the browser aborts the transaction if the page is closed now.
       transaction.commit();
     } catch {
       // The browser closes a database whose files it removes.
@@ -119,13 +119,13 @@ export const keptDrafts = async (): Promise<readonly StoredDraft[]> =>
 
 const lockOf = (window: string) => `petrel-window-${window}`;
 
-/** Runs `work` once the window is closed. Browsers without locks cannot tell, so `work` then runs at once. */
+/** Runs `work` once the window is closed. A browser without locks cannot tell, so `work` then runs at once. */
 const afterClose = (window: string, work: () => Promise<void>): Promise<void> =>
   navigator.locks ? navigator.locks.request(lockOf(window), work) : work();
 
 /**
- * Passes on the messages that closed windows have not sent, oldest first. If another window with unsent messages is
- * open, waits until it is closed.
+ * Passes on the messages that closed windows have not sent, oldest first. If another open window has unsent messages,
+ * waits until it is closed.
  */
 export async function takeOver(take: (message: KeptMessage) => void): Promise<void> {
   void navigator.locks?.request(lockOf(ownWindow), () => new Promise(() => {}));
@@ -133,7 +133,7 @@ export async function takeOver(take: (message: KeptMessage) => void): Promise<vo
   for (const window of new Set((await all()).map((row) => row.window))) {
     if (window === ownWindow) continue;
     void afterClose(window, async () => {
-      // Reads again, because a third window may have taken the messages over.
+      // Reads again, because a third window may have taken over the messages.
       const rows = (await all()).filter((row) => row.window === window);
       for (const row of rows.sort((a, b) => a.order - b.order)) {
         await keepMessage(row);
@@ -145,8 +145,8 @@ export async function takeOver(take: (message: KeptMessage) => void): Promise<vo
 
 /** Removes everything that is stored for the person who signs out. */
 async function clear(token: string): Promise<void> {
-  // Takes the id from the token if the person is not known yet, because the token was revoked while the page was
-  // closed.
+  // If the person is not known yet, takes the id from the token. This happens if the token was revoked while the page
+  // was closed.
   const account = me.value?.id ?? Number.parseInt(token, 10);
   isOver = true;
   if (Number.isNaN(account)) return;

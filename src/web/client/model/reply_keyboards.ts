@@ -1,4 +1,4 @@
-/** Tracks for each open chat the message whose reply keyboard the person sees. */
+/** Stores for each open chat the message whose reply keyboard the person sees. */
 import { get } from '../api.js';
 import { Signal } from '../signal.js';
 import type { Message } from '../types.js';
@@ -8,17 +8,17 @@ const chats_max = 30;
 class ReplyKeyboards extends Signal {
   readonly #byChat = new Map<number, Message | null>();
 
-  /** Returns the message with the keyboard, its removal or forced reply. Null if there is none or it is not loaded. */
+  /** Returns the message that shows or removes a keyboard or asks for a reply, or null if none is loaded. */
   of(chat: number): Message | null {
     return this.#byChat.get(chat) ?? null;
   }
 
-  /** Ignores errors, because the keyboard is loaded again when the chat is opened again. */
+  /** Ignores errors. The keyboard is loaded again when the chat is opened again. */
   async load(chat: number): Promise<void> {
     const before = this.of(chat);
     try {
       const { message } = await get<{ message?: Message }>(`/api/chats/${chat}/reply_keyboard`);
-      // Keeps a keyboard that arrived from the stream meanwhile.
+      // Keeps a keyboard that arrived from the stream in the meantime.
       if (this.of(chat) === before) this.#set(chat, message ?? null);
     } catch {}
   }
@@ -32,7 +32,7 @@ class ReplyKeyboards extends Signal {
     else this.#set(chat.id, message);
   }
 
-  /** Drops the keyboard of a deleted message. The service returns the keyboard that is then shown. */
+  /** Removes the keyboard of a deleted message. The service returns the keyboard that is then shown. */
   forget(chat: number, messageId: number): void {
     if (this.of(chat)?.message_id === messageId) void this.load(chat);
   }

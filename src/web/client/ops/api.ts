@@ -23,7 +23,7 @@ export function keepToken(secret: string): void {
     if (secret === '') sessionStorage.removeItem(key);
     else sessionStorage.setItem(key, secret);
   } catch {
-    // Ignores missing storage. The token is then valid until the page is closed.
+    // If storage is missing, the token is valid until the page is closed.
   }
   token.set(secret);
 }
@@ -53,8 +53,8 @@ export async function call<T>(path: string, body?: object, as = token.value): Pr
   const headers: Record<string, string> = { Authorization: `Bearer ${as}` };
   if (body) {
     headers['Content-Type'] = 'application/json';
-    // Sets an idempotency key, so that a call that the browser repeats takes effect once. `randomUUID` does not exist
-    // on plain HTTP.
+    // Sets an idempotency key, so that a call that the browser repeats takes effect once. Does not use `randomUUID`,
+    // which does not exist on plain HTTP.
     headers['Idempotency-Key'] = [...crypto.getRandomValues(new Uint32Array(4))].join('-');
   }
   const answer = await fetch(`/api/admin/${path}`, {

@@ -85,7 +85,7 @@ export function Table<T>({ label, rows, id, columns, first, empty }: TableProps<
   };
   const present = new Map(rows.map((row) => [id(row), row]));
   order.current = order.current.filter((one) => present.has(one));
-  // Sorts all rows again, because a new row moves the other rows anyway.
+  // If a row is new, sorts all rows again, because the other rows move anyway.
   if (order.current.length < present.size) rank(by);
   const cell = ({ number, wide }: Column<T>) => `${number ? 'number' : ''} ${wide ? 'wide' : ''}`;
   return (

@@ -1,7 +1,7 @@
 /** Computes rates and latencies from two reports of each process, as the difference of their counters. */
 import type { Call, Deliver, Node, Overview } from './types.js';
 
-/** The time over which rates are averaged. It is long enough to avoid flicker and short enough to follow changes. */
+/** Rates are averages over this time. It is long enough to avoid flicker and short enough to follow changes. */
 const window_ms = 12_000;
 
 export interface CallRate {
@@ -36,7 +36,7 @@ export interface Rates {
   deliveryP99: number | null;
   ageP99: number | null;
   scriptP99: number | null;
-  /** per second, by process id */
+  /** The rates per second of each process, by its id. */
   byNode: ReadonlyMap<string, { requests: number; deliveries: number; rows: number }>;
 }
 
@@ -53,7 +53,10 @@ function add(sum: number[], more: readonly number[]): void {
   for (const [i, count] of more.entries()) sum[i] = (sum[i] ?? 0) + count;
 }
 
-/** Returns a percentile in ms, interpolated linearly between the bounds of a bucket, or null without counts. */
+/**
+ * Returns a percentile in ms, interpolated linearly between the limits of a bucket. Returns null if there are no
+ * counts.
+ */
 export function quantile(
   boundsSeconds: readonly number[],
   counts: readonly number[],
@@ -93,7 +96,7 @@ export class Rating {
       const past = this.#reports.get(node.id) ?? [];
       if (past.at(-1)?.reported_ms === node.reported_ms) past[past.length - 1] = node;
       else past.push(node);
-      // Keeps one report from before the averaging time.
+      // Keeps one report that is older than the averaging time.
       while (past.length > 2 && (past[1] as Node).reported_ms <= node.reported_ms - window_ms) past.shift();
       this.#reports.set(node.id, past);
     }
@@ -113,7 +116,7 @@ function callsOf(pairs: Pairs, bounds: readonly number[]) {
     const ms = now.reported_ms - before.reported_ms;
     const former = new Map(before.front?.calls.map((one) => [one.call, one]));
     for (const one of now.front?.calls ?? []) {
-      // Skips the first total of a call that was counted as `other` until it became frequent. It is not an increase.
+      // Skips the first total of a call that was counted as `other` until then, because it is not an increase.
       const wasOther = totalOf(one) > 50 && one.call !== 'other';
       const was = former.get(one.call) ?? (wasOther ? one : undefined);
       const known = found.get(one.call) ?? {

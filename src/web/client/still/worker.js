@@ -4,7 +4,7 @@
  */
 const answer_ms_max = 300;
 
-/** Asks a window for the id of the chat that it shows. '' for none, or if the window does not answer in time. */
+/** Asks a window for the id of the chat that it shows. Returns '' if it shows none or does not answer in time. */
 function shownIn(client) {
   return new Promise((resolve) => {
     const { port1, port2 } = new MessageChannel();
@@ -19,7 +19,7 @@ function shownIn(client) {
 
 const windows = () => self.clients.matchAll({ type: 'window', includeUncontrolled: true });
 
-/** Whether a focused window shows the chat now. */
+/** Returns whether a focused window shows the chat now. */
 async function isSeen(chat) {
   const focused = (await windows()).filter((client) => client.focused);
   return (await Promise.all(focused.map(shownIn))).includes(String(chat));
@@ -29,7 +29,7 @@ async function show({ chat_id, message_id, title, body, date }) {
   if (await isSeen(chat_id)) return;
   await self.registration.showNotification(title, {
     body,
-    // Shows only the latest message of a chat, with a sound each time.
+    // With this tag, the browser shows only the latest message of a chat, with a sound each time.
     tag: `chat-${chat_id}`,
     renotify: true,
     timestamp: date * 1_000,

@@ -86,7 +86,7 @@ const change_age_s_max = 48 * 3_600;
 
 const unpin = (chat: number) => attempt(() => call('DELETE', `/api/chats/${chat}/pin`));
 
-/** Names the menu or dialog over the chat. At most one is open. */
+/** The menu or dialog over the chat. At most one is open. */
 type Shown =
   | { kind: 'menu'; message: Message; at: { x: number; y: number } }
   | { kind: 'deletion'; messages: readonly Message[] }
@@ -94,7 +94,7 @@ type Shown =
   | { kind: 'picture'; url: string; caption: Caption | undefined }
   | { kind: 'info' };
 
-/** Names the message that the composer replies to or edits. */
+/** The message that the composer replies to or edits. */
 interface Subject {
   kind: 'reply' | 'edit';
   message: Message;

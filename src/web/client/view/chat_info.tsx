@@ -84,7 +84,7 @@ function BotInfo({ chat, close }: { chat: ChatSummary; close: () => void }) {
   );
 }
 
-/** Holds the rights of new administrators. Bots may ask for other rights. */
+/** The rights of new administrators. Bots may ask for other rights. */
 const usualRights = {
   can_pin_messages: true,
   can_edit_messages: true,
@@ -201,7 +201,7 @@ function EditChat({
 
 interface MemberProps {
   member: ChatMember;
-  /** Null when the person may not remove the member. */
+  /** Removes the member. Null if the person may not remove the member. */
   remove: ((member: ChatMember) => Promise<void>) | null;
 }
 

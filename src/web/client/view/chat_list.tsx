@@ -15,7 +15,7 @@ import { Icon } from './icons.js';
 import { NewChat } from './new_chat.js';
 import { Empty, Face, IconButton, Spinner, Trouble } from './ui.js';
 
-/** Opens the chat of a username. Shows a note for a person, because people have no direct chats with each other. */
+/** Opens the chat of a username. For a person, shows a note, because people have no direct chats with each other. */
 export async function openUsername(name: string): Promise<'opened' | 'person' | 'nobody'> {
   const username = name.replace(/^@/, '');
   try {
@@ -226,7 +226,7 @@ export function ChatList() {
     const box = rows.current;
     if (box && box.scrollSize - box.scrollOffset - box.viewportSize < load_ahead_px) void chats.loadMore();
   };
-  // Loads further pages, because a match may be on a later page and a short list may not fill the window.
+  // Loads further pages. A match may be on a later page, and a short list may not fill the window.
   const more = sought !== '' || list.length * row_px < window.innerHeight;
   // biome-ignore lint/correctness/useExhaustiveDependencies: runs again after each page
   useEffect(() => {

@@ -21,7 +21,9 @@ function onArrow(event: KeyboardEvent<HTMLElement>): void {
 interface ChooseChatProps {
   title: string;
   choose: (chat: ChatSummary) => void;
-  /** Offers all chats, and chooses the first with Enter. Otherwise offers the chats where the person may write. */
+  /**
+   * If true, shows all chats, and Enter chooses the first. If false, shows only chats in which the person may write.
+   */
   all?: boolean;
   busy?: boolean;
   failure?: string;

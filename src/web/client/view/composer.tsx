@@ -181,7 +181,10 @@ function useSuggestions(
 
 const isTouch = () => matchMedia('(pointer: coarse)').matches;
 
-/** Returns the text of the edited message, otherwise the draft of the chat. Typing changes the draft. */
+/**
+ * Returns the text of the edited message. If none is edited, returns the draft of the chat, which changes while the
+ * person types.
+ */
 function useText(chat: number, editing: Message | null) {
   const [text, setText] = useState(draftOf(chat));
   const set = useCell(draftsSet);
@@ -197,8 +200,8 @@ function useText(chat: number, editing: Message | null) {
 }
 
 /**
- * Calls `close` on Escape, whichever element has the focus. It closes the topmost part of the composer; null if no part
- * is open.
+ * Calls `close` on Escape, whichever element has the focus. `close` closes the topmost part of the composer. It is null
+ * if no part is open.
  */
 function useEscape(close: (() => void) | null) {
   const latest = useRef(close);
@@ -295,7 +298,7 @@ function useComposer({ chat, commands, replyTo, editing, done, sent, editLast }:
 interface TextFieldProps {
   placeholder?: string | undefined;
   own: ReturnType<typeof useComposer>;
-  /** Adds a picture, or null when no picture can be added. */
+  /** Adds a picture. Null if no picture can be added. */
   paste: ((photo: File) => void) | null;
 }
 

@@ -15,7 +15,8 @@ interface EmojiPanelProps {
   choose: (emoji: string) => void;
   close: () => void;
   /**
-   * The position in the window of the button that opened the panel. Without it, the panel is placed in the normal flow.
+   * The position in the window of the button that opened the panel. If absent, the panel is part of the normal page
+   * layout.
    */
   at?: DOMRect | undefined;
 }
@@ -26,8 +27,8 @@ interface Indexed {
 }
 
 /**
- * Corrects ARIA indices, because ARIA counts from one and the picker from zero. Rows keep the picker's number, by which
- * the picker finds them. Only row zero loses the attribute.
+ * Corrects ARIA indices, because ARIA counts from one and the picker from zero. Rows keep the picker's number, because
+ * the picker finds them by it. Only row zero loses the attribute.
  */
 const parts = {
   Row: ({ children, ...rest }: EmojiPickerListRowProps & Indexed) => (
@@ -107,8 +108,9 @@ function rankOf({ label, tags }: EmojiData['emojis'][number], sought: string): n
 const name_score = 10;
 
 /**
- * Returns the emoji that match a search, the best first, in one category. The picker would otherwise sort them within
- * their categories. It sorts by its own score and keeps the order of equal scores, so every emoji gets the same score.
+ * Returns the emoji that match a search, the best first, in one category. Otherwise the picker would sort them within
+ * their categories. The picker sorts by its own score and keeps the order of equal scores, so every emoji gets the same
+ * score.
  */
 function ranked(data: EmojiData, sought: string): EmojiData {
   const found = data.emojis
@@ -157,7 +159,7 @@ export default function EmojiPanel({ choose, close, at }: EmojiPanelProps) {
     const outside = (event: PointerEvent) => {
       if (panel.current && !panel.current.contains(event.target as Node)) close();
     };
-    // Adds the listener later, so that the press that opened the panel does not close it.
+    // Adds the listener a moment later. Otherwise the press that opened the panel would close it.
     const timer = setTimeout(() => addEventListener('pointerdown', outside));
     return () => {
       clearTimeout(timer);

@@ -19,7 +19,8 @@ interface ForwardProps {
 export function ForwardDialog({ messages, from, close }: ForwardProps) {
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState('');
-  // Uses the same key for a repeated press, so that the messages are forwarded only once even if an answer was lost.
+  // Uses the same key if the button is pressed again. If an answer was lost, the messages are therefore still forwarded
+  // only once.
   const [key] = useState(randomName);
   const forward = async (chat: ChatSummary) => {
     setBusy(true);

@@ -19,7 +19,7 @@ import { Spinner, useFile } from './ui.js';
 const pause_ms = 300;
 const names_max = 200;
 
-/** The bots by username, lower case. Null for a name that is no bot with inline mode. */
+/** The bots by username in lower case. Null for a name that does not belong to a bot with inline mode. */
 const bots = new Map<string, Promise<Named | null>>();
 
 function findBot(username: string): Promise<Named | null> {
@@ -31,7 +31,7 @@ function findBot(username: string): Promise<Named | null> {
   );
   if (bots.size >= names_max) bots.clear();
   bots.set(name, found);
-  // A name may be taken later, and the network may return.
+  // Forgets a failed lookup, because somebody may take the name later, or the network may return.
   found.catch(() => bots.delete(name));
   return found;
 }
@@ -45,7 +45,7 @@ export const queryIn = (text: string): { username: string; query: string } | nul
 interface InlineState {
   bot: Named;
   query: string;
-  /** The id of the answer of each result, because further results belong to further answers. */
+  /** The results, each with the id of its answer, because further results belong to further answers. */
   results: ReadonlyArray<{ answer: string; result: InlineResult }>;
   button?: InlineAnswer['button'];
   next?: string | undefined;
@@ -53,7 +53,7 @@ interface InlineState {
   failure: string;
 }
 
-/** Asks the bot that `text` names, and returns its results. Null while the text is no inline query. */
+/** Asks the bot that `text` names, and returns its results. Returns null while the text is not an inline query. */
 function useAnswers(chat: number, text: string | null) {
   const [state, setState] = useState<InlineState | null>(null);
   const asking = useRef<AbortController>(null);
@@ -113,7 +113,7 @@ function useAnswers(chat: number, text: string | null) {
 
 export interface InlineProps {
   chat: number;
-  /** The typed text; null if it cannot be an inline query. */
+  /** The typed text, or null if it cannot be an inline query. */
   text: string | null;
   replyTo: Message | null;
   /** Called once a result was sent. */

@@ -180,7 +180,7 @@ export function InviteLinks({ chat }: { chat: number }) {
   );
 }
 
-/** Lists the requests to join a chat, with buttons to accept and decline. Shows nothing without requests. */
+/** Lists the requests to join a chat, with buttons to accept and decline. Shows nothing if there are none. */
 export function JoinRequests({ chat, accepted }: { chat: number; accepted: () => void }) {
   const path = `/api/chats/${chat}/join_requests`;
   const { items, cursor, failure, load } = usePages<JoinRequest>(path);

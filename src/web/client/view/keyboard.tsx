@@ -1,4 +1,7 @@
-/** Shows the inline keyboard of a message. A button that calls the bot is idle, pending or just answered. */
+/**
+ * Shows the inline keyboard of a message. A button that calls the bot has one of three states: idle, pending or just
+ * answered.
+ */
 import { type ReactNode, useState } from 'react';
 import { call } from '../api.js';
 import { copyText } from '../clipboard.js';

@@ -60,7 +60,7 @@ export const hostOf = (url: string) => (URL.canParse(url) ? new URL(url).host : 
 export const isSafe = (url: string) =>
   URL.canParse(url) && ['https:', 'http:'].includes(new URL(url).protocol);
 
-/** The hosts from which the person agreed to load media. They are forgotten when the page is closed. */
+/** The hosts from which the person agreed to load media. The list is empty again after the page is closed. */
 export const trusted = new Cell<ReadonlySet<string>>(new Set());
 
 export const trustHost = (host: string): void => trusted.set(new Set([...trusted.value, host]));
@@ -115,7 +115,7 @@ function Picture({
   );
 }
 
-/** Reserves the space of a picture, so that nothing moves when it is loaded. */
+/** Returns the space of a picture, so that nothing moves when the picture is loaded. */
 const room = ({ width, height }: FileRef) => ({
   aspectRatio: width && height ? `${width} / ${height}` : '4 / 3',
 });

@@ -25,7 +25,7 @@ export interface MessageActions {
 interface BubbleProps {
   /** The message, or the messages of an album. */
   messages: readonly Message[];
-  /** Whether the same person sent the previous message. */
+  /** Whether the same person sent the message before this one. */
   joined: boolean;
   showName: boolean;
   marked: boolean;
@@ -117,7 +117,7 @@ export const Bubble = memo(function Bubble({ messages, joined, showName, marked,
   );
   const from = forwardedFrom(message);
   const pictures = arePictures(media);
-  // Without a text, the time is shown over the pictures. Over a single video it would cover the controls.
+  // Without a text, the pictures show the time over their edge. Over a single video, the time would cover the controls.
   const bare = pictures && !words && (media.length > 1 || media[0]?.medium.kind !== 'video');
   const menu = (event: MouseEvent) => {
     // Keeps the browser's own menu for selected text and links.

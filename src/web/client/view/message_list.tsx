@@ -32,15 +32,17 @@ function lastIdOf(item: Item | undefined): number {
   return item?.kind === 'messages' ? (item.messages.at(-1)?.message_id ?? 0) : 0;
 }
 
-/** The time within which messages of one person are grouped. */
+/** Messages of one person within this time are shown as a group. */
 const together_s = 300;
 
-/** Builds the rows. A line is drawn above the first message of others after `mark`, or null for no line. */
+/**
+ * Builds the rows. A line is drawn above the first message of others after `mark`. If `mark` is null, there is no line.
+ */
 function itemsOf({ messages, outgoing, atStart, first }: History, type: string, mark: number | null): Item[] {
   const items: Item[] = [];
   let before: Message | undefined;
   let day = '';
-  // Draws no line if the first unread message is not loaded.
+  // If the first unread message is not loaded, draws no line.
   let unread = mark !== null && (atStart || first <= mark) ? mark : Number.POSITIVE_INFINITY;
   for (const message of messages) {
     const own = new Date(message.date * 1_000).toDateString();
@@ -135,7 +137,7 @@ const foot = 10;
 const at_end = 60;
 const marked_ms = 1_600;
 
-/** Returns handlers that never change, so that a new message redraws no other message. */
+/** Returns handlers that never change. A new message therefore redraws no other message. */
 function useStable(actions: MessageActions): MessageActions {
   const latest = useRef(actions);
   latest.current = actions;
@@ -151,8 +153,8 @@ function useStable(actions: MessageActions): MessageActions {
 }
 
 /**
- * Returns the last message that was read before unread messages came; null if there were none. The result changes when
- * a new message comes after the person has read everything. It is removed when the person sends a message.
+ * Returns the last message that was read before unread messages came, or null if there were none. The result changes
+ * when a new message comes after the person has read everything. It becomes null when the person sends a message.
  */
 function useMark(chat: ChatSummary, sent: number): number | null {
   const { unread_count = 0, read_message_id = 0 } = chat;
@@ -181,25 +183,25 @@ function lastSeen(view: VirtualizerHandle, items: readonly Item[]): number {
   return lastIdOf(items[index]);
 }
 
-/** The time after which a row at rest counts as seen. By then its height is known. */
+/** A row that has not moved for this long counts as seen. By then its height is known. */
 const seen_ms = 100;
 
-/** Holds the position in the list. */
+/** The position in the list. */
 interface Place {
   readonly list: RefObject<VirtualizerHandle | null>;
   /**
-   * Whether the list keeps at its end: initially, after the person sent a message, and after scrolling to the end.
-   * Scrolling up and jumping to a message end this.
+   * Whether the list stays at its end. This is so at first, after the person sent a message, and after scrolling to the
+   * end. Scrolling up or jumping to a message ends this.
    */
   sticks: boolean;
-  /** Whether the list has yet to scroll to the first unread message. */
+  /** Whether the list must still scroll to the first unread message. */
   isOpening: boolean;
   offset: number;
 }
 
 /**
- * Marks messages as read when they are in view. `lookSoon` must be called after each change of the view. `isBehind`
- * tells whether the end is out of view.
+ * Marks messages as read when they are in view. Call `lookSoon` after each change of the view. `isBehind` says whether
+ * the end is out of view.
  */
 function useReading(chat: number, history: History, items: readonly Item[], place: Place) {
   const [isBehind, setBehind] = useState(false);
@@ -236,7 +238,7 @@ function useReading(chat: number, history: History, items: readonly Item[], plac
   return { lookSoon, isBehind };
 }
 
-/** Scrolls to the message that the person wants to see. Returns its id while it is marked, else 0. */
+/** Scrolls to the message that the person wants to see. Returns its id while it is highlighted, otherwise 0. */
 function useJumps(target: MessageListProps['target'], items: readonly Item[], place: Place): number {
   const [marked, setMarked] = useState(0);
   // biome-ignore lint/correctness/useExhaustiveDependencies: only a changed number is a request to scroll
@@ -304,7 +306,7 @@ function useScrolling(
     if (mark === null) void history.loadNewest();
     else
       void history.showUnread(mark, chat.last_message?.message_id ?? 0).then(() => {
-        // Scrolls to the end if the unread messages were deleted meanwhile.
+        // If the unread messages were deleted in the meantime, scrolls to the end.
         if (place.isOpening) toNewest();
       });
   }, [history, chat.id]);
@@ -318,7 +320,7 @@ function useScrolling(
     const view = list.current;
     if (!view) return;
     const rest = restOf(view);
-    // A list that grows at its bottom still counts as scrolled to the end. Only scrolling up changes that.
+    // If a list grows at its bottom, it still counts as scrolled to the end. Only scrolling up changes that.
     if (rest >= at_end && offset < place.offset - 1) place.sticks = false;
     else if (rest < at_end && history.atEnd) place.sticks = true;
     if (!place.sticks) setLooked(0);
@@ -390,7 +392,7 @@ export function MessageList(props: MessageListProps) {
   const { list, far, isBehind, marked, onScroll, onResize, toNewest } = useScrolling(props, items, mark);
   const unread = isBehind ? unreadText(chat.unread_count) : '';
   const actions = useStable(props.actions);
-  // Keeps the visible rows in place when rows are added or removed above them.
+  // Keeps the visible rows in place if rows are added or removed above them.
   const shifted = firstId.current > 0 && history.first !== firstId.current;
   // biome-ignore lint/correctness/useExhaustiveDependencies: the first message changes with the items
   useLayoutEffect(() => {

@@ -11,7 +11,7 @@ interface Card {
   kind: ObjectKind;
   title: string;
   detail: string;
-  /** absent for dice and polls */
+  /** The link of the card. Absent for dice and polls. */
   href?: string;
 }
 

@@ -1,4 +1,6 @@
-/** A poll in a message or post. People vote here, and see the results once they have voted or the poll is closed. */
+/**
+ * Shows a poll in a message or post. People vote here, and see the results once they have voted or the poll is closed.
+ */
 import { useEffect, useState } from 'react';
 import { call, get } from '../api.js';
 import { attempt } from '../failures.js';
@@ -33,7 +35,7 @@ function usePoll({ chat, message, poll }: PollProps) {
   useEffect(() => {
     if (!open) return;
     const timer = setInterval(() => {
-      // Ignores failures, because the poll is soon read again.
+      // Ignores failures, because the poll is loaded again soon.
       if (!document.hidden) get<Poll>(path).then(setPresent, () => undefined);
     }, refresh_ms);
     return () => clearInterval(timer);
@@ -46,7 +48,7 @@ function usePoll({ chat, message, poll }: PollProps) {
   return { present, busy, vote };
 }
 
-/** The options of a poll in which the person has not voted. */
+/** Shows the options of a poll in which the person has not voted. */
 function Choices({ poll, busy, vote }: { poll: Poll; busy: boolean; vote: (ids: number[]) => void }) {
   const [chosen, setChosen] = useState<readonly number[]>([]);
   const several = poll.allows_multiple_answers;
@@ -83,7 +85,9 @@ function Choices({ poll, busy, vote }: { poll: Poll; busy: boolean; vote: (ids: 
   );
 }
 
-/** Returns the mark of an option among the results: a correct or wrong answer of a quiz, the own vote, or none. */
+/**
+ * Returns the mark of an option in the results: a correct or wrong answer of a quiz, the person's own vote, or none.
+ */
 function markOf({ correct_option_ids: correct, chosen_option_ids: own = [] }: Poll, id: number) {
   if (correct?.includes(id)) return 'correct';
   if (!own.includes(id)) return null;

@@ -18,7 +18,7 @@ export interface ReplyKeys {
   readonly press: (button: ReplyButton) => void;
 }
 
-/** Why the application cannot share what a button requests. */
+/** Texts that say why the application cannot share what a button asks for. */
 const refusals: Readonly<Record<NonNullable<ReplyButton['request']>, WordKey>> = {
   contact: 'cant_share_contact',
   location: 'cant_share_location',
@@ -28,13 +28,13 @@ const refusals: Readonly<Record<NonNullable<ReplyButton['request']>, WordKey>> =
   web_app: 'button_unknown',
 };
 
-/** Whether the person has sent a message after this message. */
+/** Returns whether the person has sent a message after this message. */
 const isAnswered = ({ messages, outgoing }: History, { message_id }: Message): boolean =>
   outgoing.length > 0 || messages.some((one) => one.message_id > message_id && one.from?.id === me.value?.id);
 
 /**
- * Returns the reply keyboard of a chat, and the message that wants a reply. A one-time keyboard closes after its use and
- * can be opened again. In groups a press replies to the message with the keyboard.
+ * Returns the reply keyboard of a chat, and the message that asks for a reply. A one-time keyboard closes after its use
+ * and can be opened again. In groups, a press replies to the message with the keyboard.
  */
 export function useReplyKeys(chat: ChatSummary, history: History, sent: () => void) {
   useSignal(replyKeyboards);

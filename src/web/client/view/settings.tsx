@@ -53,7 +53,7 @@ interface ChoiceProps {
   value: string;
   /** The options of the select box, as pairs of value and label. */
   options: ReadonlyArray<readonly [value: string, name: string]>;
-  /** Whether the values are language codes. Each label is then written in its own language. */
+  /** Whether the values are language codes. Each label is then marked as text in its own language. */
   langs?: boolean;
   choose: (value: string) => void;
 }

@@ -35,7 +35,7 @@ function keepPeople(people: DemoPerson[]): void {
     if (people.length === 0) localStorage.removeItem(keptAt);
     else localStorage.setItem(keptAt, JSON.stringify(people));
   } catch {
-    // Ignores missing storage. The demo people are then offered until the page is closed.
+    // If storage is missing, the demo people are offered until the page is closed.
   }
 }
 

@@ -6,7 +6,7 @@ import { Fragment, type ReactNode, useState } from 'react';
 import type { MessageEntity } from '../types.js';
 import { t } from '../words.js';
 
-/** Returns the URL if a link may open it, or undefined for any other URL, which stays text. */
+/** Returns the URL if a link may open it. Returns undefined for any other URL, which is shown as text. */
 export function safeUrl(address: string): string | undefined {
   try {
     const url = new URL(/^[a-z][a-z0-9+.-]*:/i.test(address) ? address : `https://${address}`);
@@ -90,7 +90,9 @@ function marked(entity: MessageEntity, raw: string, children: ReactNode, onComma
 
 const blocks = new Set(['pre', 'blockquote', 'expandable_blockquote']);
 
-/** Draws the text `from`…`to` with its entities. An entity that overlaps the end of another entity is cut there. */
+/**
+ * Draws the text from `from` to `to` with its entities. An entity that overlaps the end of another entity is cut there.
+ */
 function draw(
   text: string,
   entities: readonly MessageEntity[],
@@ -101,7 +103,7 @@ function draw(
   const out: ReactNode[] = [];
   let at = from;
   let afterBlock = false;
-  /** Drops the line break after a block, because a block ends its own line. */
+  /** Drops the line break after a block, because a block ends with a line break of its own. */
   const plain = (start: number, end: number) =>
     text.slice(afterBlock && text[start] === '\n' ? start + 1 : start, end);
   for (let i = 0; i < entities.length; i++) {

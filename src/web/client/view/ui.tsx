@@ -53,7 +53,9 @@ export function IconButton({
 const long_press_ms = 500;
 const move_px_max = 10;
 
-/** Returns the handlers that call `act` when a finger rests. Some browsers report no context menu for it. */
+/**
+ * Returns handlers that call `act` when a finger stays on the element. Some browsers report no context menu for this.
+ */
 export function useLongPress(act: (at: { x: number; y: number }) => void) {
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const from = useRef({ x: 0, y: 0 });
@@ -143,7 +145,7 @@ interface FaceProps {
   size?: number;
 }
 
-/** Shows an avatar. Without a picture, it shows the initials on a colour that depends on the id. */
+/** Shows an avatar. If there is no picture, shows the initials on a colour that depends on the id. */
 export function Face({ id, name, picture, size = 48 }: FaceProps) {
   const { url } = useFile((size <= 64 ? picture?.small?.url : undefined) ?? picture?.url);
   const style = {
@@ -173,7 +175,7 @@ export function Dialog({ title, close, children, wide }: DialogProps) {
     const dialog = ref.current;
     if (!dialog || dialog.open) return;
     dialog.showModal();
-    // Focuses the first text field. Otherwise focuses the dialog itself, so that the close button is not focused.
+    // Focuses the first text field. If there is none, focuses the dialog itself, so that the close button has no focus.
     const field = dialog.querySelector<HTMLElement>('input:not([type]), input[type="text"], textarea');
     (field ?? dialog).focus();
   }, []);
@@ -203,7 +205,7 @@ export function Dialog({ title, close, children, wide }: DialogProps) {
 /** Returns whether a dialog or menu is over the page. */
 export const isCovered = (): boolean => document.querySelector('dialog[open], .menu') !== null;
 
-/** Shows why an action failed; nothing for ''. */
+/** Shows why an action failed. Shows nothing if the text is ''. */
 export function Failure({ text }: { text: string }) {
   if (text === '') return null;
   return (
@@ -260,8 +262,8 @@ interface MenuProps {
 }
 
 /**
- * Shows a menu at a position in the window. Arrow keys move between its items, and Escape closes it. The focus then
- * returns to its previous place.
+ * Shows a menu at a position in the window. Arrow keys move between its items, and Escape closes it. Then the element
+ * that had the focus before gets it back.
  */
 export function Menu({ at, label, items, close }: MenuProps) {
   const ref = useRef<HTMLDivElement>(null);

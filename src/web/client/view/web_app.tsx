@@ -1,5 +1,5 @@
 /**
- * Shows pages of bots that learn who opened them. A Web App is in a frame; it may close itself and ask to open links.
+ * Shows pages of bots that learn who opened them. A Web App is in a frame. It may close itself and ask to open links.
  */
 import { type ReactNode, useEffect, useRef, useState } from 'react';
 import { reasonOf } from '../failures.js';
@@ -7,7 +7,7 @@ import { say } from '../notes.js';
 import { t } from '../words.js';
 import { Confirm, Dialog } from './ui.js';
 
-/** Lists the events of the page that have an effect. All others are ignored. */
+/** The events of the page that have an effect. All others are ignored. */
 interface PageEvent {
   eventType?: string;
   eventData?: { url?: unknown };
@@ -55,7 +55,7 @@ function WebApp({ title, url, close }: { title: string; url: string; close: () =
   const address = `${url}&tgWebAppThemeParams=${encodeURIComponent(JSON.stringify(themeOf()))}`;
   return (
     <Dialog title={title} close={close} wide>
-      {/* Omits allow-same-origin, so that not even a page from this server can read the person's token. */}
+      {/* Leaves out allow-same-origin, so that not even a page from this server can read the person's token. */}
       <iframe
         ref={frame}
         className="web-app"
@@ -72,7 +72,7 @@ interface AskedPageProps {
   title: string;
   /** The address before it is signed. */
   url: string;
-  /** Whether the page is a Web App; otherwise it opens in a new tab. */
+  /** Whether the page is a Web App. Otherwise it opens in a new tab. */
   inFrame: boolean;
   /** Returns the address with the signed identity of the person. */
   sign: () => Promise<{ url: string }>;
