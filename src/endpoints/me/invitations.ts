@@ -19,8 +19,7 @@ const path = '/api/me/invitations';
 export const listInvitations = defineEndpoint({
   verb: 'GET',
   path,
-  summary:
-    'Lists the open invitations to groups and channels that the caller has received, newest first.',
+  summary: 'Lists the open invitations to groups and channels that the caller has received, newest first.',
   params: z.object({ cursor: numberCursor, limit: optional(pageSize) }),
   result: invitationPage,
   handler: async ({ user, store }, p) => {
