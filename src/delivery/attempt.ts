@@ -15,6 +15,7 @@ import { deliveryLimits as limits } from './limits.js';
 import { type Receiver, receiverOf } from './outbound/send.js';
 import { makeSigner } from './outbound/sign.js';
 import type { Outcome } from './outcome.js';
+import { ageMaxOf } from './schedule.js';
 
 const nothing = Buffer.alloc(0);
 
@@ -70,7 +71,7 @@ export async function attempt(
   nowMs: number,
   signal: AbortSignal,
 ): Promise<Outcome | DeadReason | 'blocked'> {
-  if (nowMs - delivery.made >= limits.webhook_retry_age_ms_max) return 'expired';
+  if (nowMs - delivery.made >= ageMaxOf(delivery.entry.kind)) return 'expired';
   try {
     const handle = inside?.(bot);
     if (handle) return await attemptInside(time, handle, delivery);

@@ -43,7 +43,7 @@ import { type HintSubscription, subscribeToHints } from './hints.js';
 import { deliveryLimits as limits } from './limits.js';
 import { type Answered, errorMessageOf, isDelivered, type Outcome } from './outcome.js';
 import { Report } from './report.js';
-import { afterAnswer, nextTry } from './schedule.js';
+import { afterAnswer, ageMaxOf, nextTry } from './schedule.js';
 import { type InFlight, UpdateBuffer } from './update_buffer.js';
 import { createWakeTimer } from './wake_timer.js';
 
@@ -346,8 +346,9 @@ export class Drain {
     this.#report.error(errorMessageOf(outcome), status);
     const failures = tries + 1;
     const nowMs = this.#nowRedis();
+    const { made: madeAtMs, entry } = delivery;
     const next = nextTry(
-      { failures, madeAtMs: delivery.made, nowMs, retryAfterMs },
+      { failures, madeAtMs, ageMaxMs: ageMaxOf(entry.kind), nowMs, retryAfterMs },
       this.#context.random.number(),
     );
     if (next.kind === 'dead') this.#giveUp(opened, 'expired', outcome, to);

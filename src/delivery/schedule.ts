@@ -1,5 +1,14 @@
 /** Computes when a failed delivery is retried and when it is given up (behaviour §10). Has no side effects. */
+import { storeLimits } from '../store/limits.js';
+import type { UpdateEntry } from '../store/updates/queues.js';
 import { deliveryLimits as limits } from './limits.js';
+
+/**
+ * Returns the age in ms at which an update of this kind is given up. An inline query can no longer be answered then, and
+ * must not hold up the messages of the person.
+ */
+export const ageMaxOf = (kind: UpdateEntry['kind']): number =>
+  kind === 'inline_query' ? storeLimits.inline_query_age_ms_max : limits.webhook_retry_age_ms_max;
 
 /** Retries at once the first time. Later delays double up to a minute. */
 const stepsMs = [0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000];
@@ -13,6 +22,8 @@ export interface Attempt {
   readonly failures: number;
   /** Unix time in ms. */
   readonly madeAtMs: number;
+  /** The age in ms at which the update is given up, see `ageMaxOf`; by default that of most updates. */
+  readonly ageMaxMs?: number;
   /** By the clock of `madeAtMs`. */
   readonly nowMs: number;
   readonly retryAfterMs?: number | undefined;
@@ -22,10 +33,13 @@ export type Next = { readonly kind: 'retry'; readonly atMs: number } | { readonl
 
 /**
  * Computes when to retry. `random` is in [0, 1). A `Retry-After` can only make the delay longer. The last retry happens
- * when the update is 24 hours old. If that retry fails, the update is given up.
+ * when the update has the given age. If that retry fails, the update is given up.
  */
-export function nextTry({ failures, madeAtMs, nowMs, retryAfterMs = 0 }: Attempt, random: number): Next {
-  const endMs = madeAtMs + limits.webhook_retry_age_ms_max;
+export function nextTry(
+  { failures, madeAtMs, ageMaxMs = limits.webhook_retry_age_ms_max, nowMs, retryAfterMs = 0 }: Attempt,
+  random: number,
+): Next {
+  const endMs = madeAtMs + ageMaxMs;
   if (nowMs >= endMs) return { kind: 'dead' };
   const step = stepsMs[failures - 1];
   const waitMs =

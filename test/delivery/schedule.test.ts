@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { afterAnswer, nextTry, readRetryAfter } from '../../src/delivery/schedule.js';
+import { afterAnswer, ageMaxOf, nextTry, readRetryAfter } from '../../src/delivery/schedule.js';
 import { limits } from '../../src/limits.js';
+import type { UpdateKind } from '../../src/rules/update_kinds.js';
 
 const hour = 3_600_000;
 const nowMs = 1_700_000_000_000;
@@ -26,6 +27,14 @@ test.each([
   [700, 60_000, 120_000],
 ])('after failed attempt %i the wait is between %i and %i ms', (failures, least, most) => {
   expect([waitMs(failures, 0), waitMs(failures, almost)]).toEqual([least, most]);
+});
+
+test('an inline query is given up after 30 seconds, and other updates after 24 hours', () => {
+  const at = (age: number, kind: UpdateKind) =>
+    nextTry({ failures: 3, madeAtMs: nowMs - age, nowMs, ageMaxMs: ageMaxOf(kind) }, 0).kind;
+  expect([at(29_999, 'inline_query'), at(30_000, 'inline_query')]).toEqual(['retry', 'dead']);
+  for (const kind of ['message', 'callback_query', 'chosen_inline_result'] as const)
+    expect([at(24 * hour - 1, kind), at(24 * hour, kind)]).toEqual(['retry', 'dead']);
 });
 
 describe('Retry-After', () => {
