@@ -2,6 +2,7 @@
  * Tests inline mode: queries and answers over two fronts, sending a result, the feedback to the bot, edits and presses of
  * inline messages, forwards, export, and messages that are only in Postgres.
  */
+import { createHash, createHmac } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Eviction, openEviction } from '../interface/eviction.js';
 import {
@@ -640,6 +641,31 @@ describe('inline messages', () => {
     });
     expect('reply_markup' in (byId.get(forwarded.message_id) as Any)).toBe(false);
     expect('via_bot' in (byId.get(copy.message_id) as Any)).toBe(false);
+  });
+
+  test('a bot that forwards the message signs its own login buttons itself', async () => {
+    const { message } = await sendInline(ann);
+    const { message_id } = await resultOf(
+      service.bot(other, 'forwardMessage', {
+        ...{ chat_id: group, from_chat_id: group, message_id: message.message_id },
+      }),
+    );
+    const url = 'https://example.org/login';
+    const reply_markup = { inline_keyboard: [[{ text: 'Log in', login_url: { url } }]] };
+    await resultOf(
+      service.bot(other, 'editMessageReplyMarkup', { chat_id: group, message_id, reply_markup }),
+    );
+    const opened = await resultOf(
+      service.app(ben, 'POST', `/api/chats/${group}/messages/${message_id}/link`, { url }),
+    );
+    const { hash, ...fields } = Object.fromEntries(new URL(opened.url).searchParams);
+    const text = Object.entries(fields).map(([name, value]) => `${name}=${value}`);
+    const signed = (token: string) =>
+      createHmac('sha256', createHash('sha256').update(token).digest())
+        .update(text.sort().join('\n'))
+        .digest('hex');
+    expect(hash).not.toBe(signed(bot.token));
+    expect(hash).toBe(signed(other.token));
   });
 
   test('a message that was evicted from Redis can be shown, pressed and edited', async () => {

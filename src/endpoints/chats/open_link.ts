@@ -6,6 +6,7 @@ import { nowMs } from '../../clock.js';
 import { fail } from '../../errors.js';
 import { defineEndpoint } from '../../server/endpoint.js';
 import { userProfile } from '../../store/chats/chats.js';
+import { messageFlags } from '../../store/core/codec.js';
 import { appChatId, appMessageId } from '../../wire/fields.js';
 import { signedLink } from '../../wire/results.js';
 
@@ -31,12 +32,14 @@ export const openLink = defineEndpoint({
   handler: async ({ user, store }, p) => {
     const chat = chatOfUser(user.id, p.chat_id);
     const [message] = await store.messages.readMany(chat, userSender(user), [p.message_id]);
-    const { sender, origin, markup } = message?.record ?? fail('message_not_found');
+    const { sender, origin, flags, markup } = message?.record ?? fail('message_not_found');
     const buttons = markup?.inline_keyboard.flat() ?? [];
     const button =
       buttons.find(({ web_app, login_url }) => (web_app ?? login_url)?.url === p.url) ??
       fail('button_not_found');
-    const token = await store.bots.signingToken(origin.via?.id ?? sender);
+    // The keyboard of a forward belongs to the bot that forwarded it, although a forward names another bot too.
+    const owner = flags & messageFlags.inline ? (origin.via?.id ?? sender) : sender;
+    const token = await store.bots.signingToken(owner);
     const sign = button.web_app ? webAppLink : loginLink;
     return { url: sign(p.url, token, userProfile(user), Math.floor(nowMs() / 1000)) };
   },
