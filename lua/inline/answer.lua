@@ -5,7 +5,7 @@
 @derived answer   {NN}:inline_answer:<id>          HASH    l list, q query, b bot, u user if only this person may choose,
                                                            and r:<result id> with the message of each result
 @derived cache    {NN}:inline_cache:<bot>:<digest> STRING  id of the answer
-@key     answers  {NN}:inline_answers:<bot>        ZSET    `id:bytes` by expiry (ms)
+@key     answers  {NN}:inline_answers:<bot>        LIST    `id:bytes:digest`, oldest first; no digest if not cached
 @key     bytes    {NN}:inline_bytes:<bot>          STRING  size of these answers
 @key     channel  {NN}:on_inline:<bot>             CHANNEL
 @arg     id       text
@@ -23,25 +23,24 @@ if not open then return refuse('too_old') end
 local asked, user, query, own_digest, digest = unpack(cmsgpack.unpack(open))
 if asked ~= bot then return refuse('too_old') end
 
-local _, ms = now()
-local function remove(member)
-  local former, size = member:match('^(%d+):(%d+)$')
-  redis.call('UNLINK', answer_key(former))
-  redis.call('ZREM', answers_key, member)
-  redis.call('DECRBY', bytes_key, size)
-end
-local ended = redis.call('ZRANGE', answers_key, '-inf', ('%.0f'):format(ms), 'BYSCORE', 'LIMIT', 0, LIMITS.script_entries_max)
-for _, member in ipairs(ended) do remove(member) end
 local size = #list + #query
 for i = 1, #results do size = size + #results[i] end
-while redis.call('ZCARD', answers_key) >= LIMITS.inline_answers_max or
+-- Removes the oldest answers first, because people are still choosing from the newest. An answer that has expired counts
+-- until then.
+while redis.call('LLEN', answers_key) >= LIMITS.inline_answers_max or
   tonumber(redis.call('GET', bytes_key) or 0) + size > LIMITS.inline_answers_bytes_max do
-  local first = redis.call('ZRANGE', answers_key, 0, 0)[1]
-  if not first then break end
-  remove(first)
+  local oldest = redis.call('LPOP', answers_key)
+  if not oldest then break end
+  local former, former_size, former_digest = oldest:match('^(%d+):(%d+):(.*)$')
+  redis.call('UNLINK', answer_key(former))
+  if former_digest ~= '' and redis.call('GET', cache_key(former_digest)) == former then
+    redis.call('UNLINK', cache_key(former_digest))
+  end
+  redis.call('DECRBY', bytes_key, former_size)
 end
 
 local key, cached = answer_key(id), tonumber(cache_s) * 1000
+local found_by = cached == 0 and '' or personal and own_digest or digest
 local ttl = ('%.0f'):format(math.max(cached, LIMITS.inline_choice_ms))
 -- An answer that is not shared with others can be used only by the person who sent the query.
 local chooser = (personal or cached == 0) and user or ''
@@ -49,13 +48,14 @@ redis.call('DEL', query_key(id))
 redis.call('HSET', key, 'l', list, 'q', query, 'b', bot, 'u', chooser)
 for i = 1, #results, 2 do redis.call('HSET', key, 'r:' .. results[i], results[i + 1]) end
 redis.call('PEXPIRE', key, ttl)
-redis.call('ZADD', answers_key, ('%.0f'):format(ms + ttl), id .. ':' .. size)
+redis.call('RPUSH', answers_key, id .. ':' .. size .. ':' .. found_by)
 redis.call('INCRBY', bytes_key, size)
 -- Both keys expire when the last answer expires.
-local last = redis.call('ZRANGE', answers_key, -1, -1, 'WITHSCORES')[2]
-redis.call('PEXPIREAT', answers_key, last)
-redis.call('PEXPIREAT', bytes_key, last)
-if cached > 0 then redis.call('SET', cache_key(personal and own_digest or digest), id, 'PX', cached) end
+for _, counted in ipairs({answers_key, bytes_key}) do
+  redis.call('PEXPIRE', counted, ttl, 'NX')
+  redis.call('PEXPIRE', counted, ttl, 'GT')
+end
+if found_by ~= '' then redis.call('SET', cache_key(found_by), id, 'PX', cached) end
 redis.call('SPUBLISH', channel_key, id)
 remember(request_key, 1)
 return ok()

@@ -12,6 +12,7 @@
 @err     access_missing  incarnation int
 @err     unchecked  version text
 @err     not_asked
+@err     behind
 ]]
 local bot, user, query, own_digest, digest, partition, checked = unpack(cmsgpack.unpack(ask))
 local why, inc = closed(meta_key, journal_key, run)
@@ -25,6 +26,9 @@ if q.access_inc ~= inc then return refuse('access_missing', inc) end
 if q.policy ~= 'all' and q.access ~= checked then return refuse('unchecked', q.access) end
 if bit.band(q.mask, INLINE_QUERY_BIT) == 0 then return refuse('not_asked') end
 if why then return refuse('journal_full') end
+-- Queries must not push other updates out of the queue of a bot that does not keep up.
+local behind = redis.call('XLEN', queue_key) >= LIMITS.inline_pending_max or q.bytes >= LIMITS.inline_pending_bytes_max
+if behind then return refuse('behind') end
 
 local _, ms = now()
 local version = next_version(meta_key)

@@ -66,6 +66,9 @@ export const storeLimits = {
   inline_wait_ms_max: 7_000,
   /** How long a person may choose a result of an answer. */
   inline_choice_ms: 5 * 60_000,
+  /** The number and size of pending updates above which a bot gets no inline queries. */
+  inline_pending_max: 10_000,
+  inline_pending_bytes_max: 16 * 1024 * 1024,
   inline_answer_bytes_max: 256 * 1024,
   /** How many answers of one bot are stored, and their total size. */
   inline_answers_max: 1_000,

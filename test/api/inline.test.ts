@@ -155,7 +155,7 @@ test('a bot gets a query that does not name the chat, and the person gets the an
   const button = { text: 'Sign in', start_parameter: 'login' };
   await resultOf(answer(question, results, { next_offset: '2', button }));
   expect(await resultOf(asking)).toEqual({
-    inline_query_id: question.id,
+    inline_query_id: expect.stringMatching(new RegExp(`^${question.id}-[\\w-]{22}$`)),
     results: [
       {
         id: 'a',
@@ -441,7 +441,7 @@ describe('cached answers', () => {
   test('another person who makes the same query in the same type of chat gets the stored answer', async () => {
     const { question } = await asked(ann, 'wide', [article('w')], wide);
     const again = await resultOf(ask(ben, 'wide', { front: 1 }));
-    expect(again.inline_query_id).toBe(question.id);
+    expect(again.inline_query_id.split('-')[0]).toBe(question.id);
     expect((await resultOf(choose(ben, again, 'w'))).text).toBe('text of w');
     await next('chosen_inline_result');
     // The stored answer is only for queries with the same chat type and offset.
@@ -451,8 +451,8 @@ describe('cached answers', () => {
   }, 40_000);
 
   test('only the person of a personal answer gets it again and may choose from it', async () => {
-    const { question, shown } = await asked(ann, 'personal', [article('p')], { ...wide, is_personal: true });
-    expect((await resultOf(ask(ann, 'personal'))).inline_query_id).toBe(question.id);
+    const { shown } = await asked(ann, 'personal', [article('p')], { ...wide, is_personal: true });
+    expect((await resultOf(ask(ann, 'personal'))).inline_query_id).toBe(shown.inline_query_id);
     const asking = ask(ben, 'personal');
     const own = await next('inline_query');
     expect(own.from.id).toBe(ben.id);
@@ -471,7 +471,46 @@ describe('cached answers', () => {
     expect((await choose(ben, shown, '2')).status).toBe(404);
   });
 
-  test('when the answers of a bot exceed their limit, the ones that expire first are removed', async () => {
+  test('a person cannot choose from the answers that others saw', async () => {
+    const { question, shown } = await asked(ann, 'guessed', [article('g')], wide);
+    for (const inline_query_id of [question.id, shown.inline_query_id])
+      expect((await choose(ben, { inline_query_id }, 'g')).status).toBe(404);
+    await resultOf(choose(ann, shown, 'g'));
+    await next('chosen_inline_result');
+  });
+
+  test('a person who may not write to the bot gets no cached answer', async () => {
+    const closed = await service.newBot(ann, 'few');
+    await resultOf(setMode(closed, { enabled: true }));
+    const path = `/api/me/bots/${closed.id}/write_access`;
+    await resultOf(service.app(ann, 'PUT', path, { policy: 'selected', usernames: [ann.username] }));
+    const asking = ask(ann, 'secret', { of: closed });
+    const question = await next('inline_query', closed);
+    await resultOf(answer(question, [article('s')], wide, closed));
+    const shown = await resultOf(asking);
+    expect((await ask(ben, 'secret', { of: closed })).body.description).toBe(
+      "Forbidden: you can't write to this bot",
+    );
+    expect(await resultOf(ask(ann, 'secret', { of: closed }))).toEqual(shown);
+  });
+
+  test('no result of a deleted bot or a bot without inline mode is sent', async () => {
+    for (const end of ['off', 'deleted']) {
+      const brief = await service.newBot(ann, 'brief');
+      await resultOf(setMode(brief, { enabled: true }));
+      const asking = ask(ann, 'brief', { of: brief });
+      await resultOf(answer(await next('inline_query', brief), [article('b')], wide, brief));
+      const shown = await resultOf(asking);
+      await resultOf(
+        end === 'off'
+          ? setMode(brief, { enabled: false })
+          : service.app(ann, 'DELETE', `/api/me/bots/${brief.id}`),
+      );
+      expect((await choose(ann, shown, 'b')).status, end).toBe(404);
+    }
+  });
+
+  test('the oldest answers of a bot are removed when they exceed their limit', async () => {
     const big = await service.newBot(ann, 'big');
     await resultOf(setMode(big, { enabled: true }));
     const results = Array.from({ length: 30 }, (_, i) => article(`${i}`, 'x'.repeat(4_096)));
@@ -480,11 +519,12 @@ describe('cached answers', () => {
     for (let i = 0; i < 36; i++) {
       const asking = ask(i % 2 === 0 ? ann : ben, `big ${i}`, { of: big });
       const question = await next('inline_query', big);
-      await resultOf(answer(question, results, { cache_time: 1_000 + i }, big));
+      await resultOf(answer(question, results, { cache_time: 1_000 - i }, big));
       shown.push(await resultOf(asking));
     }
     expect((await choose(ann, shown[0], '0')).status).toBe(404);
-    for (const i of [8, 35]) await resultOf(choose(ann, shown[i], '0'));
+    await resultOf(choose(ann, shown[8], '0'));
+    await resultOf(choose(ben, shown[35], '0'));
   }, 120_000);
 });
 

@@ -105,6 +105,11 @@ test.each([
       limits.record_bytes_max <= limits.inline_answer_bytes_max,
   ],
   [
+    'inline queries must leave most of a queue to other updates',
+    limits.inline_pending_max <= limits.queue_length_max / 4 &&
+      limits.inline_pending_bytes_max <= limits.queue_bytes_max / 4,
+  ],
+  [
     'a query in a button must fit an inline query',
     limits.button_query_bytes_max <= limits.inline_query_length_max,
   ],

@@ -17,8 +17,10 @@ const question = (by = bot) => pack([`${by}`, `${user}`, 'cats', 'own', 'all']);
 const [queries, answers, cache] = [keys.inlineQueries(home), keys.inlineAnswers(home), keys.inlineCache(bot)];
 const kept = { ...{ answers: keys.inlineAnswersOf(bot), bytes: keys.inlineBytes(bot) } };
 
-const find = (what: string, more: More, digests = ['own', 'all']): Case => ({
-  ...{ script: 'inline/find', what, keys: { cache, answer: answers }, args: { digests } },
+const find = (what: string, more: More, digests = ['own', 'all'], checked = ''): Case => ({
+  ...{ script: 'inline/find', what },
+  keys: { meta: keys.meta(home), state: keys.queueState(bot), cache, answer: answers },
+  args: { checked, digests },
   ...more,
 });
 const ask = (what: string, more: More, args = {}, checked = ''): Case => ({
@@ -149,9 +151,12 @@ function presses(chat: ChatRef): Case[] {
   ];
 }
 
+const cached = [seeds.text(`${cache}all`, '5'), anAnswer()];
+
 export const inlineCases: readonly Case[] = [
   find('finds the answer for the person before that for everybody', {
     seeds: [
+      ...ready,
       seeds.text(`${cache}own`, '5'),
       seeds.text(`${cache}all`, '6'),
       anAnswer(),
@@ -161,9 +166,29 @@ export const inlineCases: readonly Case[] = [
     changes: [],
   }),
   find('ignores a cached answer that was removed', {
-    seeds: [seeds.text(`${cache}own`, '5')],
+    seeds: [...ready, seeds.text(`${cache}own`, '5')],
     answer: ['ok', '', ''],
     changes: [],
+  }),
+  find('demands a check of the person under a write policy', {
+    seeds: [open(), seeds.queue({ wp: 'owner' }), ...cached],
+    answer: ['unchecked', '5'],
+  }),
+  find(
+    'finds an answer for a person who was checked for the present policy',
+    { seeds: [open(), seeds.queue({ wp: 'owner' }), ...cached], answer: ['ok', '5', 'LL'], changes: [] },
+    ['all'],
+    '5',
+  ),
+  find('finds nothing without a queue', { seeds: [open(), ...cached], answer: ['ok', '', ''], changes: [] }),
+  find('finds nothing while the copy of the write policy is outdated', {
+    seeds: [open(), seeds.queue({ wi: 1 }), ...cached],
+    answer: ['ok', '', ''],
+    changes: [],
+  }),
+  find('refuses a different run id', {
+    seeds: [seeds.open(home, { run: 'other' }), ...cached],
+    answer: ['stale_run'],
   }),
   ask('stores and queues a query for half a minute', {
     seeds: ready,
@@ -203,6 +228,14 @@ export const inlineCases: readonly Case[] = [
     {},
     '5',
   ),
+  ask('refuses a bot with too many bytes of pending updates', {
+    seeds: [open(), seeds.queue({ bytes: limits.inline_pending_bytes_max })],
+    answer: ['behind'],
+  }),
+  ask('refuses a bot with too many pending updates', {
+    seeds: [...ready, seeds.stream(keys.queue(bot), limits.inline_pending_max)],
+    answer: ['behind'],
+  }),
   ask('refuses a bot that does not receive inline queries', {
     seeds: [open(), seeds.queue({ mask: 1 })],
     answer: ['not_asked'],
@@ -245,20 +278,40 @@ export const inlineCases: readonly Case[] = [
     },
     { cache_s: '0' },
   ),
-  answer('removes ended answers, and then the answers that end first, to make room', {
+  answer('removes the oldest answers and their cache keys to make room', {
+    seeds: [
+      ...openQuery,
+      (client) => client.rpush(kept.answers, '1:7:one', '2:100:two', '3:50:'),
+      seeds.text(kept.bytes, `${limits.inline_answers_bytes_max + 7}`, 90_000),
+      ...[1, 2, 3].map((id) => seeds.hash(`${answers}${id}`, { l: 'x' })),
+      seeds.text(`${cache}one`, '1', 90_000),
+      // The key already names a newer answer.
+      seeds.text(`${cache}two`, '3', 90_000),
+    ],
+    answer: ['ok'],
+    changes: [
+      ...[...stored, `inline_cache:${bot}:all`, `inline_cache:${bot}:one`],
+      ...['inline_answer:1', 'inline_answer:2'],
+    ],
+    async after(client) {
+      expect(await client.lrange(kept.answers, 0, -1)).toEqual(['3:50:', '5:10:all']);
+      expect(await client.get(kept.bytes)).toBe(`${limits.inline_answers_bytes_max - 90}`);
+    },
+  }),
+  answer('removes an answer when there are too many', {
     seeds: [
       ...openQuery,
       (client) =>
-        client.zadd(kept.answers, 1, '1:7', Date.now() + 60_000, '2:100', Date.now() + 90_000, '3:50'),
-      seeds.text(kept.bytes, `${limits.inline_answers_bytes_max + 7}`, 90_000),
-      ...[1, 2, 3].map((id) => seeds.hash(`${answers}${id}`, { l: 'x' })),
+        client.rpush(
+          kept.answers,
+          ...Array.from({ length: limits.inline_answers_max }, (_, i) => `${100 + i}:1:`),
+        ),
+      seeds.text(kept.bytes, `${limits.inline_answers_max}`, 90_000),
+      seeds.hash(`${answers}100`, { l: 'x' }),
     ],
     answer: ['ok'],
-    changes: [...stored, `inline_cache:${bot}:all`, 'inline_answer:1', 'inline_answer:2'],
-    async after(client) {
-      expect(await client.zrange(kept.answers, '0', '-1')).toEqual(['3:50', '5:10']);
-      expect(await client.get(kept.bytes)).toBe(`${limits.inline_answers_bytes_max - 90}`);
-    },
+    changes: [...stored, `inline_cache:${bot}:all`, 'inline_answer:100'],
+    after: async (client) => expect(await client.llen(kept.answers)).toBe(limits.inline_answers_max),
   }),
   answer('answers an already applied request again', {
     seeds: [open(), seeds.text(keys.request(home, 'r'), '1')],

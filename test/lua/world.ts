@@ -176,7 +176,9 @@ export async function dump(client: Redis): Promise<Map<string, string>> {
           ? Object.entries(await client.hgetall(key)).sort()
           : type === 'zset'
             ? await client.zrange(key, '0', '-1', 'WITHSCORES')
-            : await client.xrange(key, '-', '+');
+            : type === 'list'
+              ? await client.lrange(key, 0, -1)
+              : await client.xrange(key, '-', '+');
     all.set(key, JSON.stringify([type, ttl > 0, value]));
   }
   return all;

@@ -42,6 +42,19 @@ test('a changed or invented inline message id names nothing', () => {
   fc.assert(fc.property(fc.string({ maxLength: 300 }), (text) => ids.placeOf(1, text) === null));
 });
 
+test('only the person who saw an answer can name it', () => {
+  fc.assert(
+    fc.property(id, fc.integer({ min: 1_000, max: id_max }), (user, query) => {
+      const name = ids.answerIdOf(user, `${query}`);
+      expect(ids.queryOf(user, name)).toBe(`${query}`);
+      for (const other of [name.replace(/^./, (digit) => `${9 - Number(digit)}`), `${query}`, `${query}-`])
+        expect(ids.queryOf(user, other)).toBeNull();
+      expect(ids.queryOf(user + 1, name)).toBeNull();
+    }),
+  );
+  fc.assert(fc.property(fc.string({ maxLength: 300 }), (text) => ids.queryOf(1, text) === null));
+});
+
 test('two messages of one chat have unrelated inline message ids', () => {
   const [one, other] = [3, 4].map((messageId) => ids.idOf(1, { chat: { id: -7, user: 0 }, messageId }));
   const common = [...(one as string)].findIndex((letter, i) => letter !== (other as string)[i]);

@@ -93,7 +93,7 @@ export const sendInlineResult = defineEndpoint({
     const bot = chosen && (await store.bots.find(chosen.bot));
     // A repeated call finds the sent message even if the answer has expired since.
     const sent = await store.messages.send(chat, sender, () => {
-      if (!chosen || !bot) return fail('inline_result_not_found');
+      if (!chosen || !bot?.inline || bot.state !== undefined) return fail('inline_result_not_found');
       return {
         ...chosen.message,
         flags: messageFlags.inline,

@@ -220,14 +220,17 @@ export interface Scripts {
       | { status: 'queue_missing' }
       | { status: 'access_missing'; incarnation: number }
       | { status: 'unchecked'; version: string }
-      | { status: 'not_asked' };
+      | { status: 'not_asked' }
+      | { status: 'behind' };
   };
   /** Finds a cached answer to an inline query. */
   'inline/find': {
-    keys: { cache: string; answer: string };
-    args: { digests: readonly (string)[] };
+    keys: { meta: string; state: string; cache: string; answer: string };
+    args: { checked: string; digests: readonly (string)[] };
     result:
-      | { status: 'ok'; id: string; list: Buffer };
+      | { status: 'ok'; id: string; list: Buffer }
+      | { status: 'stale_run' }
+      | { status: 'unchecked'; version: string };
   };
   /** Reads the answer to an inline query, or the message of one of its results. */
   'inline/read': {

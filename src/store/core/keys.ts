@@ -181,7 +181,7 @@ export class Keys {
   readonly inlineAnswers = (p: number) => `${this.#at(p)}:inline_answer:`;
   /** The key prefix of the ids of cached answers, by the digest of the query. Each is a STRING. Expires. */
   readonly inlineCache = (bot: number) => `${this.#near(bot)}:inline_cache:${bot}:`;
-  /** ZSET of a bot's answers by expiry (ms). Expires. Bounded by limits.inline_answers_max. */
+  /** LIST of a bot's answers, oldest first. Expires. Bounded by limits.inline_answers_max. */
   readonly inlineAnswersOf = (bot: number) => `${this.#near(bot)}:inline_answers:${bot}`;
   /** STRING, a number: the size of a bot's answers. Expires. Bounded by limits.inline_answers_bytes_max. */
   readonly inlineBytes = (bot: number) => `${this.#near(bot)}:inline_bytes:${bot}`;

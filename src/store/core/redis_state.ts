@@ -125,7 +125,7 @@ export const redisRecords: readonly RedisRecord[] = [
   single('inline_query', 'an open inline query', lost('open inline queries')),
   single('inline_answer', 'the answer to an inline query', lost('answers to inline queries'), '*'),
   single('inline_cache', 'the answer to a repeated inline query', again('by the next query')),
-  single('inline_answers', 'the answers of a bot by their end', again('answers are lost too')),
+  single('inline_answers', 'the answers of a bot by age', again('answers are lost too')),
   single('inline_bytes', 'the size of the answers of a bot', again('answers are lost too')),
   single('granted_edits', 'edits granted by presses', again('by the next press')),
   single(

@@ -1,9 +1,10 @@
 /**
- * Computes the ids that bots use for inline messages. An id contains the encrypted chat and message. It therefore needs
- * no table and does not reveal the chat. The id works only for this bot: another bot gets another id for the same
- * message.
+ * Computes the ids of inline mode. The id that a bot uses for an inline message contains the encrypted chat and message.
+ * It therefore needs no table and does not reveal the chat. The id works only for this bot: another bot gets another id
+ * for the same message. The id of an answer works only for the person who saw the answer, because query ids can be
+ * guessed.
  */
-import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHmac, timingSafeEqual } from 'node:crypto';
 import { pack, unpack } from '../core/codec.js';
 import { type ChatRef, chatText } from '../core/keys.js';
 import type { Secrets } from '../core/secrets.js';
@@ -18,10 +19,14 @@ export type InlineIds = ReturnType<typeof createInlineIds>;
 const nonceBytes = 12;
 const tagBytes = 16;
 const length_max = 128;
+const proofBytes = 16;
 
 export function createInlineIds(secrets: Pick<Secrets, 'derive'>) {
   const sealKey = secrets.derive('inline messages');
   const digestKey = secrets.derive('digests of inline messages');
+  const answerKey = secrets.derive('answers to inline queries');
+  const proofOf = (user: number, query: string) =>
+    createHmac('sha256', answerKey).update(`${user} ${query}`).digest().subarray(0, proofBytes);
   const digest = (bot: number, what: string | Buffer) =>
     createHmac('sha256', digestKey).update(`${bot} `).update(what).digest();
 
@@ -50,6 +55,15 @@ export function createInlineIds(secrets: Pick<Secrets, 'derive'>) {
       } catch {
         return null;
       }
+    },
+    /** Returns the id of the answer to a query for a person who saw the answer. */
+    answerIdOf: (user: number, query: string): string =>
+      `${query}-${proofOf(user, query).toString('base64url')}`,
+    /** Returns the id of the query that `id` names, if this person saw the answer; null for any other text. */
+    queryOf(user: number, id: string): string | null {
+      const [, query = '', proof = ''] = /^(\d{4,19})-([\w-]{22})$/.exec(id) ?? [];
+      const given = Buffer.from(proof, 'base64url');
+      return given.length === proofBytes && timingSafeEqual(given, proofOf(user, query)) ? query : null;
     },
     /** Returns the value of `chat_instance` for a bot that must not learn the chat. */
     instanceOf: (bot: number, chat: ChatRef): string =>

@@ -17,6 +17,7 @@ import { fillAttemptsMax, type StoreContext } from '../core/context.js';
 import { storeLimits as limits } from '../limits.js';
 import type { Forwarder } from '../updates/forwarder.js';
 import type { InlineChoice, InlineQuestion, Queues } from '../updates/queues.js';
+import type { InlineIds } from './inline_ids.js';
 
 export type { InlineQuestion };
 
@@ -43,6 +44,7 @@ export interface InlineAnswer {
 
 /** The answer to a query as a person sees it. */
 export interface ShownAnswer {
+  /** valid for this person only */
   readonly id: string;
   readonly list: InlineList;
 }
@@ -63,6 +65,7 @@ interface Parts {
   readonly queues: Queues;
   readonly access: WriteAccessCopies;
   readonly forwarder: Forwarder;
+  readonly inlineIds: InlineIds;
 }
 
 export class InlineQueries {
@@ -75,25 +78,34 @@ export class InlineQueries {
   }
 
   /**
-   * Counts the query of a person. Returns the cached answer of the bot, or null if there is none. Error:
-   * `too_many_requests`.
+   * Counts the query of a person. Returns the cached answer of the bot, or null if there is none. Errors:
+   * `cant_write_to_bot`, `bot_not_found`, `too_many_requests`.
    */
   async cached(bot: number, user: number, question: InlineQuestion): Promise<ShownAnswer | null> {
     const { scripts, keys } = this.#context;
     const { inline_queries_per_person_max: calls, inline_query_per_person_ms: ms } = limits;
     await takeCalls(this.#context, 'inline_person', user, { calls, intervalUs: ms * 1_000 });
     const partition = keys.partitions.of(bot);
-    const at = { cache: keys.inlineCache(bot), answer: keys.inlineAnswers(partition) };
-    const found = await scripts.call('inline/find', partition, at, { digests: digestsOf(question, user) });
-    return found.id === '' ? null : { id: found.id, list: unpack<InlineList>(found.list) };
+    const at = {
+      ...{ meta: keys.meta(partition), state: keys.queueState(bot) },
+      ...{ cache: keys.inlineCache(bot), answer: keys.inlineAnswers(partition) },
+    };
+    let checked = '';
+    for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
+      const args = { checked, digests: digestsOf(question, user) };
+      const found = await scripts.call('inline/find', partition, at, args);
+      if (found.status === 'ok') return found.id === '' ? null : this.#shown(found.id, user, found.list);
+      checked = await this.#checked(bot, user);
+    }
+    return fail('unavailable', { retry_after: 1 });
   }
 
   /**
    * Sends a question to a bot. Returns the id of the query. Errors: `cant_write_to_bot`, `bot_not_inline`,
-   * `bot_not_found`, `too_many_requests`.
+   * `bot_not_found`, `inline_unanswered` if too many updates of the bot are pending, `too_many_requests`.
    */
   async ask(bot: number, user: Profile, question: InlineQuestion): Promise<string> {
-    const { scripts, keys, db, requestId } = this.#context;
+    const { scripts, keys, requestId } = this.#context;
     const { inline_queries_per_bot_max: calls, inline_query_per_bot_ms: ms } = limits;
     await takeCalls(this.#context, 'inline_bot', bot, { calls, intervalUs: ms * 1_000 });
     const partition = keys.partitions.of(bot);
@@ -119,12 +131,11 @@ export class InlineQueries {
           if (!(await this.#parts.access.fill({ id: bot, user: 0 }, result.incarnation)))
             fail('bot_not_found');
           break;
-        case 'unchecked': {
-          const access = (await loadWriteAccess(db, bot, user.id)) ?? fail('bot_not_found');
-          if (!access.may) fail('cant_write_to_bot');
-          checked = String(access.version);
+        case 'unchecked':
+          checked = await this.#checked(bot, user.id);
           break;
-        }
+        case 'behind':
+          return fail('inline_unanswered');
         case 'not_asked':
           return fail('bot_not_inline');
       }
@@ -164,11 +175,16 @@ export class InlineQueries {
   /** Returns the answer to a query as this person sees it, or null if there is none. */
   async read(id: string, user: number): Promise<ShownAnswer | null> {
     const found = await this.#read(id, user, 'l');
-    return found && { id, list: unpack<InlineList>(found.value) };
+    return found && this.#shown(id, user, found.value);
   }
 
-  /** Returns the message of a result, its bot and its query. Returns null if the person may not choose the result. */
-  async result(id: string, user: number, result: string) {
+  /**
+   * Returns the message of a result, its bot and its query. Returns null if the person did not see the answer. `answer` is
+   * the id of the answer for this person.
+   */
+  async result(answer: string, user: number, result: string) {
+    const id = this.#parts.inlineIds.queryOf(user, answer);
+    if (id === null) return null;
     const found = await this.#read(id, user, `r:${result}`);
     if (found === null || found.value.length === 0) return null;
     return { bot: Number(found.bot), query: found.query, message: unpack<InlineMessage>(found.value) };
@@ -189,6 +205,17 @@ export class InlineQueries {
     return fail('unavailable', { retry_after: 1 });
   }
 
+  #shown(id: string, user: number, list: Buffer): ShownAnswer {
+    return { id: this.#parts.inlineIds.answerIdOf(user, id), list: unpack<InlineList>(list) };
+  }
+
+  /** Returns the version of the write policy under which the person may query the bot. */
+  async #checked(bot: number, user: number): Promise<string> {
+    const access = (await loadWriteAccess(this.#context.db, bot, user)) ?? fail('bot_not_found');
+    if (!access.may) fail('cant_write_to_bot');
+    return String(access.version);
+  }
+
   #queueKeys(bot: number) {
     const { keys } = this.#context;
     const partition = keys.partitions.of(bot);
@@ -205,7 +232,7 @@ export class InlineQueries {
   async #read(id: string, user: number, field: string) {
     const { scripts, keys } = this.#context;
     const partition = Number(id.slice(-partitionDigits));
-    if (!/^\d{4,19}$/.test(id) || partition >= keys.partitions.count) return null;
+    if (partition >= keys.partitions.count) return null;
     const at = { answer: keys.inlineAnswers(partition) };
     const found = await scripts.call('inline/read', partition, at, { id, user: String(user), field });
     return found.status === 'ok' ? found : null;
