@@ -1,5 +1,5 @@
 --[[
-@summary Returns those of the given messages that are in Redis, if the caller is a member of the chat.
+@summary Returns the given messages that are in Redis, if the caller is a member of the chat.
 @repeatable The script only creates tickets.
 @flag    allow-oom
 @arg     direct   flag    both sides of a direct chat may read it

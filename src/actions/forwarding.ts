@@ -21,7 +21,7 @@ import type { Store } from '../store/store.js';
 import { botSender, chatOfBot, userSender } from './compose.js';
 import { assertPollAllowed, mayCopy, withCopiedPolls, withNewPolls, withResults } from './polls.js';
 
-/** A forward shows where the message was first sent; a copy does not. */
+/** A forward shows where the message was first sent. A copy does not. */
 export type Way = 'forward' | 'copy';
 
 export interface Options {

@@ -29,7 +29,7 @@ export const nameFields = { file_name: z.string().optional(), mime_type: z.strin
 export const durationField = { duration: z.int().min(0).describe('seconds; 0 when unknown') };
 
 /**
- * Returns the `url` field of media stored by URL, for people only. People need the URL to load the file; a bot already
+ * Returns the `url` field of media stored by URL, for people only. People need the URL to load the file. A bot already
  * knows the URL that it sent.
  */
 export const viewFile = ({ id, unique, size, url }: Media, forPeople: boolean) => ({

@@ -7,9 +7,9 @@ export interface Answered {
   readonly status: number;
   /** How long `Retry-After` asks to wait, in ms from the answer. Has an upper limit. */
   readonly retryAfterMs: number | undefined;
-  /** at most 64 KiB, as received and never decompressed */
+  /** The body as received, at most 64 KiB. It is never decompressed. */
   readonly body: Buffer;
-  /** whether the body was longer than 64 KiB, or was cut off after an error status */
+  /** Whether the body was longer than 64 KiB, or was cut off after an error status. */
   readonly truncated: boolean;
   readonly latencyMs: number;
   readonly address: string;

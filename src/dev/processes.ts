@@ -93,7 +93,7 @@ export function exitOf(child: ChildProcess): Promise<string> {
   });
 }
 
-/** Lists the signals that end a process, in order. Each entry is `[signal, milliseconds to wait after it]`. */
+/** The signals that end a process, in order. Each entry is `[signal, milliseconds to wait after it]`. */
 type Signals = readonly (readonly [NodeJS.Signals, number])[];
 
 export async function endChild(
@@ -147,8 +147,8 @@ export async function launchServer(options: {
 }
 
 /**
- * Ends the process that a killed run left under this pid. Ends it only if its command line shows that it is ours.
- * Returns whether there was such a process.
+ * Ends the process that an earlier, killed process left under this pid. Ends it only if its command line shows that it
+ * is ours. Returns whether there was such a process.
  */
 export async function endLeftover(
   pid: number,

@@ -50,7 +50,7 @@ export interface WentBack {
 export interface HistoryOptions {
   /** The repair opens its own connections to this URL. */
   readonly url: string;
-  /** The id of the shard; 0, the default, is the control database. */
+  /** The id of the shard. The default, 0, is the control database. */
   readonly shard?: number;
   /**
    * Returns which partitions are in this database. `own` is a connection to this database. If this function is absent,

@@ -220,7 +220,7 @@ const quarantineIn =
     if (count > 0) onQuarantine(entry, reason);
   };
 
-/** Runs statements in a transaction and rolls it back. Errors: those of the statements. */
+/** Runs statements in a transaction and rolls it back. Throws the errors of the statements. */
 async function tryOut(pool: Pool, calls: readonly Call[]): Promise<void> {
   const end = new Error('rolled back');
   const tried = pool.transaction(async (tx) => {

@@ -54,7 +54,7 @@ export type Costs = z.infer<typeof costsSchema>;
 export const measuredCosts = measured as Costs;
 
 export interface Demand {
-  /** Calls per second by kind. The kinds are those of `Costs.calls`. */
+  /** Calls per second by kind. `Costs.calls` has the same kinds. */
   readonly calls: Readonly<Record<string, number>>;
   readonly bots: number;
   readonly chats: number;

@@ -13,7 +13,7 @@ export interface CallFigures {
   readonly slowed: number;
   /** status 5xx */
   readonly failed: number;
-  /** the client disconnected before the answer */
+  /** Requests whose client disconnected before the answer. */
   readonly gone: number;
   readonly times: number[];
 }

@@ -7,7 +7,7 @@ export interface RaisedMark {
   readonly shard: number;
   readonly server: string;
   readonly raised: number;
-  /** The last id and the last control record version that were assigned. */
+  /** The last id that was assigned, and the last version of a control record. */
   readonly last_id: number;
   readonly last_version: number;
   /** The changes, one per line. A line is `+` and a revoked item, or `-` and an item that is valid again. */

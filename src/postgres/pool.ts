@@ -216,7 +216,7 @@ class Connections {
       // Queries that are sent without waiting for each other share a round trip.
       pipeline: true,
       types,
-      // `pg` calls this function for each new connection, but its types lack it.
+      // `pg` calls this function for each new connection, but the types of `pg` do not contain it.
       ...{
         verify: (client: pg.PoolClient, done: (error?: Error) => void) =>
           void this.admit(client).then(() => done(), done),

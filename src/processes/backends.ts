@@ -148,8 +148,8 @@ export function openRedis(
 }
 
 /**
- * Creates one wake-up queue for a single server, or several for a cluster. They may use different keys, because no
- * installation runs nodes of both kinds.
+ * Creates one wake-up queue for a single server, or several for a cluster. The two forms may use different keys,
+ * because no installation mixes them.
  */
 function openWakeQueue(
   target: RedisTarget,

@@ -50,7 +50,7 @@ export interface ApiRequest {
    * has already disconnected.
    */
   onAbort(listener: () => void): void;
-  /** Sends a reply. `body` is JSON text; `retryAfter` (seconds) becomes the header Retry-After. */
+  /** Sends a reply. `body` is JSON text. `retryAfter` (seconds) becomes the header Retry-After. */
   reply(status: number, body: string | Buffer, retryAfter?: number): void;
   replyWith(status: number, contentType: string, body: string | Buffer): void;
   /** Sends a stream as the reply. The body is written no faster than the client reads. */

@@ -7,7 +7,7 @@ import { DeliveryFault } from './faults.js';
 export type Resolver = ReturnType<typeof makeResolver>;
 
 export interface ResolverOptions {
-  /** `address:port` of each name server; by default the name servers of the system */
+  /** `address:port` of each name server. The default is the name servers of the system. */
   readonly servers?: readonly string[];
   readonly waitMs?: number;
   readonly time?: Time;

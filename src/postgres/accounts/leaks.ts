@@ -67,7 +67,7 @@ const hmacsOf = (found: readonly FoundToken[]) => found.map(({ hmac }) => hmac);
 const placesOf = (found: readonly FoundToken[]) => found.map(({ place }) => place);
 
 /**
- * Blocks those of the tokens that are valid tokens of bots. Returns them together with tokens that were already
+ * Blocks the tokens in this list that are valid tokens of bots. Returns them together with tokens that were already
  * blocked. Each token must be passed only once.
  */
 export function blockBotTokens(db: Database, found: readonly FoundToken[], by: string): Promise<Ended> {
@@ -89,7 +89,8 @@ export function blockBotTokens(db: Database, found: readonly FoundToken[], by: s
 }
 
 /**
- * Removes those of the tokens that are valid tokens of people, and returns them. Each token must be passed only once.
+ * Removes the tokens in this list that are valid tokens of people, and returns them. Each token must be passed only
+ * once.
  */
 export function removeLeakedUserTokens(
   db: Database,

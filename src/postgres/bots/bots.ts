@@ -22,7 +22,7 @@ export interface BotRow {
   readonly token: string | null;
   readonly suspended: boolean;
   readonly deleted: boolean;
-  /** The names by language; '' is the default language. */
+  /** The names by language. '' is the default language. */
   readonly names: TextsColumn;
   /** The text in the composer after the username of the bot. Null while inline mode is off. */
   readonly inline_placeholder: string | null;

@@ -20,7 +20,7 @@ export interface Entity {
   readonly type: EntityType;
   /** The offset in UTF-16 code units, never inside a surrogate pair. */
   readonly offset: number;
-  /** The length in UTF-16 code units; at least 1. */
+  /** The length in UTF-16 code units, at least 1. */
   readonly length: number;
   readonly url?: string;
   /** The user of a `text_mention`, from a `tg://user?id=` link. The parser sets only the id. */

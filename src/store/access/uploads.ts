@@ -8,7 +8,7 @@ import { takeCalls } from '../core/buckets.js';
 import type { StoreContext } from '../core/context.js';
 import { storeLimits as limits } from '../limits.js';
 
-/** Upload limits in bytes; 0 means unlimited. */
+/** Upload limits in bytes. 0 means unlimited. */
 export interface UploadBounds {
   readonly bytesPerDay: number;
   readonly bytesTotal: number;

@@ -108,7 +108,7 @@ export interface Content {
 }
 
 export interface ForwardOrigin {
-  /** The person or bot who wrote the original message; absent for a channel. */
+  /** The person or bot who wrote the original message. Absent for a channel. */
   readonly from?: Profile;
   /** The channel of the original message. `message` is the id in that channel. */
   readonly chat?: Profile;
@@ -159,7 +159,7 @@ export interface MessageRecord extends MessageHeader {
   readonly content: Content;
   readonly markup: InlineKeyboard | null;
   readonly origin: Origin;
-  /** The post id of a channel message; 0 elsewhere. */
+  /** The post id of a channel message, or 0 in other chats. */
   readonly post: number;
 }
 

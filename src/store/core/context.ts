@@ -48,11 +48,11 @@ export interface StoreContext {
   readonly editAfterPress: boolean;
   /** The setting BASE_URL without a final slash. */
   readonly baseUrl: string;
-  /** How many people are listed per emoji of a post; at most ruleLimits.reactors_listed_max. */
+  /** How many people are listed per emoji of a post, at most ruleLimits.reactors_listed_max. */
   readonly reactorsListed: number;
   /** The setting BOTS_PER_OWNER. If absent, ruleLimits.bots_per_owner_max applies. */
   readonly botsPerOwner?: number | undefined;
-  /** The setting JWT_ISSUER. Undefined without an identity provider. */
+  /** The setting JWT_ISSUER, or undefined if there is no identity provider. */
   readonly issuer?: string | undefined;
   /**
    * Returns the request id of the next change. Call it once per change, before the first attempt. A call that runs

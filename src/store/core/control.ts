@@ -107,7 +107,7 @@ export interface Administrator extends Member {
 
 export interface ChatDetails {
   readonly description: string;
-  /** The sizes of the photo, largest first; empty without a photo. */
+  /** The sizes of the photo, largest first. Empty if there is no photo. */
   readonly photo: readonly StoredPicture[];
   /** Permissions that differ from the defaults, separated by commas. */
   readonly permissions: string;

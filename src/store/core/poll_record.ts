@@ -22,7 +22,7 @@ export interface PollState {
   readonly voters: number;
   readonly stopped: boolean;
   readonly counts: readonly number[];
-  /** The person's own options; absent for a bot. */
+  /** The person's own options. Absent for a bot. */
   readonly own?: readonly number[];
 }
 

@@ -15,18 +15,18 @@ export interface CallRate {
   /** The percentiles of the duration in ms, or null if no call was timed. */
   p50: number | null;
   p99: number | null;
-  /** calls since the processes started */
+  /** Calls since the processes started. */
   total: number;
 }
 
 export interface Rates {
   calls: CallRate[];
-  /** calls per second, over all kinds */
+  /** Calls per second, over all kinds. */
   requests: number;
   refused: number;
   slowed: number;
   failed: number;
-  /** percentiles of the duration in ms, without calls that wait on purpose */
+  /** Percentiles of the duration in ms, without calls that wait on purpose. */
   p50: number | null;
   p99: number | null;
   outcomes: Array<{ name: string; rate: number; total: number }>;
