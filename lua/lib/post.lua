@@ -130,8 +130,8 @@ local function add_reactor(p, emoji, external)
   set_field(p, latest, list)
 end
 
--- Removes a reactor who took back the emoji from the list of the latest or of the older reactors. A person who reacted
--- long ago may be in neither list.
+-- Removes a person from an emoji's lists of reactors, after the person took back the emoji. A person who reacted long
+-- ago may be in neither list.
 local function drop_reactor(p, emoji, external)
   for _, name in ipairs({'l:' .. emoji, 'o:' .. emoji}) do
     local list = get_field(p, name) or ''

@@ -148,8 +148,8 @@ export function openRedis(
 }
 
 /**
- * Creates one wake-up queue for a single server, or several for a cluster. The two forms may use different keys,
- * because no installation mixes them.
+ * Creates one wake-up queue for a single server, or several for a cluster. Their keys may differ, because no
+ * installation uses both.
  */
 function openWakeQueue(
   target: RedisTarget,

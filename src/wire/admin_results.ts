@@ -73,7 +73,7 @@ const details = {
   flush: flush.optional(),
 };
 
-/** A report. Counters start with the process. The difference of two reports therefore gives a rate. */
+/** A report. Counters are 0 when the process starts. The difference of two reports therefore gives a rate. */
 export const nodeReport = z.strictObject({ ...core, ...details });
 export type NodeReport = z.output<typeof nodeReport>;
 export const nodeCore = z.object(core);
