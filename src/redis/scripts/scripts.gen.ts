@@ -196,7 +196,7 @@ export interface Scripts {
   /** Stores the answer of a call under its idempotency key, or releases the key for another call. */
   'idempotency/settle': {
     keys: { claim: string; bytes: string };
-    args: { holder: string; answer: Buffer | string; size: number | string };
+    args: { answer: Buffer | string; answer: Buffer | string; size: number | string };
     result:
       | { status: 'ok'; noted: boolean };
   };
@@ -417,7 +417,7 @@ export interface Scripts {
       | { status: 'service' }
       | { status: 'outbox_full' };
   };
-  /** Returns those of the given messages that are in Redis, if the caller is a member of the chat. */
+  /** Returns the given messages that are in Redis, if the caller is a member of the chat. */
   'messages/read_many': {
     keys: { meta: string; chat: string; ticket: string; message: string; member: string; member_ticket: string };
     args: { token: string; direct: boolean; ids: readonly (string)[] };
@@ -437,7 +437,7 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'chat_missing' };
   };
-  /** Returns those of the given messages of a chat that are in Redis, or only the first bytes of each. */
+  /** Returns the given messages of a chat that are in Redis, or only the first bytes of each. */
   'messages/read_some': {
     keys: { meta: string; message: string };
     args: { bytes: number | string; ids: readonly (string)[] };
@@ -708,7 +708,7 @@ export interface Scripts {
       | { status: 'no_button' }
       | { status: 'inline'; bot: string };
   };
-  /** Handles a press of a button below an inline result that a person sent. The bot of that result gets a callback */
+  /** Handles a press of a button below an inline result that a person sent. Its bot gets a callback query. */
   'updates/press_inline': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; member: string; member_ticket: string; granted: string; query: string; outbox: string; request: string };
     args: { token: string; press: Buffer | string; from: Buffer | string; extra: Buffer | string };
