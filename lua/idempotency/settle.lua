@@ -6,8 +6,8 @@
 @flag    allow-oom
 @key     claim   {NN}:idempotency:<caller>:<digest>  HASH
 @key     bytes   {NN}:idempotency_bytes:<caller>     STRING  total bytes stored for the caller's keys
-@arg answer bytes the encrypted answer; empty to release the key
-@arg     answer  bytes  sealed; empty to release the key
+@arg     holder  text
+@arg     answer  bytes  the encrypted answer; empty to release the key
 @arg     size    int    bytes that stay stored because of the call; 0 if none
 @ok      noted   flag   whether anything changed
 ]]

@@ -196,7 +196,7 @@ export interface Scripts {
   /** Stores the answer of a call under its idempotency key, or releases the key for another call. */
   'idempotency/settle': {
     keys: { claim: string; bytes: string };
-    args: { answer: Buffer | string; answer: Buffer | string; size: number | string };
+    args: { holder: string; answer: Buffer | string; size: number | string };
     result:
       | { status: 'ok'; noted: boolean };
   };
