@@ -272,7 +272,7 @@ test('with JWT_CREATE_USERS, an unknown subject becomes a person exactly once', 
   expect(await resultOf(onOpen(await sign(claimsOf('42'))))).toMatchObject({ first_name: '42' });
 });
 
-test('the subject of a deleted account is unknown, but JWT_CREATE_USERS makes it a new person', async () => {
+test('the subject of a deleted account is unknown, and with JWT_CREATE_USERS it becomes a new person', async () => {
   const { user } = await known('sub|ida');
   const jwt = await sign(claimsOf('sub|ida'));
   expect((await resultOf(onOpen(jwt))).id).toBe(user.id);

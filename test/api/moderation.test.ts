@@ -336,7 +336,7 @@ test('a repeated ban withdraws an invitation that was created after the first ba
   expect(await memberOf(chat, vera)).toMatchObject({ status: 'kicked' });
 });
 
-test('a restricted bot may not replace media with a kind that its restriction forbids', async () => {
+test('a bot that may not send a kind of media cannot replace other media with this kind', async () => {
   const chat = await newGroup();
   const other = await service.newBot(ann, 'editor');
   await ok(ann, 'PUT', `/api/chats/${chat}/members/${other.id}`, {});

@@ -171,7 +171,7 @@ test('behaviour §11: a refused picture changes nothing, whatever its content ty
     expect((await put(owner, path, start, { 'content-type': type })).status).toBe(200);
 });
 
-test('behaviour §11: picture endpoints accept up to 10 MiB, other endpoints do not', async () => {
+test('behaviour §11: a picture endpoint accepts 10 MiB, and any other endpoint refuses so large a body', async () => {
   const padded = (bytes: number) => Buffer.concat([start, Buffer.alloc(bytes - start.length)]);
   const max = limits.picture_bytes_max;
   expect((await put(owner, pathOf('start_picture'), padded(max))).status).toBe(200);

@@ -90,7 +90,7 @@ test('behaviour §11: a revoked token of a person is refused on every node at on
   expect(await list(user)).toHaveLength(1);
 });
 
-test('behaviour §11: invalid or taken names and unknown tokens are refused', async () => {
+test('behaviour §11: a token is not issued under an invalid or taken name, and unknown tokens are not revoked', async () => {
   const [user, other] = [await service.newUser('cal'), await service.newUser('dan')];
   const { id } = await issue(user, 'taken');
   const post = (body: unknown, text: string) =>

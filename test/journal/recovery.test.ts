@@ -515,7 +515,7 @@ describe('partitions are recovered', () => {
     }
   });
 
-  it('recovery fails quickly with unavailable while Postgres is down', async () => {
+  it('while Postgres is down, recovery fails quickly with the error "unavailable"', async () => {
     await postgres.stop();
     try {
       const start = performance.now();

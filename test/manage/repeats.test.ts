@@ -49,7 +49,7 @@ async function handleInPieces(update: UpdateEntry): Promise<number> {
 
 const last = (written: readonly Written[]): Written => written.at(-1) ?? { id: 0, text: '', data: [] };
 
-test('an update that is handled twice creates one bot, and issues one new token', async () => {
+test('if an update is handled twice, only one bot is created and only one new token is issued', async () => {
   const { said, pressed, written, node } = world;
   const ann = await world.person();
   const username = 'pieces_bot';
@@ -83,7 +83,7 @@ test('an update that is handled twice creates one bot, and issues one new token'
   expect(world.errors).toEqual([]);
 });
 
-test('an update that is handled twice transfers a bot only once, or deletes it only once', async () => {
+test('if an update is handled twice, the bot is transferred or deleted only once', async () => {
   const { said, pressed, written, node } = world;
   const [ann, bob] = [await world.person(), await world.person()];
   const username = 'moving_bot';

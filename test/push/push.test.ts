@@ -192,7 +192,7 @@ describe('people who get no notification', () => {
   let window: EventSource;
   let unseen: EventSource;
 
-  test('a person gets no notification about a chat that is open on any node, muted or already read', async () => {
+  test('a person gets no notification about a chat that is muted, already read, or open on any node', async () => {
     [cat, dan, eva] = await Promise.all([person('cat'), person('dan'), person('eva')]);
     const kim = await person('kim');
     for (const member of [dan, eva, kim])

@@ -148,7 +148,7 @@ test('a combined run leaves the same versions and byte counts as single calls', 
   ]);
 });
 
-test('a call with no other call in its event loop turn is sent alone, in that turn', async () => {
+test('if only one call is made in an event loop turn, the call is sent alone, in the same turn', async () => {
   const sending = send('a');
   await new Promise(setImmediate);
   expect(connection.client.commandQueue.length).toBe(1);

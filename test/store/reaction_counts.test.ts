@@ -83,7 +83,7 @@ beforeEach(async () => {
   [post, message] = [sent.record.post, sent.id];
 });
 
-test('only bots that request reaction counts get them, ordered by use', async () => {
+test('only bots that request reaction counts get them, with the most used emoji first', async () => {
   for (const [n, emoji] of [
     [1, '🔥'],
     [1, '👍'],

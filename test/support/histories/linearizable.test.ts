@@ -382,7 +382,7 @@ describe('edits', () => {
   });
 });
 
-test('a history omits calls that were not sent and reads with an unknown outcome', async () => {
+test('a history leaves out calls that were not sent, and reading calls with an unknown outcome', async () => {
   const history = new History();
   const call = { client: 'c', key: 'k', input: 'x' };
   await history.record(call, async () => 1);
