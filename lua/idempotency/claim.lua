@@ -11,7 +11,7 @@
 @arg     seed         text   seed of the request ids, if the key is new
 @arg     holder       text   the call that claims the key
 @ok      seed    text    the run derives its request ids from it
-@ok answer bytes? the encrypted answer; null if the caller must execute the call
+@ok      answer  bytes?  the encrypted answer; null if the caller must execute the call
 @ok      again   flag    an earlier run may have changed something
 @err     pending
 @err     other_parameters
