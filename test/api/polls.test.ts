@@ -258,7 +258,7 @@ test('a forward shows the same poll, even after its first message was deleted', 
   expect([counts(voted), voted.total_voter_count]).toEqual([[0, 2], 2]);
 });
 
-test('a copy is a new poll of the bot that copied it, and a quiz is copied only with its answer', async () => {
+test('a copy is a new poll of the copying bot, which must know the answer of a quiz', async () => {
   const message = await send({ allows_multiple_answers: true, is_anonymous: false });
   await resultOf(vote(ann, message, [0]));
   const source = { from_chat_id: group, message_id: message.message_id };

@@ -150,7 +150,7 @@ describe.each([
   );
 
   test(
-    'no call reads from or waits for a standby that is unavailable or being promoted',
+    'while a standby is unavailable or being promoted, no call reads from it or waits for it',
     async () => {
       await pair.caughtUp();
       await pair.promote();

@@ -131,8 +131,7 @@ async function posts(node: TestNode, reactions: readonly Reaction[]): Promise<Si
 }
 
 /**
- * Returns the reactions of recent users. Skips an older generation that was released, because it is no longer read and
- * will expire.
+ * Returns the reactions of recent users. Skips older generations, which nobody reads any more and which will expire.
  */
 async function acted(node: TestNode, reactions: readonly Reaction[]): Promise<Sides> {
   const sides: Sides = { redis: [], postgres: [] };

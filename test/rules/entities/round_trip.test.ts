@@ -1,4 +1,6 @@
-/** Random trees of entities are written in a parse mode and parsed again, which must return the same text and entities. */
+/**
+ * Writes random trees of entities in a parse mode and parses the result, which must have the same text and entities.
+ */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Entity, EntityType } from '../../../src/rules/entities/entity.js';

@@ -78,7 +78,7 @@ export interface ReactionOutput {
 }
 
 interface ReactionState {
-  /** Pairs of an emoji and a person, sorted. */
+  /** The reactions as sorted pairs of an emoji and a person. */
   readonly pairs: readonly string[];
   /** The calls whose change was made and whose answer was not, ascending. */
   readonly open: readonly number[];
