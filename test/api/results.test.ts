@@ -81,8 +81,8 @@ test('answers of inline methods match their schemas', async () => {
   await resultOf(
     service.bot(bot, 'answerInlineQuery', { inline_query_id, results, button, next_offset: '1' }),
   );
-  await resultOf(asking);
-  const chosen = { inline_query_id, result_id: '1' };
+  const shown = await resultOf(asking);
+  const chosen = { inline_query_id: shown.inline_query_id, result_id: '1' };
   const { message_id } = await resultOf(service.app(ann, 'POST', `${at}/inline_result`, chosen));
   await resultOf(service.app(ann, 'GET', `${at}/messages`));
   await resultOf(service.app(ann, 'POST', `${at}/messages/${message_id}/callback`, { data: 'd' }));
