@@ -130,5 +130,6 @@ test('a call in a webhook answer can answer an inline query', async () => {
     JSON.stringify({ method: 'answerInlineQuery', inline_query_id, results: [result], cache_time: 0 });
   const asked = { bot_id: bot.id, query: 'one' };
   const shown = await resultOf(service.app(owner, 'POST', `/api/chats/${bot.id}/inline_query`, asked, 1));
-  expect(shown).toMatchObject({ inline_query_id: arrived[0], results: [{ id: '1', title: 'One' }] });
+  expect(shown.inline_query_id.split('-')[0]).toBe(arrived[0]);
+  expect(shown.results).toMatchObject([{ id: '1', title: 'One' }]);
 });
