@@ -20,7 +20,7 @@
 ]]
 local inc = trusted_incarnation(meta_key, run)
 if not inc then return refuse('stale_run') end
-if redis.call('GET', ticket_key) ~= token then return ok(0) end
+if not has_ticket(ticket_key, token, inc) then return ok(0) end
 local copied_under = redis.call('HGET', chat_key, 'pi')
 if copied_under and tonumber(copied_under) == inc then return ok(0) end
 redis.call('DEL', ticket_key)

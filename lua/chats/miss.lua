@@ -13,5 +13,5 @@
 local inc = trusted_incarnation(meta_key, run)
 if not inc then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
-if not c then return refuse('missing', leave_ticket(ticket_key, token)) end
+if not c then return refuse('missing', leave_ticket(ticket_key, token, inc)) end
 return ok(c.seq, c.profile, c.bots, c.kind, c.pin, redis.call('HGET', chat_key, 'kb') or '')

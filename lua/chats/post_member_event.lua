@@ -18,7 +18,7 @@ local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
 if redis.call('EXISTS', request_key) == 1 then return ok(0) end
 local c = read_chat(chat_key, inc)
-if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
+if not c then return refuse('chat_missing', leave_ticket(ticket_key, token, inc)) end
 if why then return refuse('journal_full') end
 if outbox_full(meta_key, outbox_key) then return refuse('outbox_full') end
 

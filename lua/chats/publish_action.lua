@@ -13,11 +13,11 @@
 local inc = trusted_incarnation(meta_key, run)
 if not inc then return refuse('stale_run') end
 local kind = redis.call('HGET', chat_key, 't')
-if not kind then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
+if not kind then return refuse('chat_missing', leave_ticket(ticket_key, token, inc)) end
 if kind == 'blocked' then return refuse('blocked') end
 if not direct then
   local member = read_member(member_key, inc)
-  if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token)) end
+  if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token, inc)) end
   if not is_member(member) then return refuse('not_member', kind) end
 end
 redis.call('SPUBLISH', channel_key, hint)

@@ -11,6 +11,6 @@
 local inc = trusted_incarnation(meta_key, run)
 if not inc then return refuse('stale_run') end
 local bytes, version = read_control(record_key, inc)
-if not bytes then return refuse('missing', fill_token(inc, leave_ticket(ticket_key, token))) end
+if not bytes then return refuse('missing', leave_ticket(ticket_key, token, inc)) end
 redis.call('PEXPIRE', record_key, copy_ttl(version, ttl_ms), 'XX')
 return ok(bytes)

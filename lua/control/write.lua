@@ -21,7 +21,7 @@ local writable
 if present then
   writable = refresh and present_version < tonumber(version)
 else
-  writable = token == fill_token(inc, redis.call('GET', ticket_key) or '')
+  writable = has_ticket(ticket_key, token, inc)
 end
 -- Removes the ticket of a fill that read Postgres before this change. Later fills read the committed value.
 if writable or refresh then redis.call('DEL', ticket_key) end

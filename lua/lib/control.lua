@@ -17,12 +17,6 @@ local function read_control(key, inc)
   return bytes, version
 end
 
--- Returns the token that a reader needs to fill a missing copy. Raising the incarnation makes the token invalid,
--- because Redis may have lost a change that removed the ticket.
-local function fill_token(inc, ticket)
-  return inc .. ' ' .. ticket
-end
-
 -- Returns the time to live of a copy. A copy with version 0 says that no record exists. It expires sooner, because
 -- clients can ask for any name.
 local function copy_ttl(version, ttl_ms)

@@ -60,6 +60,12 @@ local function tombstone(header, version)
 end
 
 -- Creates a ticket to fill the missing key from Postgres. Calls that miss the key at the same time share one ticket.
-local function leave_ticket(key, ticket)
-  return redis.call('SET', key, ticket, 'NX', 'GET', 'PX', LIMITS.fill_ticket_ttl_ms) or ticket
+-- Raising the incarnation makes the returned ticket invalid, because Redis may have lost a change that removed it.
+local function leave_ticket(key, token, inc)
+  return inc .. ' ' .. (redis.call('SET', key, token, 'NX', 'GET', 'PX', LIMITS.fill_ticket_ttl_ms) or token)
+end
+
+-- Returns whether a ticket from `leave_ticket` is valid.
+local function has_ticket(key, ticket, inc)
+  return ticket == inc .. ' ' .. (redis.call('GET', key) or '')
 end

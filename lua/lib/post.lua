@@ -57,11 +57,11 @@ local function hidden(p, chat_prefix, member_prefix, who, inc, token)
   if p.deleted then return 'not_found' end
   local chat = chat_prefix .. p.chat
   local c = read_chat(chat, inc)
-  if not c then return 'chat_missing', leave_ticket(chat .. ':ticket', token), p.chat end
+  if not c then return 'chat_missing', leave_ticket(chat .. ':ticket', token, inc), p.chat end
   if c.kind == 'channel' then return nil, c end
   local key = member_prefix .. p.chat .. ':' .. who
   local member = read_member(key, inc)
-  if not member then return 'member_missing', leave_ticket(key .. ':ticket', token), p.chat end
+  if not member then return 'member_missing', leave_ticket(key .. ':ticket', token, inc), p.chat end
   if not is_member(member) then return 'not_found' end
   return nil, c
 end

@@ -5,12 +5,12 @@
 ]]
 -- Returns the record of the message `reply_to`, or false if the new message is not a reply. If that message cannot be
 -- used, returns nil and the script's error reply.
-local function read_reply(c, message_prefix, reply_to, token)
+local function read_reply(c, message_prefix, reply_to, token, inc)
   if reply_to == '' then return false end
   if tonumber(reply_to) > c.seq then return nil, refuse('reply_not_found') end
   local key = message_prefix .. reply_to
   local reply = redis.call('GET', key)
-  if not reply then return nil, refuse('reply_missing', leave_ticket(key .. ':ticket', token)) end
+  if not reply then return nil, refuse('reply_missing', leave_ticket(key .. ':ticket', token, inc)) end
   if read_header(reply)[6] == KIND_DELETED then return nil, refuse('reply_not_found') end
   return reply
 end

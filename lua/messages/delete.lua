@@ -12,16 +12,16 @@
 local why, inc = closed(meta_key, journal_key, run, LIMITS.journal_reserve)
 if why == 'stale_run' then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
-if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
+if not c then return refuse('chat_missing', leave_ticket(ticket_key, token, inc)) end
 if redis.call('EXISTS', request_key) == 1 then return ok() end
 if tonumber(message_id) > c.seq then return refuse('not_found') end
 local record = redis.call('GET', message_key)
-if not record then return refuse('message_missing', leave_ticket(message_ticket_key, token)) end
+if not record then return refuse('message_missing', leave_ticket(message_ticket_key, token, inc)) end
 local header, segments_at = read_header(record)
 if header[6] == KIND_DELETED then return refuse('not_found') end
 if not direct then
   local member = read_member(member_key, inc)
-  if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token)) end
+  if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token, inc)) end
   if not is_member(member) then return refuse('not_member', c.kind) end
   local own = ('%.0f'):format(header[5]) == who
   if not own and not has_right(member, 'can_delete_messages') then return refuse('cant_be_deleted') end

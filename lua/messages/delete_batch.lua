@@ -12,12 +12,12 @@
 local why, inc = closed(meta_key, journal_key, run, LIMITS.journal_reserve)
 if why == 'stale_run' then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
-if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
+if not c then return refuse('chat_missing', leave_ticket(ticket_key, token, inc)) end
 if redis.call('EXISTS', request_key) == 1 then return ok() end
 local member
 if not direct then
   member = read_member(member_key, inc)
-  if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token)) end
+  if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token, inc)) end
   if not is_member(member) then return refuse('not_member', c.kind) end
 end
 local found, cold, tickets = {}, {}, {}
@@ -28,7 +28,7 @@ for _, id in ipairs(ids) do
     if header[6] ~= KIND_DELETED then found[#found + 1] = {id = id, header = header, segments_at = segments_at} end
   elseif tonumber(id) <= c.seq then
     cold[#cold + 1] = id
-    tickets[#tickets + 1] = leave_ticket(message_key(id) .. ':ticket', token)
+    tickets[#tickets + 1] = leave_ticket(message_key(id) .. ':ticket', token, inc)
   end
 end
 if #cold > 0 then return refuse('messages_missing', cold, tickets) end

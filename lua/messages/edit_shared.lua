@@ -15,12 +15,12 @@ local chat, message_id, editor, what, by_way = unpack(cmsgpack.unpack(edit))
 local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
-if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
+if not c then return refuse('chat_missing', leave_ticket(ticket_key, token, inc)) end
 local done, made = remembered(request_key)
 if made then return ok(made, c.profile, replied_record(made, sibling_prefix), 0) end
 if tonumber(message_id) > c.seq then return refuse('not_found') end
 local record = redis.call('GET', message_key)
-if not record then return refuse('message_missing', leave_ticket(message_ticket_key, token)) end
+if not record then return refuse('message_missing', leave_ticket(message_ticket_key, token, inc)) end
 if done then
   if read_header(record)[6] == KIND_DELETED then return refuse('not_found') end
   return ok(record, c.profile, replied_record(record, sibling_prefix), 0)
@@ -28,7 +28,7 @@ end
 -- The bot of an inline message need not be a member.
 local member = not by_way and read_member(member_key, inc)
 if not by_way then
-  if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token)) end
+  if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token, inc)) end
   if not is_member(member) then return refuse('not_member', c.kind) end
 end
 if why then return refuse('journal_full') end

@@ -14,7 +14,7 @@
 local why, inc = closed(meta_key, journal_key, run, LIMITS.journal_reserve)
 if why == 'stale_run' then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
-if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
+if not c then return refuse('chat_missing', leave_ticket(ticket_key, token, inc)) end
 local seconds = now()
 local oldest = seconds - tonumber(age_ms) / 1000
 local found = {}

@@ -10,7 +10,9 @@
 @arg     ttl_ms   int
 @ok      filled   flag
 ]]
-if redis.call('GET', ticket_key) ~= token or redis.call('EXISTS', message_key) == 1 then return ok(0) end
+local inc = trusted_incarnation(meta_key, run)
+if not inc then return refuse('stale_run') end
+if not has_ticket(ticket_key, token, inc) or redis.call('EXISTS', message_key) == 1 then return ok(0) end
 redis.call('SET', message_key, record, 'PX', ttl_ms)
 redis.call('DEL', ticket_key)
 return ok(1)

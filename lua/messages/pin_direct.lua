@@ -13,7 +13,7 @@ local bot = chat:match('^%d+')
 local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
-if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
+if not c then return refuse('chat_missing', leave_ticket(ticket_key, token, inc)) end
 if redis.call('EXISTS', request_key) == 1 then return ok(0) end
 if c.kind == 'blocked' then return refuse('blocked') end
 local q = read_queue(queue_state_key)
@@ -24,7 +24,7 @@ if who ~= bot then
 end
 if tonumber(message_id) > c.seq then return refuse('not_found') end
 local record = redis.call('GET', message_key)
-if not record then return refuse('message_missing', leave_ticket(message_ticket_key, token)) end
+if not record then return refuse('message_missing', leave_ticket(message_ticket_key, token, inc)) end
 local refusal = unpinnable(record)
 if refusal then return refuse(refusal) end
 if c.pin == message_id then

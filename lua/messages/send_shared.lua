@@ -22,21 +22,21 @@
 local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
-if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
+if not c then return refuse('chat_missing', leave_ticket(ticket_key, token, inc)) end
 local done = remembered(request_key)
 if done then
   local first, date, post = done:match('(%d+) (%d+) (%d+)')
   return ok(first, date, c.profile, present_reply(message_prefix, reply_to), 0, post)
 end
 local member = read_member(member_key, inc)
-if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token)) end
+if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token, inc)) end
 if not is_member(member) then return refuse('not_member', c.kind) end
 if is_channel(c) and not has_right(member, 'can_post_messages') then return refuse('not_allowed') end
 for i = 1, #tails do
   local kind_refused = forbidden_kind(member, c, tails[i])
   if kind_refused then return refuse('not_permitted', kind_refused) end
 end
-local reply, refused = read_reply(c, message_prefix, reply_to, token)
+local reply, refused = read_reply(c, message_prefix, reply_to, token, inc)
 if refused then return refused end
 if why then return refuse('journal_full') end
 if outbox_full(meta_key, outbox_key) then return refuse('outbox_full') end

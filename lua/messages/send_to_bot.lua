@@ -18,7 +18,7 @@
 local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
-if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
+if not c then return refuse('chat_missing', leave_ticket(ticket_key, token, inc)) end
 local done = remembered(request_key)
 if done then
   local first, date = done:match('(%d+) (%d+)')
@@ -30,7 +30,7 @@ local q = read_queue(queue_state_key)
 if not q then return refuse('queue_missing') end
 local no = refused_writer(q, chat_key, inc)
 if no then return no end
-local reply, refused = read_reply(c, message_prefix, reply_to, token)
+local reply, refused = read_reply(c, message_prefix, reply_to, token, inc)
 if refused then return refused end
 if why then return refuse('journal_full') end
 

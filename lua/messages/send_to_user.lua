@@ -17,7 +17,7 @@
 local why, inc, version, journaled = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
-if not c then return refuse('chat_missing', leave_ticket(chat_key .. ':ticket', token)) end
+if not c then return refuse('chat_missing', leave_ticket(chat_key .. ':ticket', token, inc)) end
 local done = remembered(request_key)
 if done then
   local first, date = done:match('(%d+) (%d+)')
@@ -25,7 +25,7 @@ if done then
 end
 -- While the user blocks the bot, neither side can write.
 if c.kind == 'blocked' then return refuse('blocked') end
-local reply, refused = read_reply(c, message_prefix, reply_to, token)
+local reply, refused = read_reply(c, message_prefix, reply_to, token, inc)
 if refused then return refused end
 if why then return refuse('journal_full') end
 

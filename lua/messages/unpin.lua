@@ -10,11 +10,11 @@
 local why, inc = closed(meta_key, journal_key, run, LIMITS.journal_reserve)
 if why == 'stale_run' then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
-if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
+if not c then return refuse('chat_missing', leave_ticket(ticket_key, token, inc)) end
 if redis.call('EXISTS', request_key) == 1 then return ok() end
 if not direct then
   local member = read_member(member_key, inc)
-  if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token)) end
+  if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token, inc)) end
   if not is_member(member) then return refuse('not_member', c.kind) end
   if not may_pin(member, c) then return refuse('not_allowed') end
 end

@@ -10,8 +10,9 @@
 @args    fields  bytes   names and values of the record
 @ok      filled  flag
 ]]
-if not trusted_incarnation(meta_key, run) then return refuse('stale_run') end
-if redis.call('GET', ticket_key) ~= token or redis.call('EXISTS', post_key) == 1 then return ok(0) end
+local inc = trusted_incarnation(meta_key, run)
+if not inc then return refuse('stale_run') end
+if not has_ticket(ticket_key, token, inc) or redis.call('EXISTS', post_key) == 1 then return ok(0) end
 for i = 1, #fields, 2 do redis.call('HSET', post_key, fields[i], fields[i + 1]) end
 -- Starts a new generation, because Postgres already has the contents of older generations.
 redis.call('HSET', post_key, 'g', next_version(meta_key))

@@ -22,7 +22,7 @@ local post, partition, number, what, emoji, user = unpack(cmsgpack.unpack(reacti
 local why, inc = closed(meta_key, journal_key, run, what ~= 'set' and LIMITS.journal_reserve)
 if why == 'stale_run' then return refuse('stale_run') end
 local p = read_post(post_key)
-if not p then return refuse('post_missing', leave_ticket(post_ticket_key, token)) end
+if not p then return refuse('post_missing', leave_ticket(post_ticket_key, token, inc)) end
 local refusal, c, channel
 if what ~= 'erase' then
   refusal, c, channel = hidden(p, chat_prefix, member_prefix, user, inc, token)
@@ -32,8 +32,8 @@ elseif p.deleted then
 end
 local own, generation = find_actor(p, acted_prefix, user)
 if not own then
-  if known == '-' or redis.call('GET', user_ticket_key) ~= token then
-    return refuse('user_missing', leave_ticket(user_ticket_key, token))
+  if known == '-' or not has_ticket(user_ticket_key, token, inc) then
+    return refuse('user_missing', leave_ticket(user_ticket_key, token, inc))
   end
   own = known
 end

@@ -12,7 +12,7 @@
 local inc = trusted_incarnation(meta_key, run)
 if not inc then return refuse('stale_run') end
 local p = read_post(post_key)
-if not p then return refuse('post_missing', leave_ticket(post_ticket_key, token)) end
+if not p then return refuse('post_missing', leave_ticket(post_ticket_key, token, inc)) end
 local refusal, ticket, channel = hidden(p, chat_prefix, member_prefix, who, inc, token)
 if refusal then return refuse(refusal, ticket, channel) end
 redis.call('PEXPIRE', post_key, ttl_ms, 'XX')

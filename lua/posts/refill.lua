@@ -10,9 +10,11 @@
 @ok      ticket    text
 @ok      listed    int     length of the list now
 ]]
-if #reactors == 0 then return ok(leave_ticket(ticket_key, token), 0) end
+local inc = trusted_incarnation(meta_key, run)
+if not inc then return refuse('stale_run') end
+if #reactors == 0 then return ok(leave_ticket(ticket_key, token, inc), 0) end
 local p = read_post(post_key)
-if redis.call('GET', ticket_key) ~= token or not p or not get_field(p, 'n:' .. emoji) then
+if not has_ticket(ticket_key, token, inc) or not p or not get_field(p, 'n:' .. emoji) then
   return ok(token, LIMITS.reactors_kept_max)
 end
 local latest, older = get_field(p, 'l:' .. emoji) or '', get_field(p, 'o:' .. emoji) or ''

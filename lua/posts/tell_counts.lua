@@ -22,7 +22,7 @@ local sent, missing = 0, {}
 -- Makes a post with missing records due again later, because Postgres may be unreachable for a long time.
 local function postpone(post, status, key, chat)
   redis.call('ZADD', due_key, 'XX', ('%.0f'):format(ms + LIMITS.counts_interval_ms_min), post)
-  for _, value in ipairs({status, post, leave_ticket(key .. ':ticket', token), chat}) do missing[#missing + 1] = value end
+  for _, value in ipairs({status, post, leave_ticket(key .. ':ticket', token, inc), chat}) do missing[#missing + 1] = value end
 end
 
 local function tell(p, c)

@@ -13,7 +13,7 @@ local chat, message_id, user, data, partition, grants = unpack(cmsgpack.unpack(p
 local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
-if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
+if not c then return refuse('chat_missing', leave_ticket(ticket_key, token, inc)) end
 local done = redis.call('GET', request_key)
 if done then return ok(done, 0) end
 if c.kind == 'blocked' then return refuse('blocked') end
@@ -23,7 +23,7 @@ local no = refused_writer(q, chat_key, inc)
 if no then return no end
 if tonumber(message_id) > c.seq then return refuse('not_found') end
 local record = redis.call('GET', message_key)
-if not record then return refuse('message_missing', leave_ticket(message_ticket_key, token)) end
+if not record then return refuse('message_missing', leave_ticket(message_ticket_key, token, inc)) end
 local header, start = read_header(record)
 if header[6] == KIND_DELETED then return refuse('not_found') end
 local _, markup, origin = read_segments(record, header, start)

@@ -13,15 +13,15 @@ local chat, message_id, user, data, partition, grants = unpack(cmsgpack.unpack(p
 local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
-if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
+if not c then return refuse('chat_missing', leave_ticket(ticket_key, token, inc)) end
 local done = redis.call('GET', request_key)
 if done then return ok(done, 0) end
 local member = read_member(member_key, inc)
-if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token)) end
+if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token, inc)) end
 if not is_member(member) then return refuse('not_member', c.kind) end
 if tonumber(message_id) > c.seq then return refuse('not_found') end
 local record = redis.call('GET', message_key)
-if not record then return refuse('message_missing', leave_ticket(message_ticket_key, token)) end
+if not record then return refuse('message_missing', leave_ticket(message_ticket_key, token, inc)) end
 local header, start = read_header(record)
 if header[6] == KIND_DELETED then return refuse('not_found') end
 local _, markup, origin = read_segments(record, header, start)

@@ -15,10 +15,10 @@
 @err     vote_final
 ]]
 local poll, place, user, what, options = unpack(cmsgpack.unpack(vote))
-local why = closed(meta_key, journal_key, run)
+local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
 local p = read_post(poll_key)
-if not p then return refuse('poll_missing', leave_ticket(poll_ticket_key, token)) end
+if not p then return refuse('poll_missing', leave_ticket(poll_ticket_key, token, inc)) end
 if p.deleted then return refuse('poll_gone') end
 -- Another call of this person may have changed the vote since the first call with this request id.
 if remembered(request_key) then return ok(poll_results(p), 0) end
@@ -27,8 +27,8 @@ local erase = what == 'erase'
 if not erase and is_closed(p, seconds) then return refuse('poll_closed') end
 local own, generation = find_actor(p, voted_prefix, user)
 if not own then
-  if known == '-' or redis.call('GET', user_ticket_key) ~= token then
-    return refuse('user_missing', leave_ticket(user_ticket_key, token))
+  if known == '-' or not has_ticket(user_ticket_key, token, inc) then
+    return refuse('user_missing', leave_ticket(user_ticket_key, token, inc))
   end
   own = known
 end

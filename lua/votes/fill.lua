@@ -13,8 +13,9 @@
 @args    fields   bytes   names and values of the record in Redis
 @ok      filled   flag
 ]]
-if not trusted_incarnation(meta_key, run) then return refuse('stale_run') end
-if redis.call('GET', poll_ticket_key) ~= token or redis.call('EXISTS', poll_key) == 1 then return ok(0) end
+local inc = trusted_incarnation(meta_key, run)
+if not inc then return refuse('stale_run') end
+if not has_ticket(poll_ticket_key, token, inc) or redis.call('EXISTS', poll_key) == 1 then return ok(0) end
 -- Starts a new generation, because Postgres already has the contents of older generations.
 redis.call('HSET', poll_key, 'g', next_version(meta_key), unpack(fields))
 redis.call('PEXPIRE', poll_key, ttl_ms)

@@ -8,9 +8,10 @@
 @ok      results   bytes   msgpack array: voters, 1 if the poll is closed, votes for each option
 @ok      own       text?   the person's options, separated by spaces; null when only Postgres knows
 ]]
-if not trusted_incarnation(meta_key, run) then return refuse('stale_run') end
+local inc = trusted_incarnation(meta_key, run)
+if not inc then return refuse('stale_run') end
 local p = read_post(poll_key)
-if not p then return refuse('poll_missing', leave_ticket(poll_ticket_key, token)) end
+if not p then return refuse('poll_missing', leave_ticket(poll_ticket_key, token, inc)) end
 if p.deleted then return refuse('poll_gone') end
 redis.call('PEXPIRE', poll_key, ttl_ms, 'XX')
 if who == '0' then return ok(poll_results(p), '') end

@@ -15,18 +15,18 @@ local chat, message_id, bot, poll, place = unpack(cmsgpack.unpack(stop))
 local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
-if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
+if not c then return refuse('chat_missing', leave_ticket(ticket_key, token, inc)) end
 local p = read_post(poll_key)
-if not p then return refuse('poll_missing', leave_ticket(poll_ticket_key, token)) end
+if not p then return refuse('poll_missing', leave_ticket(poll_ticket_key, token, inc)) end
 if p.deleted then return refuse('poll_gone') end
 if remembered(request_key) then return ok(poll_results(p), 0) end
 if not direct then
   local member = read_member(member_key, inc)
-  if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token)) end
+  if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token, inc)) end
   if not is_member(member) then return refuse('not_member', c.kind) end
 end
 local record = redis.call('GET', message_key)
-if not record then return refuse('message_missing', leave_ticket(message_ticket_key, token)) end
+if not record then return refuse('message_missing', leave_ticket(message_ticket_key, token, inc)) end
 local header, segments_at = read_header(record)
 if header[6] == KIND_DELETED then return refuse('not_found') end
 local seconds, ms = now()

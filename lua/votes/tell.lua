@@ -10,7 +10,8 @@
 @ok      more     flag    more polls are due
 @ok      missing  texts   polls to read from Postgres first, each followed by its ticket
 ]]
-if not trusted_incarnation(meta_key, run) then return refuse('stale_run') end
+local inc = trusted_incarnation(meta_key, run)
+if not inc then return refuse('stale_run') end
 if outbox_full(meta_key, outbox_key) then return refuse('outbox_full') end
 for _, poll in ipairs(gone) do redis.call('ZREM', due_key, poll) end
 local seconds, ms = now()
@@ -22,7 +23,7 @@ for _, poll in ipairs(polls) do
   if not p then
     -- Makes the poll due again later, because Postgres may be unreachable for a long time.
     redis.call('ZADD', due_key, 'XX', ('%.0f'):format(ms + LIMITS.counts_interval_ms_min), poll)
-    for _, value in ipairs({poll, leave_ticket(key .. ':ticket', token)}) do missing[#missing + 1] = value end
+    for _, value in ipairs({poll, leave_ticket(key .. ':ticket', token, inc)}) do missing[#missing + 1] = value end
   else
     redis.call('ZREM', due_key, poll)
     if not p.deleted then

@@ -4,7 +4,7 @@ import { limits } from '../../src/limits.js';
 import { messageKinds, pack, packMessageTail } from '../../src/store/core/codec.js';
 import { chatText } from '../../src/store/core/keys.js';
 import type { Case } from './cases.js';
-import { base, bot, direct, group, incarnation, keys, partitionOf, seeds } from './world.js';
+import { base, bot, direct, group, incarnation, issued, keys, partitionOf, seeds } from './world.js';
 
 type More = Partial<Case> & Pick<Case, 'answer'>;
 
@@ -23,7 +23,7 @@ const open = seeds.open(home);
 const fill = (what: string, more: More, args = {}): Case => ({
   ...{ script: 'chats/fill', what, keys: chatAt },
   args: {
-    token: 'T',
+    token: issued('T'),
     sequence: pack(['9', `${base + 4}`, `${incarnation}`, '3', '', '6,4']),
     profile: 'new',
     profile_version: '5',
@@ -206,6 +206,11 @@ export const chatCases: Case[] = [
     answer: ['ok', 0],
     changes: [],
   }),
+  fill(
+    'stores nothing under a ticket of an earlier incarnation',
+    { seeds: [open, ticket('T')], answer: ['ok', 0], changes: [] },
+    { token: issued('T', incarnation - 1) },
+  ),
   fill('refuses a different run id', { seeds: [open, ticket('T')], answer: ['stale_run'] }, { run: 'other' }),
   {
     script: 'chats/miss',
@@ -222,7 +227,7 @@ export const chatCases: Case[] = [
     keys: chatAt,
     args: { token: 'T' },
     seeds: [open],
-    answer: ['missing', 'T'],
+    answer: ['missing', issued('T')],
   },
   {
     script: 'chats/miss',
@@ -230,7 +235,7 @@ export const chatCases: Case[] = [
     keys: chatAt,
     args: { token: 'T' },
     seeds: [open, seeds.chat(direct, { pi: 94 })],
-    answer: ['missing', 'T'],
+    answer: ['missing', issued('T')],
   },
   {
     script: 'chats/miss',
@@ -278,8 +283,11 @@ export const chatCases: Case[] = [
     { direct: true },
   ),
   action('refuses a different run id', { seeds: groupOpen, answer: ['stale_run'] }, { run: 'other' }),
-  action('reports a cold chat as missing', { seeds: [seeds.open(groupHome)], answer: ['chat_missing', 'T'] }),
-  action('reports a cold member as missing', { seeds: groupOpen, answer: ['member_missing', 'T'] }),
+  action('reports a cold chat as missing', {
+    seeds: [seeds.open(groupHome)],
+    answer: ['chat_missing', issued('T')],
+  }),
+  action('reports a cold member as missing', { seeds: groupOpen, answer: ['member_missing', issued('T')] }),
   action('refuses a former member', {
     seeds: [...groupOpen, seeds.member(bot, 'left')],
     answer: ['not_member', 'group'],
@@ -364,7 +372,10 @@ export const chatCases: Case[] = [
     changes: [],
   }),
   event('refuses a different run id', { seeds: groupOpen, answer: ['stale_run'] }, { run: 'other' }),
-  event('reports a cold chat as missing', { seeds: [seeds.open(groupHome)], answer: ['chat_missing', 'T'] }),
+  event('reports a cold chat as missing', {
+    seeds: [seeds.open(groupHome)],
+    answer: ['chat_missing', issued('T')],
+  }),
   event('refuses while the journal is full', {
     seeds: [seeds.open(groupHome, { hw: 0 }), seeds.chat(group)],
     answer: ['journal_full'],

@@ -5,7 +5,19 @@ import { messageFlags, messageKinds, pack, unpack } from '../../src/store/core/c
 import { type ChatRef, chatText } from '../../src/store/core/keys.js';
 import type { Case } from './cases.js';
 import { full, home, type More, open, state, stream } from './update_world.js';
-import { base, bot, direct, group, incarnation, keyboard, keys, partitionOf, seeds, user } from './world.js';
+import {
+  base,
+  bot,
+  direct,
+  group,
+  incarnation,
+  issued,
+  keyboard,
+  keys,
+  partitionOf,
+  seeds,
+  user,
+} from './world.js';
 
 const digits = String(home).padStart(3, '0');
 const queueKeys = {
@@ -122,8 +134,11 @@ function presses(chat: ChatRef): Case[] {
       seeds: [...on(), seeds.stream(keys.outbox(partition), limits.outbox_length_max)],
       answer: ['outbox_full'],
     }),
-    press('reports a cold chat as missing', { seeds: [open(partition)], answer: ['chat_missing', 'T'] }),
-    press('reports a cold message as missing', { seeds: at, answer: ['message_missing', 'T'] }),
+    press('reports a cold chat as missing', {
+      seeds: [open(partition)],
+      answer: ['chat_missing', issued('T')],
+    }),
+    press('reports a cold message as missing', { seeds: at, answer: ['message_missing', issued('T')] }),
     press('refuses an id that was not given out', { seeds: on(), answer: ['not_found'] }, {}, 8),
     press('refuses a deleted message', { seeds: on({ kind: messageKinds.deleted }), answer: ['not_found'] }),
     press('refuses a button that the message does not have', {
@@ -141,7 +156,7 @@ function presses(chat: ChatRef): Case[] {
       : [
           press('reports a cold member as missing', {
             seeds: [open(partition), seeds.chat(chat)],
-            answer: ['member_missing', 'T'],
+            answer: ['member_missing', issued('T')],
           }),
           press('refuses a former member', {
             seeds: [...on(), seeds.member(user, 'left')],

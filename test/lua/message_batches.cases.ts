@@ -9,6 +9,7 @@ import {
   bot,
   direct,
   group,
+  issued,
   keys,
   partitionOf,
   type Seed,
@@ -145,7 +146,7 @@ const sends: Case[] = [
       seeds: [...ready, ...full(direct)],
       answer: ['journal_full'],
     }),
-    send('reports a cold chat as missing', { seeds: [open(direct)], answer: ['chat_missing', 'T'] }),
+    send('reports a cold chat as missing', { seeds: [open(direct)], answer: ['chat_missing', issued('T')] }),
   ]),
 
   sendShared('sends one update for each message', {
@@ -211,11 +212,11 @@ const sends: Case[] = [
   }),
   sendShared('reports a cold chat as missing', {
     seeds: [open(group), member()],
-    answer: ['chat_missing', 'T'],
+    answer: ['chat_missing', issued('T')],
   }),
   sendShared('reports a cold member as missing', {
     seeds: [open(group), seeds.chat(group)],
-    answer: ['member_missing', 'T'],
+    answer: ['member_missing', issued('T')],
   }),
   sendShared('refuses a former member', {
     seeds: [open(group), seeds.chat(group), member('left')],
@@ -223,7 +224,7 @@ const sends: Case[] = [
   }),
   sendShared(
     'reports a cold replied-to message as missing',
-    { seeds: groupReady, answer: ['reply_missing', 'T'] },
+    { seeds: groupReady, answer: ['reply_missing', issued('T')] },
     { reply_to: '5' },
   ),
   sendShared(
@@ -254,11 +255,11 @@ const reads: Case[] = [
   read(group, 'refuses a different run id', { seeds: groupReady, answer: ['stale_run'] }, { run: 'other' }),
   read(group, 'reports a cold chat as missing', {
     seeds: [open(group), member()],
-    answer: ['chat_missing', 'T'],
+    answer: ['chat_missing', issued('T')],
   }),
   read(group, 'reports a cold member as missing', {
     seeds: [open(group), seeds.chat(group)],
-    answer: ['member_missing', 'T'],
+    answer: ['member_missing', issued('T')],
   }),
   read(group, 'refuses a former member', {
     seeds: [open(group), seeds.chat(group, { t: 'channel' }), member('left'), six(group)],
@@ -386,7 +387,7 @@ const removals: Case[] = [
         seeds.message(group, 5, own),
         seeds.text(`${keys.message(group, 6)}:ticket`, 'U', 5_000),
       ],
-      answer: ['messages_missing', ['6', '7'].map(bytes), ['U', 'T'].map(bytes)],
+      answer: ['messages_missing', ['6', '7'].map(bytes), [issued('U'), issued('T')].map(bytes)],
     },
     { ids: ['5', '6', '7'] },
   ),
@@ -395,10 +396,13 @@ const removals: Case[] = [
     seeds: [...groupReady, ...messages(group), ...full(group, limits.journal_reserve)],
     answer: ['journal_full'],
   }),
-  remove(group, 'reports a cold chat as missing', { seeds: [open(group)], answer: ['chat_missing', 'T'] }),
+  remove(group, 'reports a cold chat as missing', {
+    seeds: [open(group)],
+    answer: ['chat_missing', issued('T')],
+  }),
   remove(group, 'reports a cold member as missing', {
     seeds: [open(group), seeds.chat(group)],
-    answer: ['member_missing', 'T'],
+    answer: ['member_missing', issued('T')],
   }),
   remove(group, 'refuses a former member', {
     seeds: [open(group), seeds.chat(group), member('left'), ...messages(group)],

@@ -19,7 +19,19 @@ import {
   open,
   outboxFull,
 } from './message_world.js';
-import { base, bot, direct, group, keyboard, keys, partitionOf, record, seeds, user } from './world.js';
+import {
+  base,
+  bot,
+  direct,
+  group,
+  issued,
+  keyboard,
+  keys,
+  partitionOf,
+  record,
+  seeds,
+  user,
+} from './world.js';
 
 const onceKey = (chat: ChatRef) => keys.request(partitionOf(chat), 'once.s.1');
 const media = { type: 'photo', id: 'f', unique: 'u', url: 'https://example.org/a.jpg' } as const;
@@ -169,8 +181,8 @@ function edits(script: 'messages/edit_direct' | 'messages/edit_shared'): Case[] 
       args: { ...editArgs(chat, user, 'text', id), from: '', run: 'other' },
     },
     edit('refuses while the journal is full', { seeds: [...on(), ...full(chat)], answer: ['journal_full'] }),
-    edit('reports a cold chat as missing', { seeds: [open(chat)], answer: ['chat_missing', 'T'] }),
-    edit('reports a cold message as missing', { seeds: base0, answer: ['message_missing', 'T'] }),
+    edit('reports a cold chat as missing', { seeds: [open(chat)], answer: ['chat_missing', issued('T')] }),
+    edit('reports a cold message as missing', { seeds: base0, answer: ['message_missing', issued('T')] }),
     edit('refuses an id that was not given out', { seeds: on(), answer: ['not_found'] }, 'text', 8),
     edit('refuses a deleted message', { seeds: on(deleted), answer: ['not_found'] }),
     edit('refuses a message of another sender', { seeds: on({ sender: 77 }), answer: ['cant_be_edited'] }),
@@ -242,7 +254,7 @@ function edits(script: 'messages/edit_direct' | 'messages/edit_shared'): Case[] 
       : [
           edit('reports a cold member as missing', {
             seeds: [open(chat), seeds.chat(chat), seeds.message(chat, id, own)],
-            answer: ['member_missing', 'T'],
+            answer: ['member_missing', issued('T')],
           }),
           edit('edits a bot’s own message without updates to the other bots of the group', {
             seeds: [...groupOfBots, seeds.message(chat, id, own)],

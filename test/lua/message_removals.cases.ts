@@ -17,7 +17,7 @@ import {
   post,
   prefixed,
 } from './message_world.js';
-import { base, direct, group, keys, partitionOf, seeds, user } from './world.js';
+import { base, direct, group, issued, keys, partitionOf, seeds, user } from './world.js';
 
 const remove = (
   chat: ChatRef,
@@ -102,12 +102,18 @@ const removals: Case[] = [
     seeds: [...groupMessage({ sender: user }), ...full(group, limits.journal_reserve)],
     answer: ['journal_full'],
   }),
-  remove(group, 'reports a cold chat as missing', { seeds: [open(group)], answer: ['chat_missing', 'T'] }),
+  remove(group, 'reports a cold chat as missing', {
+    seeds: [open(group)],
+    answer: ['chat_missing', issued('T')],
+  }),
   remove(group, 'reports a cold member as missing', {
     seeds: [open(group), seeds.chat(group), seeds.message(group, id)],
-    answer: ['member_missing', 'T'],
+    answer: ['member_missing', issued('T')],
   }),
-  remove(group, 'reports a cold message as missing', { seeds: groupReady, answer: ['message_missing', 'T'] }),
+  remove(group, 'reports a cold message as missing', {
+    seeds: groupReady,
+    answer: ['message_missing', issued('T')],
+  }),
   remove(group, 'refuses a former member', {
     seeds: [...groupMessage({ sender: user }), member('left')],
     answer: ['not_member', 'group'],
@@ -219,7 +225,10 @@ const erasures: Case[] = [
     seeds: [...full(group, limits.journal_reserve), seeds.chat(group), seeds.message(group, id)],
     answer: ['journal_full'],
   }),
-  erase(group, 'reports a cold chat as missing', { seeds: [open(group)], answer: ['chat_missing', 'T'] }),
+  erase(group, 'reports a cold chat as missing', {
+    seeds: [open(group)],
+    answer: ['chat_missing', issued('T')],
+  }),
 ];
 
 export const removalCases: readonly Case[] = [...removals, ...erasures];

@@ -25,7 +25,7 @@ import {
   sendToBot,
   sendToUser,
 } from './message_world.js';
-import { base, bot, direct, group, keys, partitionOf, seeds, user, versionIn } from './world.js';
+import { base, bot, direct, group, issued, keys, partitionOf, seeds, user, versionIn } from './world.js';
 
 const channelSends: Case[] = [
   sendShared('makes a message of a channel a post', {
@@ -153,18 +153,18 @@ const directSends: Case[] = [sendToUser, sendToBot].flatMap((send) => [
     seeds: [...ready, ...full(direct)],
     answer: ['journal_full'],
   }),
-  send('reports a cold chat as missing', { seeds: [open(direct)], answer: ['chat_missing', 'T'] }),
+  send('reports a cold chat as missing', { seeds: [open(direct)], answer: ['chat_missing', issued('T')] }),
   send('reports copies of an older incarnation as missing', {
     seeds: [open(direct), seeds.chat(direct, { pi: 94 })],
-    answer: ['chat_missing', 'T'],
+    answer: ['chat_missing', issued('T')],
   }),
   send('reports a cold chat as missing with the ticket of an earlier call', {
     seeds: [open(direct), seeds.text(keys.ticket(keys.chat(direct)), 'first', 5_000)],
-    answer: ['chat_missing', 'first'],
+    answer: ['chat_missing', issued('first')],
   }),
   send(
     'reports a cold replied-to message as missing',
-    { seeds: ready, answer: ['reply_missing', 'T'] },
+    { seeds: ready, answer: ['reply_missing', issued('T')] },
     { reply_to: '5' },
   ),
   send(
@@ -405,15 +405,15 @@ const sends: Case[] = [
   }),
   sendShared('reports a cold chat as missing', {
     seeds: [open(group), member()],
-    answer: ['chat_missing', 'T'],
+    answer: ['chat_missing', issued('T')],
   }),
   sendShared('reports a cold member as missing', {
     seeds: [open(group), seeds.chat(group)],
-    answer: ['member_missing', 'T'],
+    answer: ['member_missing', issued('T')],
   }),
   sendShared('reports a member copied under an older incarnation as missing', {
     seeds: [open(group), seeds.chat(group), seeds.member(user, 'member', {}, 94)],
-    answer: ['member_missing', 'T'],
+    answer: ['member_missing', issued('T')],
   }),
   sendShared('refuses a former member', {
     seeds: [open(group), seeds.chat(group), member('left')],
@@ -421,7 +421,7 @@ const sends: Case[] = [
   }),
   sendShared(
     'reports a cold replied-to message as missing',
-    { seeds: groupReady, answer: ['reply_missing', 'T'] },
+    { seeds: groupReady, answer: ['reply_missing', issued('T')] },
     { reply_to: '5' },
   ),
   sendShared(

@@ -3,10 +3,15 @@ import { limits } from '../../src/limits.js';
 import { chatText } from '../../src/store/core/keys.js';
 import type { Case } from './cases.js';
 import { id } from './message_world.js';
-import { base, direct, keys, partitionOf, record, seeds } from './world.js';
+import { base, direct, incarnation, issued, keys, partitionOf, record, seeds } from './world.js';
 
-const fillKeys = { message: keys.message(direct, id), ticket: keys.ticket(keys.message(direct, id)) };
-const fillArgs = { token: 'T', record: record(), ttl_ms: '60000' };
+const fillKeys = {
+  meta: keys.meta(partitionOf(direct)),
+  message: keys.message(direct, id),
+  ticket: keys.ticket(keys.message(direct, id)),
+};
+const open = seeds.open(partitionOf(direct));
+const fillArgs = { token: issued('T'), record: record(), ttl_ms: '60000' };
 const rangeKeys = {
   meta: keys.meta(partitionOf(direct)),
   chat: keys.chat(direct),
@@ -16,7 +21,7 @@ const rangeKeys = {
 export const messageCases: Case[] = [
   {
     ...{ script: 'messages/fill', what: 'stores a message with its ticket', keys: fillKeys, args: fillArgs },
-    ...{ seeds: [seeds.text(fillKeys.ticket, 'T', 5_000)], answer: ['ok', 1] },
+    ...{ seeds: [open, seeds.text(fillKeys.ticket, 'T', 5_000)], answer: ['ok', 1] },
     changes: [`msg:${chatText(direct)}:7`, `msg:${chatText(direct)}:7:ticket`],
     after: async (client) => expect(await client.pttl(fillKeys.message)).toBeGreaterThan(50_000),
   },
@@ -25,7 +30,26 @@ export const messageCases: Case[] = [
     what: 'stores nothing without a ticket',
     keys: fillKeys,
     args: fillArgs,
+    seeds: [open],
     answer: ['ok', 0],
+    changes: [],
+  },
+  {
+    script: 'messages/fill',
+    what: 'stores nothing under a ticket of an earlier incarnation',
+    keys: fillKeys,
+    args: { ...fillArgs, token: issued('T', incarnation - 1) },
+    seeds: [open, seeds.text(fillKeys.ticket, 'T', 5_000)],
+    answer: ['ok', 0],
+    changes: [],
+  },
+  {
+    script: 'messages/fill',
+    what: 'refuses a different run id',
+    keys: fillKeys,
+    args: { ...fillArgs, run: 'other' },
+    seeds: [open, seeds.text(fillKeys.ticket, 'T', 5_000)],
+    answer: ['stale_run'],
     changes: [],
   },
   {
@@ -36,7 +60,7 @@ export const messageCases: Case[] = [
       args: fillArgs,
       answer: ['ok', 0],
     },
-    ...{ seeds: [seeds.text(fillKeys.ticket, 'U', 5_000)], changes: [] },
+    ...{ seeds: [open, seeds.text(fillKeys.ticket, 'U', 5_000)], changes: [] },
   },
   {
     ...{
@@ -47,7 +71,7 @@ export const messageCases: Case[] = [
       answer: ['ok', 0],
       changes: [],
     },
-    seeds: [seeds.text(fillKeys.ticket, 'T', 5_000), seeds.message(direct, id)],
+    seeds: [open, seeds.text(fillKeys.ticket, 'T', 5_000), seeds.message(direct, id)],
   },
   {
     ...{

@@ -5,7 +5,19 @@ import { messageKinds, pack, packMessageTail, unpack, unpackMessage } from '../.
 import { type ChatRef, chatText } from '../../src/store/core/keys.js';
 import { directKeys, sharedKeys, withMessage } from '../../src/store/core/script_keys.js';
 import type { Case } from './cases.js';
-import { base, bot, direct, group, keys, partitionOf, type Seed, seeds, user, versionIn } from './world.js';
+import {
+  base,
+  bot,
+  direct,
+  group,
+  issued,
+  keys,
+  partitionOf,
+  type Seed,
+  seeds,
+  user,
+  versionIn,
+} from './world.js';
 
 const id = 5;
 const profile = pack({ id: user });
@@ -104,8 +116,8 @@ function common(chat: ChatRef, ready: readonly Seed[]): Case[] {
     }),
     pin('refuses a different run id', { seeds: ready, answer: ['stale_run'] }, { run: 'other' }),
     pin('refuses while the journal is full', { seeds: [...ready, ...full(chat)], answer: ['journal_full'] }),
-    pin('reports a cold chat as missing', { seeds: [open(chat)], answer: ['chat_missing', 'T'] }),
-    pin('reports a cold message as missing', { seeds: chatOnly, answer: ['message_missing', 'T'] }),
+    pin('reports a cold chat as missing', { seeds: [open(chat)], answer: ['chat_missing', issued('T')] }),
+    pin('reports a cold message as missing', { seeds: chatOnly, answer: ['message_missing', issued('T')] }),
     pin('refuses an id that was not given out', { seeds: ready, answer: ['not_found'] }, {}, 8),
     pin('refuses a deleted message', {
       seeds: [...chatOnly, seeds.message(chat, id, { kind: messageKinds.deleted })],
@@ -234,7 +246,7 @@ const pins: Case[] = [
   }),
   pinOf(group)('reports a cold member as missing', {
     seeds: [open(group), seeds.chat(group), seeds.message(group, id)],
-    answer: ['member_missing', 'T'],
+    answer: ['member_missing', issued('T')],
   }),
   pinOf(group)('refuses while the outbox is full', {
     seeds: [...groupReady, seeds.stream(keys.outbox(partitionOf(group)), limits.outbox_length_max)],
@@ -290,10 +302,13 @@ const unpins: Case[] = [
     seeds: [...withPin, ...full(group, limits.journal_reserve)],
     answer: ['journal_full'],
   }),
-  unpin(group, 'reports a cold chat as missing', { seeds: [open(group)], answer: ['chat_missing', 'T'] }),
+  unpin(group, 'reports a cold chat as missing', {
+    seeds: [open(group)],
+    answer: ['chat_missing', issued('T')],
+  }),
   unpin(group, 'reports a cold member as missing', {
     seeds: [open(group), seeds.chat(group, { pin: id })],
-    answer: ['member_missing', 'T'],
+    answer: ['member_missing', issued('T')],
   }),
   unpin(group, 'refuses a former member', {
     seeds: [...withPin, member('kicked')],

@@ -4,7 +4,7 @@ import { limits } from '../../src/limits.js';
 import { messageKinds, unpack, unpackMessage } from '../../src/store/core/codec.js';
 import type { Case } from './cases.js';
 import { at, channel, chat, dueAt, fresh, heart, open, partition, post, used } from './post_world.js';
-import { base, keys, seeds } from './world.js';
+import { base, issued, keys, seeds } from './world.js';
 
 const outbox = keys.outbox(partition);
 const tell = (what: string, more: Partial<Case> & Pick<Case, 'answer'>, args = {}): Case => ({
@@ -70,14 +70,14 @@ export const postCountCases: readonly Case[] = [
   }),
   tell('postpones a cold post', {
     seeds: [open, chat({ b: '8' }), dueAt(5)],
-    answer: ['ok', 0, 0, missing('post_missing', `${post}`, 'T', '0')],
+    answer: ['ok', 0, 0, missing('post_missing', `${post}`, issued('T'), '0')],
     changes: ['counts_due', `post:${post}:ticket`],
     after: async (client) =>
       expect(Number(await client.zscore(at.due, `${post}`))).toBeGreaterThan(Date.now()),
   }),
   tell('postpones a post of a cold channel', {
     seeds: [open, used, dueAt(5)],
-    answer: ['ok', 0, 0, missing('chat_missing', `${post}`, 'T', `${channel.id}`)],
+    answer: ['ok', 0, 0, missing('chat_missing', `${post}`, issued('T'), `${channel.id}`)],
     changes: ['counts_due', `chat:${channel.id}:ticket`],
   }),
   tell(

@@ -27,7 +27,7 @@ import {
   used,
   userTicket,
 } from './post_world.js';
-import { base, keys, seeds, user } from './world.js';
+import { base, incarnation, issued, keys, seeds, user } from './world.js';
 
 const react = (
   what: string,
@@ -185,15 +185,20 @@ export const reactionCases: readonly Case[] = [
         expect(await client.hget(actedKey(5), String(user))).toBe(`${heart} x`);
       },
     },
-    { known: heart, emoji: 'x' },
+    { known: heart, emoji: 'x', token: issued('T') },
+  ),
+  react(
+    'ignores reactions that were read under a ticket of an earlier incarnation',
+    { seeds: [open, chat(), used, seeds.text(userTicket, 'T')], answer: ['user_missing', issued('T')] },
+    { known: heart, emoji: 'x', token: issued('T', incarnation - 1) },
   ),
   react('reports a user whose reactions are only in Postgres as missing', {
     seeds: [open, chat(), used],
-    answer: ['user_missing', 'T'],
+    answer: ['user_missing', issued('T')],
   }),
   react(
     'reports the user as missing if the ticket has changed',
-    { seeds: [open, chat(), used, seeds.text(userTicket, 'U')], answer: ['user_missing', 'U'] },
+    { seeds: [open, chat(), used, seeds.text(userTicket, 'U')], answer: ['user_missing', issued('U')] },
     { known: '' },
   ),
   react('accepts a member of a private channel', {
@@ -207,13 +212,13 @@ export const reactionCases: readonly Case[] = [
   }),
   react('reports a cold membership as missing', {
     seeds: [open, closed, fresh],
-    answer: ['member_missing', 'T', `${channel.id}`],
+    answer: ['member_missing', issued('T'), `${channel.id}`],
   }),
   react('reports a cold channel as missing', {
     seeds: [open, fresh],
-    answer: ['chat_missing', 'T', `${channel.id}`],
+    answer: ['chat_missing', issued('T'), `${channel.id}`],
   }),
-  react('reports a cold post as missing', { seeds: [open, chat()], answer: ['post_missing', 'T'] }),
+  react('reports a cold post as missing', { seeds: [open, chat()], answer: ['post_missing', issued('T')] }),
   react('refuses a deleted post', {
     seeds: [open, chat(), seeds.hash(key, { c: `${channel.id}`, m: 7, x: 1, u: 0, v: base })],
     answer: ['not_found'],
@@ -226,7 +231,7 @@ export const reactionCases: readonly Case[] = [
     'reports the removed user’s reactions as missing, even in a channel they left',
     {
       seeds: [open, closed, used, member('left')],
-      answer: ['user_missing', 'T'],
+      answer: ['user_missing', issued('T')],
     },
     { change: 'erase', emoji: '' },
   ),
@@ -238,7 +243,7 @@ export const reactionCases: readonly Case[] = [
       changes: [...written, `acted:${post}:5`, `acted:${post}:${user}:ticket`, 'counts_due'],
       after: async (client) => expect(await client.hmget(key, 'u', `n:${heart}`)).toEqual(['0', null]),
     },
-    { change: 'erase', emoji: '', known: heart },
+    { change: 'erase', emoji: '', known: heart, token: issued('T') },
   ),
   react('refuses more reactions of one user than allowed', {
     seeds: [

@@ -18,7 +18,7 @@ import {
   post,
   used,
 } from './post_world.js';
-import { base, keys, seeds, user } from './world.js';
+import { base, incarnation, issued, keys, seeds, user } from './world.js';
 
 const read = (what: string, more: Partial<Case> & Pick<Case, 'answer'>, args = {}): Case => ({
   ...{ script: 'posts/read', what, keys: at },
@@ -29,7 +29,7 @@ const read = (what: string, more: Partial<Case> & Pick<Case, 'answer'>, args = {
 const fill = (what: string, more: Partial<Case> & Pick<Case, 'answer'>, args = {}): Case => ({
   ...{ script: 'posts/fill', what, keys: { meta: at.meta, post: key, ticket: at.post_ticket } },
   args: {
-    token: 'T',
+    token: issued('T'),
     ttl_ms: '60000',
     fields: ['c', `${channel.id}`, 'm', '7', 'v', '1', 'u', '0'],
     ...args,
@@ -40,11 +40,15 @@ const ticket = seeds.text(at.post_ticket, 'T');
 
 const refillTicket = keys.ticket(`${key}:refill`);
 const refill = (what: string, more: Partial<Case> & Pick<Case, 'answer'>, args = {}): Case => ({
-  ...{ script: 'posts/refill', what, keys: { post: key, ticket: refillTicket, acted: at.acted } },
+  ...{
+    script: 'posts/refill',
+    what,
+    keys: { meta: at.meta, post: key, ticket: refillTicket, acted: at.acted },
+  },
   args: { token: 'T', emoji: heart, reactors: [], ...args },
   ...more,
 });
-const back = { reactors: ['1', other, '2', external] };
+const back = { token: issued('T'), reactors: ['1', other, '2', external] };
 
 export const postCases: readonly Case[] = [
   read('reads a post without reactions', {
@@ -52,14 +56,14 @@ export const postCases: readonly Case[] = [
     answer: ['ok', expect.any(Array), ''],
   }),
   read('reads a post whose reactions are only in Postgres', { seeds: [open, chat(), used], answer: ['ok'] }),
-  read('reports a cold post as missing', { seeds: [open, chat()], answer: ['post_missing', 'T'] }),
+  read('reports a cold post as missing', { seeds: [open, chat()], answer: ['post_missing', issued('T')] }),
   read('reports a cold channel as missing', {
     seeds: [open, fresh],
-    answer: ['chat_missing', 'T', `${channel.id}`],
+    answer: ['chat_missing', issued('T'), `${channel.id}`],
   }),
   read('reports a cold membership as missing', {
     seeds: [open, closed, fresh],
-    answer: ['member_missing', 'T', `${channel.id}`],
+    answer: ['member_missing', issued('T'), `${channel.id}`],
   }),
   read('refuses a user who is not a member', {
     seeds: [open, closed, fresh, member('kicked')],
@@ -81,6 +85,11 @@ export const postCases: readonly Case[] = [
   }),
   fill('stores nothing without a ticket', { seeds: [open], answer: ['ok', 0] }),
   fill('keeps a post that is present', { seeds: [open, ticket, fresh], answer: ['ok', 0] }),
+  fill(
+    'stores nothing under a ticket of an earlier incarnation',
+    { seeds: [open, ticket], answer: ['ok', 0] },
+    { token: issued('T', incarnation - 1) },
+  ),
   fill('refuses a different run id', { seeds: [open, ticket], answer: ['stale_run'] }, { run: 'other' }),
   {
     ...{
@@ -96,15 +105,15 @@ export const postCases: readonly Case[] = [
     answer: ['ok', [`${base}`, '0', '0'].map((version) => Buffer.from(version))],
   },
   refill('creates a ticket for a short list of reactors', {
-    seeds: [used],
-    answer: ['ok', 'T', 0],
+    seeds: [open, used],
+    answer: ['ok', issued('T'), 0],
     changes: [`post:${post}:refill:ticket`],
   }),
   refill(
     'adds reactors missing from the list',
     {
-      seeds: [used, seeds.text(refillTicket, 'T')],
-      answer: ['ok', 'T', 2],
+      seeds: [open, used, seeds.text(refillTicket, 'T')],
+      answer: ['ok', issued('T'), 2],
       changes: [`post:${post}`],
       after: async (client) =>
         expect(await client.hmgetBuffer(key, `l:${heart}`, `o:${heart}`)).toEqual([other, external]),
@@ -114,14 +123,23 @@ export const postCases: readonly Case[] = [
   refill(
     'omits users who removed their reaction',
     {
-      seeds: [used, seeds.text(refillTicket, 'T'), seeds.hash(actedKey(5), { 2: '', n: 0, v: base })],
-      answer: ['ok', 'T', 1],
+      seeds: [open, used, seeds.text(refillTicket, 'T'), seeds.hash(actedKey(5), { 2: '', n: 0, v: base })],
+      answer: ['ok', issued('T'), 1],
     },
     back,
   ),
   refill(
     'stores nothing without a ticket',
-    { seeds: [used], answer: ['ok', 'T', limits.reactors_kept_max] },
+    { seeds: [open, used], answer: ['ok', issued('T'), limits.reactors_kept_max] },
     back,
   ),
+  refill(
+    'stores nothing under a ticket of an earlier incarnation',
+    {
+      seeds: [open, used, seeds.text(refillTicket, 'T')],
+      answer: ['ok', issued('T', incarnation - 1), limits.reactors_kept_max],
+    },
+    { ...back, token: issued('T', incarnation - 1) },
+  ),
+  refill('refuses a different run id', { seeds: [open, used], answer: ['stale_run'] }, { run: 'other' }),
 ];

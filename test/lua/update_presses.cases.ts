@@ -4,7 +4,7 @@ import { messageFlags, messageKinds, pack } from '../../src/store/core/codec.js'
 import { type ChatRef, chatText } from '../../src/store/core/keys.js';
 import type { Case } from './cases.js';
 import { full, home, type More, open, state, stream } from './update_world.js';
-import { base, bot, direct, group, keyboard, keys, partitionOf, seeds, user } from './world.js';
+import { base, bot, direct, group, issued, keyboard, keys, partitionOf, seeds, user } from './world.js';
 
 const pressKeys = (chat: ChatRef) => {
   const partition = partitionOf(chat);
@@ -93,8 +93,11 @@ function presses(script: 'updates/press_direct' | 'updates/press_shared'): Case[
       seeds: [...on(), ...full(partition)],
       answer: ['journal_full'],
     }),
-    press('reports a cold chat as missing', { seeds: [open(partition)], answer: ['chat_missing', 'T'] }),
-    press('reports a cold message as missing', { seeds: ready, answer: ['message_missing', 'T'] }),
+    press('reports a cold chat as missing', {
+      seeds: [open(partition)],
+      answer: ['chat_missing', issued('T')],
+    }),
+    press('reports a cold message as missing', { seeds: ready, answer: ['message_missing', issued('T')] }),
     press('refuses an id that was not given out', { seeds: on(), answer: ['not_found'] }, {}, 8),
     press('refuses a deleted message', { seeds: on({ kind: messageKinds.deleted }), answer: ['not_found'] }),
     press('refuses a button that the message does not have', {
@@ -121,7 +124,7 @@ function presses(script: 'updates/press_direct' | 'updates/press_shared'): Case[
       : [
           press('reports a cold member as missing', {
             seeds: [open(partition), chatSeed],
-            answer: ['member_missing', 'T'],
+            answer: ['member_missing', issued('T')],
           }),
           press('refuses a former member', {
             seeds: [...on(), seeds.member(user, 'left')],

@@ -6,7 +6,19 @@ import { chatText, postId, postNumber } from '../../src/store/core/keys.js';
 import { type Poll, pollFields } from '../../src/store/core/poll_record.js';
 import type { Case } from './cases.js';
 import { at as messageAt } from './message_world.js';
-import { base, bot, group, keyboard, keys, partitionOf, seconds, seeds, user } from './world.js';
+import {
+  base,
+  bot,
+  group,
+  incarnation,
+  issued,
+  keyboard,
+  keys,
+  partitionOf,
+  seconds,
+  seeds,
+  user,
+} from './world.js';
 
 const partition = partitionOf(group);
 const poll = postId(partition, 1_800_000_000_000);
@@ -74,7 +86,7 @@ const fill = (what: string, more: More, args = {}): Case => ({
   ...{ script: 'votes/fill', what, keys: at },
   args: {
     ...{
-      token: 'T',
+      token: issued('T'),
       ttl_ms: '60000',
       poll: `${poll}`,
       closes_ms: '0',
@@ -172,6 +184,11 @@ const reading: Case[] = [
     seeds: [open, pollOf(), seeds.text(at.poll_ticket, 'T')],
     answer: ['ok', 0],
   }),
+  fill(
+    'stores nothing under a ticket of an earlier incarnation',
+    { seeds: [open, seeds.text(at.poll_ticket, 'T')], answer: ['ok', 0] },
+    { token: issued('T', incarnation - 1) },
+  ),
   fill('needs its ticket', { seeds: [open, seeds.text(at.poll_ticket, 'U')], answer: ['ok', 0] }),
   fill('refuses a different run id', { seeds: [open], ...stale }, other),
   read('returns the results and the vote', {
@@ -193,7 +210,7 @@ const reading: Case[] = [
   ),
   read('leaves a ticket for a cold poll', {
     seeds: [open],
-    answer: ['poll_missing', 'T'],
+    answer: ['poll_missing', issued('T')],
     changes: [`poll:${poll}:ticket`],
   }),
   read('refuses a deleted poll', { seeds: [open, deleted], answer: ['poll_gone'] }),
@@ -246,11 +263,19 @@ const casting: Case[] = [
       answer: ['ok', results(1, 0, 0, 1), 0],
       changes: [...inVote, 'polls_due', `voted:${poll}:0`, `voted:${poll}:${user}:ticket`],
     },
-    { options: '1', known: '0' },
+    { options: '1', known: '0', token: issued('T') },
+  ),
+  cast(
+    'ignores a vote that was read under a ticket of an earlier incarnation',
+    {
+      seeds: [open, pollOf({}, { u: 1, 'n:0': 1 }), seeds.text(userTicket, 'T')],
+      answer: ['user_missing', issued('T')],
+    },
+    { options: '1', known: '0', token: issued('T', incarnation - 1) },
   ),
   cast('leaves a ticket if only Postgres knows the vote', {
     seeds: [open, pollOf({}, { u: 1, 'n:0': 1 })],
-    answer: ['user_missing', 'T'],
+    answer: ['user_missing', issued('T')],
     changes: [`voted:${poll}:${user}:ticket`],
   }),
   cast(
@@ -278,7 +303,7 @@ const casting: Case[] = [
   }),
   cast('leaves a ticket for a cold poll', {
     seeds: [open],
-    answer: ['poll_missing', 'T'],
+    answer: ['poll_missing', issued('T')],
     changes: [`poll:${poll}:ticket`],
   }),
   cast('refuses a deleted poll', { seeds: [open, deleted], answer: ['poll_gone'] }),
@@ -314,7 +339,7 @@ const telling: Case[] = [
   ),
   tell('postpones a cold poll', {
     seeds: [open, dueAt(5)],
-    answer: ['ok', 0, [Buffer.from(`${poll}`), Buffer.from('T')]],
+    answer: ['ok', 0, [Buffer.from(`${poll}`), Buffer.from(issued('T'))]],
     changes: [`poll:${poll}:ticket`, 'polls_due'],
   }),
   tell(
@@ -392,18 +417,18 @@ const stopping: Case[] = [
   stop('refuses a stopped poll', { seeds: [...ready, pollOf({}, { z: 1 })], answer: ['poll_closed'] }),
   stop('leaves a ticket for a cold poll', {
     seeds: ready,
-    answer: ['poll_missing', 'T'],
+    answer: ['poll_missing', issued('T')],
     changes: [`poll:${poll}:ticket`],
   }),
   stop('refuses a deleted poll', { seeds: [...ready, deleted], answer: ['poll_gone'] }),
   stop('leaves a ticket for a cold chat', {
     seeds: [open, pollOf()],
-    answer: ['chat_missing', 'T'],
+    answer: ['chat_missing', issued('T')],
     changes: [`chat:${group.id}:ticket`],
   }),
   stop('leaves a ticket for a cold member', {
     seeds: [open, seeds.chat(group), pollOf(), sent],
-    answer: ['member_missing', 'T'],
+    answer: ['member_missing', issued('T')],
     changes: [`member:${group.id}:${bot}:ticket`],
   }),
   stop('refuses a bot that left the group', {
@@ -412,7 +437,7 @@ const stopping: Case[] = [
   }),
   stop('leaves a ticket for a cold message', {
     seeds: [open, seeds.chat(group), admitted, pollOf()],
-    answer: ['message_missing', 'T'],
+    answer: ['message_missing', issued('T')],
     changes: [`msg:${group.id}:7:ticket`],
   }),
   stop('refuses a deleted message', {

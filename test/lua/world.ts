@@ -56,6 +56,8 @@ export async function startClusterNode() {
 /** This incarnation is high enough for versions above 10^14, which Lua’s `..` would round. */
 export const incarnation = 95;
 export const base = incarnation * limits.versions_per_incarnation;
+/** Returns the ticket that a script issues for a token that Redis has. */
+export const issued = (token: string, under = incarnation): string => `${under} ${token}`;
 export const run = 'run-of-this-redis';
 
 export const bot = 100_001;

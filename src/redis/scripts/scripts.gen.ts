@@ -378,10 +378,11 @@ export interface Scripts {
   };
   /** Stores a message that was loaded from Postgres because Redis lacked it. */
   'messages/fill': {
-    keys: { message: string; ticket: string };
+    keys: { meta: string; message: string; ticket: string };
     args: { token: string; record: Buffer | string; ttl_ms: number | string };
     result:
-      | { status: 'ok'; filled: boolean };
+      | { status: 'ok'; filled: boolean }
+      | { status: 'stale_run' };
   };
   /** Pins a message of a direct chat in place of the previous pin, and adds a service message about it. */
   'messages/pin_direct': {
@@ -586,10 +587,11 @@ export interface Scripts {
   };
   /** Adds people from Postgres to the list of the latest reactors of an emoji. If no people are given, creates a */
   'posts/refill': {
-    keys: { post: string; acted: string; ticket: string };
+    keys: { meta: string; post: string; acted: string; ticket: string };
     args: { token: string; emoji: string; reactors: readonly (Buffer | string)[] };
     result:
-      | { status: 'ok'; ticket: string; listed: number };
+      | { status: 'ok'; ticket: string; listed: number }
+      | { status: 'stale_run' };
   };
   /** Queues updates with changed reaction counts for the bots of channels. Each post is reported at most once a */
   'posts/tell_counts': {

@@ -65,7 +65,7 @@ export class ReadBack {
     const filled = rows.map(async ({ message_id, record }) => {
       if (!record) return [];
       const message = keys.message(chat, message_id);
-      const at = { message, ticket: keys.ticket(message) };
+      const at = { meta: keys.meta(partition), message, ticket: keys.ticket(message) };
       const args = { token: tickets[ids.indexOf(message_id)] as string, record, ttl_ms };
       await scripts.call('messages/fill', partition, at, args);
       return [message_id];

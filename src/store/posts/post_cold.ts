@@ -102,7 +102,10 @@ export class PostReadBack {
     const [partition, number] = placeOf(post);
     const db = shards.at(partition);
     const key = keys.post(post);
-    const at = { post: key, ticket: keys.ticket(`${key}:refill`), acted: keys.acted(post) };
+    const at = {
+      ...{ meta: keys.meta(partition), post: key },
+      ...{ ticket: keys.ticket(`${key}:refill`), acted: keys.acted(post) },
+    };
     const first = { token: uniqueText(), emoji, reactors: [] };
     const { ticket: token } = await scripts.call('posts/refill', partition, at, first);
     let behind = { emoji: emojiColumn(emoji), version: Number.MAX_SAFE_INTEGER };
