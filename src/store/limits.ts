@@ -92,7 +92,6 @@ export const storeLimits = {
   /** After this time without any token check, a node lets its lease expire. */
   auth_idle_ms: 10_000,
   auth_cache_age_ms_max: 60_000,
-  auth_node_age_ms_max: 60_000,
   auth_log_length_max: 10_000,
   auth_cache_entries_max: 200_000,
   ring_interval_ms: 4_000,

@@ -1,5 +1,4 @@
 import { expect } from 'vitest';
-import { limits } from '../../src/limits.js';
 import type { Case } from './cases.js';
 import { incarnation, keys, seeds } from './world.js';
 
@@ -20,15 +19,15 @@ const renew = (what: string, { seeds: more = [], ...rest }: More, args = {}): Ca
   seeds: [known, ...more],
   ...rest,
 });
-const pending = (what: string, fields: object, count: number, changes: string[] = []): Case => ({
+const pending = (what: string, fields: object, late: string[], gone: string[] = []): Case => ({
   ...{
     script: 'auth/pending',
     what,
     keys: auth,
-    args: { epoch: '2', incarnation: String(incarnation) },
+    args: { epoch: '2', incarnation: String(incarnation), gone },
     seeds: [known, nodes(fields)],
-    answer: ['ok', count],
-    changes,
+    answer: ['ok', late.length / 2, late.map((text) => Buffer.from(text))],
+    changes: gone.length > 0 && late.length === 0 ? ['auth_nodes'] : [],
   },
 });
 const soon = Date.now() + 60_000;
@@ -138,23 +137,19 @@ export const authCases: Case[] = [
   },
   {
     ...{ script: 'auth/pending', what: 'refuses while the incarnation is unknown', keys: auth },
-    args: { epoch: '2', incarnation: String(incarnation) },
+    args: { epoch: '2', incarnation: String(incarnation), gone: [] },
     answer: ['stale_run'],
   },
   {
     ...{ script: 'auth/pending', what: 'counts lost nodes under a later incarnation', keys: auth },
-    args: { epoch: '2', incarnation: String(incarnation - 1) },
+    args: { epoch: '2', incarnation: String(incarnation - 1), gone: [] },
     seeds: [known, nodes()],
-    answer: ['ok', 1],
+    answer: ['ok', 1, []],
   },
-  pending('counts a node that has not acknowledged', { a: `2 ${soon}`, b: `1 ${soon}` }, 1),
-  pending('counts a node whose lease has ended', { b: `1 ${Date.now() - 1_000}` }, 1),
-  pending(
-    'removes a node that has been gone for long',
-    { b: `1 ${Date.now() - limits.auth_node_age_ms_max - 5_000}` },
-    0,
-    ['auth_nodes'],
-  ),
+  pending('counts a node that has not acknowledged', { a: `2 ${soon}`, b: `1 ${soon}` }, ['b', `1 ${soon}`]),
+  pending('counts a node whose lease has ended by the clock of Redis', { b: '1 1000' }, ['b', '1 1000']),
+  pending('removes a node that did not renew its lease', { b: '1 1000' }, [], ['b', '1 1000']),
+  pending('keeps a node that has renewed its lease', { b: '1 2000' }, ['b', '1 2000'], ['b', '1 1000']),
   {
     script: 'auth/leave',
     what: 'removes a node',

@@ -98,6 +98,28 @@ describe('revocations while Redis works', () => {
     cut.open();
   });
 
+  test('a revocation waits for a node with a valid lease after the clock of Redis was set forward', async () => {
+    await a.store.auth.bot(bot.token);
+    const cut = gate();
+    a.hooks.call = async (name, run) => {
+      if (name === 'auth/renew') await cut.wait();
+      return run();
+    };
+    await cut.reached;
+    // Two minutes in the clock of Redis pass for this test if all leases end two minutes earlier.
+    const { client } = b.connection;
+    for (const [node, entry] of Object.entries(await client.hgetall(a.keys.authNodes()))) {
+      const [acked, ends] = entry.split(' ');
+      if (ends !== undefined)
+        await client.hset(a.keys.authNodes(), node, `${acked} ${Number(ends) - 120_000}`);
+    }
+    await regenerate(b);
+    expect(fromMemory(a, bot.token)).toBeNull();
+    // The node is removed, so that the next revocation does not wait for it.
+    await eventually('acknowledged', async () => (await client.hlen(a.keys.authNodes())) === 3);
+    cut.open();
+  });
+
   test('a lease counts from the time at which its renewal was sent, not from the arrival of the answer', async () => {
     await a.store.auth.bot(bot.token);
     const slow = gate();

@@ -15,12 +15,12 @@ export interface Scripts {
     result:
       | { status: 'ok' };
   };
-  /** Returns how many nodes have not acknowledged an epoch. Removes nodes that disappeared long ago. */
+  /** Returns the nodes that have not acknowledged an epoch. Removes nodes that disappeared. */
   'auth/pending': {
     keys: { meta: string; nodes: string };
-    args: { epoch: number | string; incarnation: number | string };
+    args: { epoch: number | string; incarnation: number | string; gone: readonly (string)[] };
     result:
-      | { status: 'ok'; pending: number }
+      | { status: 'ok'; pending: number; late: string[] }
       | { status: 'stale_run' };
   };
   /** Renews a node's lease on its cached tokens, and records which epoch the node has acknowledged. Returns the */

@@ -272,7 +272,7 @@ export class Auth {
   async #assertRevocable(subject: Subject): Promise<void> {
     const [kind, id] = subject.split(':') as ['bot' | 'user', string];
     await Promise.all([
-      this.#context.scripts.call('auth/pending', 0, this.#at, { epoch: 0, incarnation: 0 }),
+      this.#context.scripts.call('auth/pending', 0, this.#at, { epoch: 0, incarnation: 0, gone: [] }),
       this.#control.forgetMany(kind, [Number(id)]),
     ]);
   }
@@ -328,9 +328,6 @@ export class Auth {
     const raised = await this.#context.scripts.call('auth/revoke', 0, this.#at, {
       subjects: subjects.join(' '),
     });
-    // The latest time at which a lease can end. Any node that still caches the token sent its last renewal before this
-    // moment.
-    const deadline = this.#context.time.monotonic() + leaseMs;
     // Waits after a data loss. Redis then lists a node only after the node has renewed its lease, so an empty list
     // proves nothing yet.
     if (this.#ageOf(raised.incarnation) < leaseMs) {
@@ -338,10 +335,21 @@ export class Auth {
       return;
     }
     if (this.#timer !== undefined) await this.#renewAgain();
-    for (;;) {
-      const { pending } = await this.#context.scripts.call('auth/pending', 0, this.#at, raised);
-      if (pending === 0 || this.#context.time.monotonic() >= deadline) return;
-      await this.#context.time.sleep(10);
+    const { scripts, time } = this.#context;
+    const pending = (gone: readonly string[]) =>
+      scripts.call('auth/pending', 0, this.#at, { ...raised, gone });
+    const first = await pending([]);
+    // The latest time at which a lease can end. Any node that still caches the token sent its last renewal before this
+    // moment.
+    const deadline = time.monotonic() + leaseMs;
+    for (let left = first.pending; left > 0; left = (await pending([])).pending) {
+      if (time.monotonic() < deadline) {
+        await time.sleep(10);
+        continue;
+      }
+      // A node has no lease if its entry is the same as a lease ago.
+      await pending(first.late);
+      return;
     }
   }
 
