@@ -51,3 +51,18 @@ test('a private channel shows nothing to a person who has not joined', async () 
   expect(await page.getByText('Secret').count()).toBe(0);
   await page.context().close();
 });
+
+test('a deleted message disappears from the page of posts', async () => {
+  const channel = await newChat({ type: 'channel', title: 'Tides' });
+  const path = `/api/chats/${channel}/messages`;
+  const write = (text: string) => resultOf(world.service.app(alice, 'POST', path, { text }));
+  const { message_id } = await write('High at noon');
+  await write('Low at six');
+  const page = await world.open(alice, `#/chat/${channel}/posts`);
+  await page.getByRole('article').getByText('High at noon').waitFor();
+  await resultOf(world.service.app(alice, 'DELETE', `${path}/${message_id}`));
+  await page.getByText('High at noon').waitFor({ state: 'detached' });
+  await page.getByRole('article').getByText('Low at six').waitFor();
+  expect(world.faults()).toEqual([]);
+  await page.context().close();
+});

@@ -104,3 +104,49 @@ test('after a transfer, a note at the bottom of the page names the bot and its n
   expect(world.faults()).toEqual([]);
   await page.context().close();
 });
+
+test('an unsent reply is stored in the browser without the contents of the quoted message', async () => {
+  const { message_id } = await post(bob, group, 'a secret of bob');
+  const page = await world.open(alice, `#/chat/${group}`);
+  await page.route('**/messages', (route) =>
+    route.request().method() === 'POST' ? undefined : route.continue(),
+  );
+  await page.getByRole('log').getByText('a secret of bob').click({ button: 'right' });
+  await page.getByRole('menuitem', { name: 'Reply' }).click();
+  await page.getByRole('combobox', { name: 'Message' }).fill('understood');
+  await page.keyboard.press('Enter');
+  const stored = () =>
+    page.evaluate(
+      (name) =>
+        new Promise<unknown[]>((resolve) => {
+          const opening = indexedDB.open(name);
+          opening.onsuccess = () => {
+            const rows = opening.result.transaction('outbox').objectStore('outbox').getAll();
+            rows.onsuccess = () => resolve(rows.result);
+          };
+        }),
+      `petrel-${alice.id}`,
+    );
+  await expect.poll(stored).toMatchObject([{ text: 'understood', replyTo: { message_id } }]);
+  expect(JSON.stringify(await stored())).not.toContain('secret');
+  await page.unrouteAll({ behavior: 'ignoreErrors' });
+  await page.reload();
+  const sent = page.getByRole('log').locator('article').filter({ hasText: 'understood' });
+  await sent.getByText('a secret of bob').waitFor();
+  await page.context().close();
+});
+
+test('a page whose code cannot be loaded shows a button that loads it again', async () => {
+  const page = await world.open(alice);
+  await page.route('**/app/**/*.js', (route) => route.abort());
+  await page.evaluate(() => {
+    location.hash = '#/settings';
+  });
+  await page.getByRole('alert').getByText('This part could not be loaded.').waitFor();
+  // The list of chats still works.
+  await page.getByRole('heading', { name: 'Chats' }).waitFor();
+  await page.unrouteAll({ behavior: 'ignoreErrors' });
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await page.getByRole('button', { name: 'Sign out' }).waitFor();
+  await page.context().close();
+});

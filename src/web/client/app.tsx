@@ -1,5 +1,5 @@
 /** Shows the whole window: sign-in, the list of chats, and the open page next to the list. */
-import { lazy, Suspense, useEffect, useState } from 'react';
+import { lazy, useEffect, useState } from 'react';
 import { ApiFailure, get } from './api.js';
 import { reasonOf } from './failures.js';
 import { chats, startChats } from './model/chats.js';
@@ -14,7 +14,7 @@ import { ChatList, openUsername } from './view/chat_list.js';
 import { Icon } from './view/icons.js';
 import type { Opened } from './view/shortcuts.js';
 import { SignIn } from './view/sign_in.js';
-import { Dialog, isCovered, Spinner, Trouble } from './view/ui.js';
+import { Dialog, isCovered, Part, Spinner, Trouble } from './view/ui.js';
 import { language, setLanguage, t, unreadText, wantedLanguage } from './words.js';
 
 const Bots = lazy(() => import('./bots/bots.js'));
@@ -160,9 +160,9 @@ function KeyboardShortcuts() {
   }, []);
   if (!opened) return null;
   return (
-    <Suspense fallback={null}>
+    <Part>
       <Shortcuts opened={opened} close={() => setOpened(null)} />
-    </Suspense>
+    </Part>
   );
 }
 
@@ -175,16 +175,16 @@ function SignedIn() {
       <Title />
       <ChatList />
       {/* The key makes React remove the former page at once, so that it marks no more messages as read. */}
-      <Suspense
+      <Part
         key={page}
-        fallback={
+        waiting={
           <main className="main center">
             <Spinner />
           </main>
         }
       >
         <Page />
-      </Suspense>
+      </Part>
       <KeyboardShortcuts />
     </div>
   );

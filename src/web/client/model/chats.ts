@@ -230,6 +230,8 @@ export function setLooked(chat: number): void {
 
 /** The listeners that are called for every new or edited message. Pages that show whole messages use them. */
 export const messageListeners = new Set<(message: Message) => void>();
+/** The listeners that are called for every deleted message. */
+export const deletionListeners = new Set<(chat: number, message: number) => void>();
 
 function onMessage(message: Message): void {
   const { id } = message.chat;
@@ -276,6 +278,7 @@ const onEvent = (...[event, data]: LiveEvent<StreamEvents>): void => {
     case 'message_deleted': {
       histories.get(data.chat_id)?.remove(data.message_id);
       replyKeyboards.forget(data.chat_id, data.message_id);
+      for (const listener of deletionListeners) listener(data.chat_id, data.message_id);
       const chat = chats.byId.get(data.chat_id);
       const shown = [chat?.last_message?.message_id, chat?.pinned_message?.message_id];
       if (shown.includes(data.message_id)) void chats.refresh(data.chat_id);

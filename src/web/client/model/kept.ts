@@ -14,6 +14,7 @@ export interface KeptMessage {
   readonly chat: number;
   readonly text: string;
   readonly photo?: File;
+  /** The quoted message. After a reload without its contents, which are never stored. */
   readonly replyTo?: Message;
   /** When the person sent the message, in ms. Increases with each message of a window. */
   readonly order: number;
@@ -93,10 +94,17 @@ export function hasRoom(message: Pick<KeptMessage, 'text' | 'photo'>): boolean {
   return sizes.size === 0 || (sizes.size < messages_max && bytes <= messages_bytes_max);
 }
 
+/** Returns a quoted message without its contents, which may include the token of a bot. */
+const withoutContents = ({ message_id, date, chat, from }: Message): Message => ({
+  ...{ message_id, date, chat },
+  ...(from && { from }),
+});
+
 /** Stores a message until `forgetMessage`. Resolves when it is stored, or if storage failed. */
 export async function keepMessage(message: KeptMessage): Promise<void> {
   sizes.set(message.key, sizeOf(message));
-  const row: StoredMessage = { ...message, window: ownWindow };
+  const replyTo = message.replyTo && withoutContents(message.replyTo);
+  const row: StoredMessage = { ...message, ...(replyTo && { replyTo }), window: ownWindow };
   await transact('outbox', (rows) => rows.put(row));
 }
 

@@ -1,5 +1,5 @@
 /** Shows a chat: its header, the pinned message, the messages, and the composer. */
-import { lazy, Suspense, useEffect, useState } from 'react';
+import { lazy, useEffect, useState } from 'react';
 import { call } from '../api.js';
 import { copyText } from '../clipboard.js';
 import { attempt } from '../failures.js';
@@ -19,7 +19,7 @@ import { MessageList } from './message_list.js';
 import { PostsPage } from './posts.js';
 import { useReplyKeys } from './reply_keyboard.js';
 import { RichText } from './text.js';
-import { Confirm, Dialog, Face, IconButton, Menu, type MenuItem, Spinner } from './ui.js';
+import { Confirm, Dialog, Face, IconButton, Menu, type MenuItem, Part, Spinner } from './ui.js';
 
 const ChatInfo = lazy(async () => ({ default: (await import('./chat_info.js')).ChatInfo }));
 const Outside = lazy(async () => ({ default: (await import('./outside.js')).Outside }));
@@ -180,9 +180,9 @@ function Over({ shown, menu, close }: { shown: Shown; menu: MenuContext; close: 
       );
     case 'info':
       return (
-        <Suspense fallback={null}>
+        <Part>
           <ChatInfo chat={chat} close={close} />
-        </Suspense>
+        </Part>
       );
   }
 }

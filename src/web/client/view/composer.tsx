@@ -1,5 +1,5 @@
 /** Shows the composer, for text, a picture, a reply or an edit. It suggests the commands of a bot. */
-import { type KeyboardEvent, lazy, Suspense, useEffect, useId, useRef, useState } from 'react';
+import { type KeyboardEvent, lazy, useEffect, useId, useRef, useState } from 'react';
 import { call } from '../api.js';
 import { reasonOf } from '../failures.js';
 import { historyOf } from '../model/chats.js';
@@ -12,7 +12,7 @@ import { t } from '../words.js';
 import { Icon } from './icons.js';
 import { InlinePanel, useInline } from './inline.js';
 import { type ReplyKeys, ReplyKeysButton, ReplyKeysPanel } from './reply_keyboard.js';
-import { IconButton, isCovered, lengthOf } from './ui.js';
+import { IconButton, isCovered, lengthOf, Part } from './ui.js';
 import { AskedPage } from './web_app.js';
 
 const EmojiPanel = lazy(() => import('./emoji.js'));
@@ -377,9 +377,9 @@ export function Composer(props: ComposerProps) {
       {own.inline.isOpen && <InlinePanel {...own.inline} />}
       {suggestions.isOpen && <Suggestions {...suggestions} choose={own.choose} />}
       {emoji && (
-        <Suspense fallback={null}>
+        <Part>
           <EmojiPanel choose={insert} close={() => setEmoji(false)} />
-        </Suspense>
+        </Part>
       )}
       {editing && (
         <Context icon="edit" title={t('editing')} text={summaryOf(previewOf(editing))} close={done} />

@@ -3,7 +3,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { Virtualizer } from 'virtua';
 import { get } from '../api.js';
 import { reasonOf } from '../failures.js';
-import { markRead, messageListeners } from '../model/chats.js';
+import { deletionListeners, markRead, messageListeners } from '../model/chats.js';
 import { inOneAlbum } from '../model/history.js';
 import { posts } from '../model/posts.js';
 import { personName, serviceKindOf } from '../names.js';
@@ -107,8 +107,15 @@ export function PostsPage({ chat, open }: PostsPageProps) {
       setList((present) => merged(present, items));
     };
     const listener = (message: Message) => void onMessage(message).catch(() => {});
+    const onDeletion = (from: number, message: number) => {
+      if (from === chat.id) setList((present) => present.filter(({ message_id }) => message_id !== message));
+    };
     messageListeners.add(listener);
-    return () => void messageListeners.delete(listener);
+    deletionListeners.add(onDeletion);
+    return () => {
+      messageListeners.delete(listener);
+      deletionListeners.delete(onDeletion);
+    };
   }, [chat.id]);
 
   const last = chat.last_message?.message_id;

@@ -2,14 +2,14 @@
  * Shows the reactions under a post: counters to press, an emoji picker, and a list of the people who reacted. The
  * person's own reactions are highlighted.
  */
-import { lazy, Suspense, useEffect, useState } from 'react';
+import { lazy, useEffect, useState } from 'react';
 import { heart, posts } from '../model/posts.js';
 import { usePages } from '../pages.js';
 import { useSignal } from '../signal.js';
 import type { Post, User } from '../types.js';
 import { fullDate, t } from '../words.js';
 import { Icon } from './icons.js';
-import { Dialog, Face, Spinner, Trouble } from './ui.js';
+import { Dialog, Face, Part, Spinner, Trouble } from './ui.js';
 
 const EmojiPanel = lazy(() => import('./emoji.js'));
 
@@ -94,7 +94,7 @@ export function ReactionBar({ post }: { post: Post }) {
           <Icon name="smile" size={18} />
         </button>
         {picking && (
-          <Suspense fallback={null}>
+          <Part>
             <EmojiPanel
               at={picking}
               close={() => setPicking(null)}
@@ -103,7 +103,7 @@ export function ReactionBar({ post }: { post: Post }) {
                 if (!posts.isOwn(post.id, emoji)) void posts.toggle(post.id, emoji);
               }}
             />
-          </Suspense>
+          </Part>
         )}
       </span>
       {total > 0 && (

@@ -1,10 +1,12 @@
 /** Defines small parts that all pages share: buttons, dialogs, menus, avatars. */
 import {
+  Component,
   type CSSProperties,
   type KeyboardEvent,
   type MouseEvent,
   type PointerEvent,
   type ReactNode,
+  Suspense,
   useEffect,
   useId,
   useLayoutEffect,
@@ -110,6 +112,30 @@ export function Trouble({ text, retry }: { text: string; retry?: () => void }) {
       )}
     </div>
   );
+}
+
+interface PartProps {
+  /** What is shown while the part is loading. */
+  waiting?: ReactNode;
+  children: ReactNode;
+}
+
+/**
+ * Shows a part of the application whose code is loaded when the part opens. If loading fails, shows a button that loads
+ * the page again, because the browser remembers a failed import.
+ */
+export class Part extends Component<PartProps, { hasFailed: boolean }> {
+  override state = { hasFailed: false };
+
+  static getDerivedStateFromError() {
+    return { hasFailed: true };
+  }
+
+  override render() {
+    const { waiting = null, children } = this.props;
+    if (this.state.hasFailed) return <Trouble text={t('part_not_loaded')} retry={() => location.reload()} />;
+    return <Suspense fallback={waiting}>{children}</Suspense>;
+  }
 }
 
 /** Returns the URL of a stored picture for an <img>, or '' while it is loading. */

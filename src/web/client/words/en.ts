@@ -215,6 +215,7 @@ export const en = {
   or: 'or',
   outbox_full: 'Too many messages are waiting to be sent. Wait, or delete some of them.',
   page_learns: '{host} gets your name, username and user id.',
+  part_not_loaded: 'This part could not be loaded.',
   pin: 'Pin',
   pinned_a_message: '{name} pinned a message',
   pinned_message: 'Pinned message',

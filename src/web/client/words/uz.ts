@@ -217,6 +217,7 @@ export const words: Words = {
   or: 'yoki',
   outbox_full: 'Yuborilmagan xabarlar juda koʻp. Ular yuborilishini kuting yoki bir qismini oʻchiring.',
   page_learns: '{host} ismingiz, foydalanuvchi nomingiz va raqamingizni oladi.',
+  part_not_loaded: 'Bu qismni yuklab boʻlmadi.',
   pin: 'Qadash',
   pinned_a_message: '{name} xabarni qadadi',
   pinned_message: 'Qadalgan xabar',
