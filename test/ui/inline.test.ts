@@ -109,7 +109,7 @@ test('results appear above the composer, and a click sends one of them as a mess
   await page.keyboard.press('Escape');
   // A button of the message writes the username of the bot and its query into the composer.
   await page.getByRole('log').getByRole('button', { name: 'Search again' }).last().click();
-  expect(await fieldOf(page).inputValue()).toBe(`@${bot.username} again`);
+  await expect.poll(() => fieldOf(page).inputValue()).toBe(`@${bot.username} again`);
   await resultsOf(page).getByText('Result 1', { exact: true }).waitFor();
   expect(world.faults()).toEqual([]);
 });
