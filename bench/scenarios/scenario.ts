@@ -6,13 +6,13 @@ import type { Service, Target } from '../service/service.js';
 
 export interface Sizes {
   /**
-   * The number of messages that edits cycle through. Each can be edited once a second, so a higher rate of edits cannot
-   * be measured.
+   * The number of messages that edits cycle through. Each message can be edited once a second, so this number is also
+   * the maximum measurable rate of edits per second.
    */
   readonly messages: number;
   /**
-   * The number of posts that reactions cycle through. This number times the twenty people must be much larger than the
-   * number of connections.
+   * The number of posts that reactions cycle through. There are twenty people. The number of posts times twenty must be
+   * much larger than the number of connections.
    */
   readonly posts: number;
   readonly reactions: number;

@@ -1,5 +1,5 @@
 --[[
-@summary Reads and writes message records. A record is a msgpack header array, then content, keyboard and origin, which scripts copy unparsed.
+@summary Reads and writes message records. A record is a header (a msgpack array), followed by content, keyboard and origin. Scripts copy the last three without parsing them.
 @key     message         {NN}:msg:<chat>:<message_id>         STRING
 @key     message_ticket  {NN}:msg:<chat>:<message_id>:ticket  STRING
 @derived message         {NN}:msg:<chat>:<message_id>         STRING

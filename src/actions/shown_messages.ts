@@ -1,5 +1,6 @@
 /**
- * Adds to messages what depends on the reader: tokens for the owner of a bot (behaviour §12), and the results of polls.
+ * Adds the parts of messages that differ by reader: tokens for the owner of a bot (behaviour §12), and the results of
+ * polls.
  */
 import { ApiError } from '../errors.js';
 import { fillTokens, isTokenEntity } from '../rules/token_entity.js';

@@ -313,7 +313,10 @@ export class Drain {
     this.#giveBack(chat, limits.webhook_pause_ms_max);
   }
 
-  /** Returns the chat's updates to Redis. This does not count as a failure, because the receiver is not the cause. */
+  /**
+   * Puts the chat's updates back into Redis. This does not count as a failed delivery, because the receiver did not
+   * cause it.
+   */
   #giveBack(chat: string, delayMs: number): void {
     this.#report.park(chat, delayMs, 0, this.#buffer.discard(chat));
   }

@@ -1,11 +1,11 @@
-/** Computes when a failed delivery is retried and when it is given up (behaviour §10). Has no side effects. */
+/** Computes when a failed delivery is retried, and when retries end (behaviour §10). Has no side effects. */
 import { storeLimits } from '../store/limits.js';
 import type { UpdateEntry } from '../store/updates/queues.js';
 import { deliveryLimits as limits } from './limits.js';
 
 /**
- * Returns the age in ms at which an update of this kind is given up. An inline query can no longer be answered then, and
- * must not hold up the messages of the person.
+ * Returns the age in ms at which an update of this kind is no longer retried. An inline query of this age can no longer
+ * be answered, and must not delay the person's messages.
  */
 export const ageMaxOf = (kind: UpdateEntry['kind']): number =>
   kind === 'inline_query' ? storeLimits.inline_query_age_ms_max : limits.webhook_retry_age_ms_max;

@@ -118,7 +118,10 @@ async function makeThumbnail(sharp: Library, bytes: Buffer): Promise<readonly Ma
 
 const makers = { avatar: makeAvatar, start_picture: makeStartPicture, thumbnail: makeThumbnail } as const;
 
-/** Loads the library for the first picture. `onError` gets the error when the library does not run on this machine. */
+/**
+ * Loads the image library when the first picture is processed. If the library does not run on this machine, `onError`
+ * gets the error.
+ */
 export function createPictures(onError: (error: unknown) => void) {
   let library: Promise<Library> | undefined;
   let last: Promise<unknown> = Promise.resolve();

@@ -1,7 +1,7 @@
 /** Sets the limits of the journal: batches, leases, recovery, retention and the lifetime of state in Redis. */
 export const journalLimits = {
   retention_look_ms: 5_000,
-  /** How long Redis stores that something does not exist. */
+  /** How long Redis caches that a record does not exist. */
   absent_ttl_ms: 60_000,
   versions_per_incarnation: 2 ** 40,
   incarnations_max: 4_096,

@@ -171,7 +171,8 @@ export class Recovery {
   }
 
   /**
-   * Opens many partitions like `recover`, but with one statement for all that need recovery. Used when a node starts.
+   * Does what `recover` does for many partitions, with one statement for all that need recovery. A node calls it when
+   * it starts.
    */
   async openAll(partitions: readonly number[], runId: string): Promise<void> {
     try {

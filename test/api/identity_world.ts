@@ -32,10 +32,10 @@ export interface World {
   readonly url: string;
   speaker(language_code?: string): Promise<TestUser>;
   newBot(): Promise<TestBot>;
-  /** Makes a call of a bot, on the first front by default; returns the result. */
+  /** Calls a method as a bot and returns the result. Uses the first front by default. */
   // biome-ignore lint/suspicious/noExplicitAny: results of every shape
   call(bot: TestBot, method: string, params: object, front?: number): Promise<any>;
-  /** Makes a call of a person, on the second front by default; returns the result. */
+  /** Calls an endpoint as a person and returns the result. Uses the second front by default. */
   // biome-ignore lint/suspicious/noExplicitAny: results of every shape
   app(user: TestUser, verb: string, path: string, body?: unknown, front?: number): Promise<any>;
   refused(bot: TestBot, method: string, params: object, text: string): Promise<void>;

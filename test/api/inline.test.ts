@@ -721,7 +721,7 @@ describe('inline messages', () => {
     await resultOf(edit('editMessageText', { ...chosen, text: 'cold cat' }));
   });
 
-  test('the export of the person names the bot of an inline message', async () => {
+  test("a person's data export contains the name of the bot of an inline message", async () => {
     const { message } = await sendInline(ben, group, article('export', 'exported cat'));
     const answered = await fetch(`${service.fronts[0].url}/api/me/export`, {
       headers: { authorization: `Bearer ${ben.token}` },

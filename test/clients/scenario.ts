@@ -50,9 +50,9 @@ export const menuOf = (n: number) => ({
 });
 
 /**
- * Uses a counter menu. `/menu` shows it. The button `add:<n>` answers `now <n+1>` and edits the menu. A press grants that edit,
- * so it never gets 429.
- * The button `same:<n>` makes an edit without a change, and answers with the text of the refusal.
+ * Tests a counter menu. The user sends `/menu`, and the bot sends the menu. When the user presses `add:<n>`, the bot
+ * answers `now <n+1>` and edits the menu. A press permits one edit, so this edit never gets 429. When the user presses
+ * `same:<n>`, the bot edits the menu without a change, and answers with the text of the refusal.
  */
 export async function expectMenu(service: Service, user: TestUser, bot: TestBot): Promise<void> {
   const events = await openEvents(service.fronts[1]?.url ?? '', user.token);

@@ -207,7 +207,7 @@ test('hints contain no copy of a large update, or of an update with a hundred ot
 });
 
 test(
-  'after a webhook change, the former receiver gets no new update, not even from a copy in a hint',
+  'after a webhook change, the previous receiver gets no new update, not even from a copy in a hint',
   patience,
   async ({ onTestFinished }) => {
     const { bot, say, texts } = await servedBot(world, 1, onTestFinished);
@@ -232,7 +232,7 @@ test(
 );
 
 test(
-  'a worker that misses a drop of pending updates loses no later update',
+  'a worker that was not told that pending updates were dropped still delivers every later update',
   patience,
   async ({ onTestFinished }) => {
     let answer = (_: number) => {};

@@ -28,13 +28,13 @@ test('a worker that cannot park updates loses none of them, even if an earlier d
   const books = await keepBooks(({ text }) => (text === '0' && books.arrivals.length === 1 ? refused : 200));
   onTestFinished(() => books.close());
   const { bot, say } = await makeChats(world.front, 1);
-  // More updates wait behind the failed one than half of what the worker may hold, so the worker parks them.
+  // The worker parks updates if more than half of its capacity waits behind a failed update.
   const said = limits.webhook_held_entries_max / 2 + 20;
   for (let n = 0; n < said; n++) await say(0, `${n}`);
   let steps = 0;
   node.hooks.call = async (name, run) => {
-    // Taking the lease reads as many updates as a step does. The second step reads more updates, and the third step
-    // parks them.
+    // The call that takes the lease also reads a batch of updates. The second step reads another batch, and the third
+    // step parks the updates.
     if (name !== 'webhooks/advance' || ++steps !== 3) return run();
     refuse(500);
     await failed;

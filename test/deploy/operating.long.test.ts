@@ -44,8 +44,8 @@ function blocks(heading: string, language = 'sh'): string[] {
 const [prepare = '', petrel = ''] = blocks('Install');
 
 /**
- * Runs commands in a shell on a machine, where `petrel` is the command of the document. Throws with their output and
- * the logs of units if a command fails.
+ * Runs commands in a shell on a machine. In this shell, `petrel` is the function that the document defines. If a
+ * command fails, throws an error with the output of the commands and the logs of the systemd units.
  */
 async function on(machine: string, commands: string): Promise<string> {
   const script = `set -e\ncd /root\n${petrel}\n${commands}`;

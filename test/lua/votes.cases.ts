@@ -37,7 +37,7 @@ const open = seeds.open(partition);
 const full = [seeds.open(partition, { hw: 1 }), seeds.stream(at.journal, 1)];
 const crowded = seeds.stream(at.outbox, limits.outbox_length_max);
 
-/** A poll in Redis. `fields` change it. */
+/** Seeds a poll in Redis. `fields` override its default values. */
 const pollOf = (given: Partial<Poll> = {}, fields: Record<string, string | number> = {}) => {
   const list = pollFields([chatText(group), bot, { ...definition, ...given }]);
   const stored: Record<string, string | Buffer> = {};

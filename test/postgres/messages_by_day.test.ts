@@ -1,6 +1,6 @@
 /**
- * Tests the partitions of messages by the day of their record: writes, deletions and purges, and the migration that
- * moves them.
+ * Tests the table of messages, which is partitioned by the day on which a message was recorded. Tests writes,
+ * deletions, purges, and the migration that moves messages into these partitions.
  */
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';

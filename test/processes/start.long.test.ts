@@ -90,7 +90,7 @@ test('a front refuses to start if it cannot write uploaded files', async () => {
   }
 }, 60_000);
 
-test('a command can create the first person, even while npm start runs', async () => {
+test('a command can create the first person, even while `npm start` is running', async () => {
   const redis = await freshRedis();
   const own = await migratedDatabase();
   const home = temporaryFolder();

@@ -311,7 +311,7 @@ test('a partition of messages is dropped with its pins and posts when its whole 
     'create trigger noted after delete on messages for each row execute function note_deletion()',
   );
   await rested();
-  // The whole day of `edge` is not past the age yet, because it ended less than three days ago.
+  // The day of `edge` ended less than three days ago, so not all messages of this day have reached the maximum age.
   await pass(3 * day_ms);
   const after = await spanNames();
   expect(before.filter((name) => !after.includes(name))).toEqual(before.slice(0, 7));

@@ -18,10 +18,10 @@ export interface RoleProcess {
   readonly pid: number;
   readonly process: ChildProcess;
   readonly alive: boolean;
-  /** The output of the role on stdout and stderr, over all its processes; the last 200,000 characters. */
+  /** Returns the last 200,000 characters that the role's processes wrote to stdout and stderr. */
   log(): string;
   readonly leaked: readonly string[];
-  /** Starts a new process on the same port once the former has ended, and waits until it is ready. */
+  /** Waits for the previous process to exit, starts a new one on the same port, and waits until it is ready. */
   start(): Promise<void>;
   /** Stops the process cleanly (SIGTERM) and waits. Resolves with `exit code 0` or the signal. */
   stop(): Promise<string>;

@@ -11,7 +11,9 @@ interface Change {
   readonly member: Who;
 }
 
-/** Refuses changes to the creator, and to administrators whom `by` did not promote. */
+/**
+ * Rejects changes to the rights of the creator, or of an administrator whom the acting member (`by`) did not promote.
+ */
 function mustBeBelow(was: Standing, by: Who, refusal: ErrorName): void {
   if (was.status === 'creator') fail('cant_remove_owner');
   if (was.status === 'administrator' && was.promoted_by !== by.id) fail(refusal);

@@ -75,7 +75,7 @@ export function byteOffset(source: string, index: number): number {
   return Buffer.byteLength(source.slice(0, index));
 }
 
-/** Limits links in UTF-16 code units, because each link stores its URL. */
+/** The maximum length of a link in UTF-16 code units. Each link stores its URL, so the length needs a limit. */
 const linkLengthMax = 2048;
 
 const withScheme = /^([a-z][a-z0-9+.-]*):(?:\/\/)?/i;

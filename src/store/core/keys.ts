@@ -239,8 +239,8 @@ export class Keys {
    */
   readonly postgres = (shard: number = 0) => `${this.#at(0)}:postgres${shard === 0 ? '' : `:${shard}`}`;
   /**
-   * ZSET of recent revocations by time (ms): lookup values, bot:<id> and user:<id>. In partition 0. Bounded by
-   * limits.revocations_kept_max and limits.revocation_age_ms_max.
+   * ZSET: the recent revocations. A member is a lookup value, bot:<id> or user:<id>. Its score is the time in ms. In
+   * partition 0. Bounded by limits.revocations_kept_max and limits.revocation_age_ms_max.
    */
   readonly revoked = () => `${this.#at(0)}:revoked`;
 }

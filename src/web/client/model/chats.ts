@@ -199,7 +199,7 @@ function countAfter(id: number, { unread_count = 0, read_message_id = 0 }: ChatS
   return Math.max(1, unread_count - read.length);
 }
 
-/** Shows a chat as read up to a message. Returns whether the read position moved. */
+/** Marks a chat as read up to a message in the list. Returns whether the read position moved. */
 function showRead(chat: number, read: number): boolean {
   const summary = chats.byId.get(chat);
   if (!summary || read <= (readUpTo.get(chat) ?? summary.read_message_id ?? 0)) return false;
