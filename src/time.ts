@@ -22,7 +22,7 @@ export interface SleepOptions {
  * change. Signatures, expiries, retries and removal by age use it. Intervals use `monotonic`.
  */
 export abstract class Time {
-  /** The difference between Unix time and the monotonic clock, in ms. Undefined before the first answer of Redis. */
+  /** The difference between Unix time and the monotonic clock, in ms. Undefined before the first answer from Redis. */
   #offsetMs: number | undefined;
 
   /** Returns the Unix time of the machine in ms. Only for what other machines do not see, such as log lines. */
@@ -53,7 +53,7 @@ export abstract class Time {
   }
 
   /**
-   * Sets `now` from the answer of Redis to TIME, which Redis gave between the two readings of the monotonic clock. A
+   * Sets `now` from the answer from Redis to TIME, which Redis gave between the two readings of the monotonic clock. A
    * late answer only gives a range of possible times, and the clock moves to the nearest time in that range. Returns
    * false for a late answer.
    */

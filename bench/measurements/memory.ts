@@ -86,7 +86,7 @@ async function pendingUpdates(
   const { bot, user } = pair;
   const updates = <T>(query: string) =>
     call<T>(`${service.front.baseUrl}/bot${bot.token}/getUpdates?${query}`, {});
-  // The first message of a chat is also an update.
+  // The first message in a chat is also an update.
   const [begin] = await updates<Array<{ update_id: number }>>('offset=-1');
   if (begin) await updates(`offset=${begin.update_id + 1}`);
   await inParallel(count, 16, () =>

@@ -35,7 +35,7 @@ export interface WebhookBots {
   /** Sets or deletes the webhooks of all bots. `connections` is the limit per bot. */
   set(on: boolean, drop?: boolean, connections?: number): Promise<void>;
   /**
-   * Sends a message of a person to a bot. `number` is the number of its update. `due` is the Unix time in ms when the
+   * Sends a message from a person to a bot. `number` is the number of its update. `due` is the Unix time in ms when the
    * message should be sent.
    */
   say(number: number, due: number): Promise<void>;

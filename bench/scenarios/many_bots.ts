@@ -19,7 +19,7 @@ export const manyBots: Scenario = {
       const { result } = await ask<{ result: { id: number } }>(target, `/bot${token}/getMe`);
       expect(result.id === id, `getMe of bot ${id} returned ${result.id}`);
     };
-    // The first call of each bot reads the bot from Postgres.
+    // The first call by each bot reads the bot from Postgres.
     await inParallel(bots.length, 32, (i) => check(bots[i] as (typeof bots)[number]));
     const side = (own: typeof bots): Side => ({
       target,

@@ -20,7 +20,7 @@ export const manyChats: Scenario = {
       const { result } = await ask<{ result: Message }>(target, path, { body: { chat_id, text } });
       expect(result.chat.id === chat_id && result.text === text, 'sendMessage returned another chat');
     };
-    // The first message of each chat loads the chat into Redis.
+    // The first message in each chat loads the chat into Redis.
     await inParallel(chats.length, 48, (i) => send(chats[i]));
     const side = (ids: readonly number[]): Side => ({
       target,

@@ -56,7 +56,7 @@ export const mix: Scenario = {
     );
     const method = `/bot${pair.bot.token}`;
     const sent = JSON.stringify(text);
-    // {2} is a person's id, {3} their token, {4} a message of their chat, {5} a post.
+    // {2} is a person's id, {3} their token, {4} a message in their chat, {5} a post.
     const calls: Record<Kind, Call> = {
       sendMessage: { verb: 'POST', path: `${method}/sendMessage`, body: `{"chat_id":{2},"text":${sent}}` },
       editMessageText: {

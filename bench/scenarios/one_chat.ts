@@ -1,5 +1,5 @@
 /**
- * Helps scenarios about messages of one chat: reads its history, and names the fields that must be equal on both sides.
+ * Helps scenarios about messages in one chat: reads its history, and names the fields that must be equal on both sides.
  */
 import { call, type Pair } from '../../src/loadtest/client.js';
 import type { Message } from '../service/population.js';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 
 export interface MonitoredCommand {
-  /** The address of the client, or `lua` for a command inside a script. Such commands follow the call of the script. */
+  /** The address of the client, or `lua` for a command inside a script. Such commands follow the call to the script. */
   readonly source: string;
   /** The name of the command in lower case. */
   readonly command: string;

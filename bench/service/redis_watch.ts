@@ -5,7 +5,7 @@ import { type Keys, makeKeys } from '../../src/store/core/keys.js';
 export interface RedisCost {
   /** The user and system time of the whole server, in seconds. */
   readonly cpuSeconds: number;
-  /** The EVALSHA calls of all clients, including the flusher. */
+  /** The EVALSHA calls by all clients, including the flusher. */
   readonly scripts: number;
   /** The commands of all clients, including those inside scripts. */
   readonly commands: number;

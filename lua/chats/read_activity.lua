@@ -1,5 +1,5 @@
 --[[
-@summary Returns the first bytes of the newest message of each chat, for sorting lists of chats. All chats are in one
+@summary Returns the first bytes of the newest message in each chat, for sorting lists of chats. All chats are in one
          partition.
 @flag    no-writes
 @derived chat     {NN}:chat:<chat>               HASH

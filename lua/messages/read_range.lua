@@ -1,5 +1,5 @@
 --[[
-@summary Returns the newest messages of a chat below an id, newest first. Returns null for messages that only Postgres
+@summary Returns the newest messages in a chat below an id, newest first. Returns null for messages that only Postgres
          has.
 @flag    no-writes
 @key     chat     {NN}:chat:<chat>               HASH

@@ -1,5 +1,5 @@
 --[[
-@summary Sends messages of a user to a bot, all or none, with consecutive ids.
+@summary Sends messages from a user to a bot, all or none, with consecutive ids.
 @why     The message ids, messages, journal, change log and queue of the bot must change together, because two nodes may
          send at once.
 @combine 16

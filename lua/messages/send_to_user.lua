@@ -1,5 +1,5 @@
 --[[
-@summary Sends messages of a bot to a user, all or none, with consecutive ids.
+@summary Sends messages from a bot to a user, all or none, with consecutive ids.
 @why     The message ids, messages, journal and change log must change together, because two nodes may send at once. The
          bot gets no update about its own messages, so this script contains no code for queues. Bots call this script
          most often.

@@ -1,5 +1,5 @@
 --[[
-@summary Unpins the pinned message of any chat.
+@summary Unpins the pinned message in any chat.
 @why     The script must check the right to pin and the pinned message in the same step.
 @flag    allow-oom
 @arg     chat        text

@@ -38,7 +38,7 @@ if not own then
   own = known
 end
 
--- Another call of this user may have changed the reactions since the first call with this request id.
+-- Another call by this user may have changed the reactions since the first call with this request id.
 if remembered(request_key) then return ok(0, own, p.fields) end
 local answer = p.chat .. ' ' .. p.message
 local set, had, rest, touched = what == 'set', 0, {}, {}

@@ -104,7 +104,7 @@ export interface Writer {
 
 /**
  * Adds the profile of the mentioned person or bot to each mention by id. Drops mentions of unknown ids and of people
- * who share no chat with the writer, so that a mention does not reveal a stranger. Each lookup counts as a call of the
+ * who share no chat with the writer, so that a mention does not reveal a stranger. Each lookup counts as a call by the
  * writer. Error: `too_many_requests`.
  */
 async function resolveMentions(store: Store, writer: Writer, entities: readonly Entity[]): Promise<Entity[]> {

@@ -49,7 +49,7 @@ function* messageLines(message: StoredMessage, viewer: Viewer): Iterable<Line> {
 }
 
 /**
- * Returns the messages of a chat, newest first. In a direct chat these are all messages, in other chats only those of
+ * Returns the messages in a chat, newest first. In a direct chat these are all messages, in other chats only those of
  * the person.
  */
 async function* chatLines(store: Store, chat: ChatRef, user: User): AsyncIterable<Line> {

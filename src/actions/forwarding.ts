@@ -198,7 +198,7 @@ interface ManyParams extends Options, Chats {
 }
 
 /**
- * Forwards or copies several messages of one chat in one script. Returns the new ids in the given order, without
+ * Forwards or copies several messages in one chat in one script. Returns the new ids in the given order, without
  * missing messages. Errors: those of `readSources` and of sending, and `nothing_to_forward`.
  */
 export async function resendMany(

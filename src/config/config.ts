@@ -110,16 +110,16 @@ export const settings = {
     .describe(
       'Rate limit for the calls of a bot. `getUpdates` is counted separately, with the same limit. A batch counts one call per message, a mention of a person counts one call, a change of settings 20 calls (`dev`: 0)',
     ),
-  RATE_PER_OWNER: rate.optional().describe('Rate limit for the calls of all bots of one owner together'),
+  RATE_PER_OWNER: rate.optional().describe('Rate limit for the calls by all bots of one owner together'),
   RATE_PER_PERSON: rate
     .default({ calls: 30, seconds: 1 })
-    .describe('Rate limit for the calls of a person to the application API (`dev`: 0)'),
+    .describe('Rate limit for the calls by a person to the application API (`dev`: 0)'),
   RATE_PER_CHAT: rate
     .default({ calls: 60, seconds: 1 })
     .describe(
       'Rate limit for the changes in one chat by all bots together, and for those by each person. A batch counts one change per message (`dev`: 0)',
     ),
-  RATE_PER_ADDRESS: rate.optional().describe('Rate limit for the requests of one client address'),
+  RATE_PER_ADDRESS: rate.optional().describe('Rate limit for the requests from one client address'),
   EDIT_AFTER_PRESS: flag
     .default(true)
     .describe(
@@ -339,7 +339,7 @@ export function readConfig(env: Record<string, string | undefined> = process.env
 type Required<K extends keyof Config> = Config & { readonly [P in K]-?: NonNullable<Config[P]> };
 
 /**
- * Returns the configured Redis: a single server, a master found through Sentinels, or the seed servers of a cluster.
+ * Returns the configured Redis: a single server, a master found through Sentinels, or the seed servers in a cluster.
  * Undefined if none is set. Throws a ConfigError for settings that exclude each other.
  */
 export function redisGiven({ REDIS_URL, REDIS_CLUSTER, REDIS_SENTINELS }: Config) {

@@ -31,7 +31,7 @@ export const pollFields = z
     options: z.array(optionFields).min(1),
     total_voter_count: z.int().min(0),
     is_closed: z.boolean(),
-    is_anonymous: z.boolean().describe('False if the bot gets the answer of each person'),
+    is_anonymous: z.boolean().describe('False if the bot gets the answer from each person'),
     type: z.enum(['regular', 'quiz']),
     allows_multiple_answers: z.boolean(),
     allows_revoting: z.boolean().describe('Whether people can change and retract their votes'),

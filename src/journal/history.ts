@@ -312,7 +312,7 @@ export class History implements Guard, ControlMarks {
 
   /**
    * Accepts only the server that was compared last. Called while the Redis with the marks is unavailable, because the
-   * chats on the other Redis servers of a cluster still need Postgres. A restored Postgres was restarted, so it has
+   * chats on the other Redis servers in a cluster still need Postgres. A restored Postgres was restarted, so it has
    * another name and is refused.
    */
   async #admitAlone(session: Queryable): Promise<string> {

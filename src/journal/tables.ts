@@ -68,7 +68,7 @@ const deadUpdates: JournalTable = {
 };
 
 /**
- * The pinned message of a chat, and its messages with reply keyboards. Redis stores them in the HASH of the chat.
+ * The pinned message in a chat, and its messages with reply keyboards. Redis stores them in the HASH of the chat.
  * Journal entries name this HASH as their state.
  */
 const pins: JournalTable = {

@@ -1,4 +1,4 @@
-/** Counts the requests of a front by call, outcome and duration. */
+/** Counts the requests to a front by call, outcome and duration. */
 import { Counts, Distributions } from './distribution.js';
 import type { Figure } from './metrics.js';
 

@@ -9,7 +9,7 @@ import { checked, plainSql, type Sql, sqlOver } from './sql.js';
 export interface Replicas {
   /**
    * Runs a read of a partition's flushed tables. `flushed` is the version up to which the partition was flushed,
-   * according to the last answer of Redis, or null if unknown. `read` may run twice, first on a standby of the shard
+   * according to the last answer from Redis, or null if unknown. `read` may run twice, first on a standby of the shard
    * and then on the primary. Throws the errors of the primary.
    */
   read<T>(

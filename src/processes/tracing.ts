@@ -1,4 +1,4 @@
-/** Connects traces to the requests of a front and to deliveries. Unused when traces are turned off. */
+/** Connects traces to the requests to a front and to deliveries. Unused when traces are turned off. */
 
 import type { DrainContext } from '../delivery/context.js';
 import { isDelivered } from '../delivery/outcome.js';

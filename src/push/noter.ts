@@ -1,6 +1,6 @@
 /**
  * Records new messages that need push notifications, from the rows that a flusher committed. Keeps only the newest
- * message of each chat. Never blocks or fails, so it cannot delay the flusher. If it cannot keep or record a
+ * message in each chat. Never blocks or fails, so it cannot delay the flusher. If it cannot keep or record a
  * notification, the notification is lost. Does nothing while nobody has a push subscription.
  */
 import { nowMs, shared } from '../clock.js';

@@ -11,7 +11,7 @@ import { clusterSlots, readRedirection, readSlots, type SlotRange } from './slot
 import { createWaiting } from './waiting.js';
 
 export interface ClusterOptions {
-  /** The URLs of some servers of the cluster. The password and protocol of the first URL apply to all servers. */
+  /** The URLs of some servers in the cluster. The password and protocol of the first URL apply to all servers. */
   readonly seeds: readonly string[];
   readonly name: string;
   readonly slots: readonly number[];

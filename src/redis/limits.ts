@@ -23,7 +23,7 @@ export const redisLimits = {
   redis_roomy_percent: 83,
   redis_memory_look_ms: 1_000,
   /**
-   * How long some values stay in a full Redis: values that were loaded from Postgres, and messages of a bot that has
+   * How long some values stay in a full Redis: values that were loaded from Postgres, and messages from a bot that has
    * used up its share of memory.
    */
   redis_full_ttl_ms: 10_000,

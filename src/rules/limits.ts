@@ -92,7 +92,7 @@ export const ruleLimits = {
   leak_reports_max: 10_000,
   dead_updates_counted_max: 100_000,
   keyboard_bytes_max: 16 * 1024,
-  /** For how many messages of one chat a reply keyboard is kept for the members whom the message mentions. */
+  /** For how many messages in one chat a reply keyboard is kept for the members whom the message mentions. */
   chat_keyboards_max: 20,
   command_scopes_max: 100,
   messages_batch_max: 100,

@@ -1,4 +1,4 @@
-/** Defines the context of every call of a front, and the form of replies. */
+/** Defines the context of every call to a front, and the form of replies. */
 
 import { ApiError, errorEnvelope } from '../errors.js';
 import type { Files } from '../files/files.js';

@@ -70,7 +70,7 @@ export const storeLimits = {
   inline_pending_max: 10_000,
   inline_pending_bytes_max: 16 * 1024 * 1024,
   inline_answer_bytes_max: 256 * 1024,
-  /** How many answers of one bot are stored, and their total size. */
+  /** How many answers from one bot are stored, and their total size. */
   inline_answers_max: 1_000,
   inline_answers_bytes_max: 4 * 1024 * 1024,
   /** How many inline queries a person may send at once, and the time after which one more is allowed. */

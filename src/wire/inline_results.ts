@@ -26,4 +26,4 @@ export const inlineAnswer = z
       .optional()
       .describe('A button that starts the bot with this parameter'),
   })
-  .meta({ id: 'InlineAnswer', description: 'The answer of a bot to an inline query.' });
+  .meta({ id: 'InlineAnswer', description: 'The answer from a bot to an inline query.' });

@@ -49,7 +49,7 @@ export const post = z
     reactions: z.array(reaction),
     liked_by_me: z.boolean(),
   })
-  .meta({ id: 'Post', description: 'A message of a channel.' });
+  .meta({ id: 'Post', description: 'A message in a channel.' });
 
 export const reactorPage = z.strictObject({
   items: z.array(

@@ -185,7 +185,7 @@ export const messageIds = json(
     })
     .min(1, { error: answer('message_ids_empty') })
     .max(limits.messages_batch_max, { error: answer('too_many_message_ids') }),
-).describe(`Ids of 1 to ${limits.messages_batch_max} messages of one chat`);
+).describe(`Ids of 1 to ${limits.messages_batch_max} messages in one chat`);
 
 export const parseMode = z
   .preprocess(

@@ -140,7 +140,7 @@ test.each(['hot', 'cold'])('in a %s group, a bot does not receive messages of ot
   expect((await received(b, said('again'))).map(({ message }) => message?.text)).toEqual(['again']);
 });
 
-test('bots receive service messages of a group and channel posts of other bots', async () => {
+test('bots receive service messages in a group and channel posts of other bots', async () => {
   const { message_id } = await say('pin me');
   await resultOf(
     service.app(owner, 'PUT', `/api/chats/${group}/members/${a.id}`, {

@@ -85,7 +85,7 @@ test('behaviour §14: the polling limit of a bot equals its limit for other call
   expect((await service.bot(other, 'getUpdates')).status).toBe(200);
 });
 
-test('behaviour §14: one call that changes settings counts as several calls of the bot', async () => {
+test('behaviour §14: one call that changes settings counts as several calls by the bot', async () => {
   const bot = await service.newBot(await service.newUser('settings'), 'settings');
   expect((await service.bot(bot, 'setMyName', { name: 'x' })).status).toBe(200);
   expectWait(await service.bot(bot, 'getMe'), (86_400 / 8) * limits.settings_call_weight);
@@ -108,7 +108,7 @@ test('behaviour §14: repeating a call under its idempotency key counts against 
   expect(statuses).toEqual([...Array(8).fill(200), ...Array(4).fill(429)]);
 });
 
-test('behaviour §14: each person mentioned in a message counts as a call of the bot', async () => {
+test('behaviour §14: each person mentioned in a message counts as a call by the bot', async () => {
   const owner = await service.newUser('mention');
   const bot = await service.newBot(owner, 'mention');
   await service.openChat(owner, bot);
@@ -284,7 +284,7 @@ test('behaviour §14: a caller far below the default rate limits creates no Redi
   await dispatcher.close();
 });
 
-test('behaviour §14: calls of a person to the application API are limited', async () => {
+test('behaviour §14: calls by a person to the application API are limited', async () => {
   const port = await freePort();
   const front = createRole('front', async () => ({
     ...{ ...service.env, RATE_PER_PERSON: '5/86400' },

@@ -194,7 +194,7 @@ beforeAll(async () => {
   channel = (await resultOf(service.app(ann, 'POST', '/api/chats', { type: 'channel', title: 'News' }))).id;
 });
 
-test('the chosen result becomes a message of the person that names the bot, and the bot is notified', async () => {
+test('the chosen result becomes a message from the person with the bot in `via_bot`, and the bot is notified', async () => {
   await drop(other);
   const { shown } = await asked(ben, 'dogs', [
     article('d', '<b>dog</b>', {
@@ -510,7 +510,7 @@ describe('cached answers', () => {
     }
   });
 
-  test('the oldest answers of a bot are removed when they exceed their limit', async () => {
+  test('the oldest answers from a bot are removed when they exceed their limit', async () => {
     const big = await service.newBot(ann, 'big');
     await resultOf(setMode(big, { enabled: true }));
     const results = Array.from({ length: 30 }, (_, i) => article(`${i}`, 'x'.repeat(4_096)));

@@ -251,7 +251,7 @@ describe('the checks of an edit run in a fixed order', () => {
     }
   });
 
-  test('edit check 2: editing a message of another sender is refused, even if the text stays the same', async () => {
+  test('edit check 2: editing a message from another sender is refused, even if the text stays the same', async () => {
     const theirs = await resultOf(
       service.app(user, 'POST', `/api/chats/${bot.id}/messages`, { text: 'mine' }),
     );

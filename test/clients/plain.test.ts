@@ -40,7 +40,7 @@ const sent = () => ({
   date: expect.any(Number),
 });
 
-/** Returns the newest message of the chat, as the person sees it on the other front. */
+/** Returns the newest message in the chat, as the person sees it on the other front. */
 async function newest() {
   const list = await itemsOf(service.app(user, 'GET', `/api/chats/${bot.id}/messages?limit=1`, undefined, 1));
   return list[0];

@@ -29,7 +29,7 @@ import { type Answer, itemsOf, resultOf, type Service, type TestBot } from '../s
 import { numbersFrom } from '../support/workload.js';
 import { eventually } from './world.js';
 
-/** The time between two calls of a client. All clients call at the same moments, so that calls overlap. */
+/** The time between two calls by a client. All clients call at the same moments, so that calls overlap. */
 const tick_ms = 60;
 /** The pause of a client after a call without an answer, so that few outcomes are unknown. */
 const rest_ms = 200;

@@ -166,7 +166,7 @@ describe.each(proxyKinds.filter((kind) => findProgram(kind) !== undefined))('R19
       const texts = books.taken.map(({ text }) => text).filter((text) => text?.startsWith('pushed'));
       const missed = pushed - new Set(texts).size;
 
-      // The stream reported each message of a person’s chat with a bot once.
+      // The stream reported each message in a person’s chat with a bot once.
       const history = await world.history();
       const countUntold = () => {
         let untold = 0;

@@ -78,13 +78,13 @@ export interface Case extends People {
   result(bot: { readonly token: string }, method: string, params?: Params): Promise<Result>;
   get(bot: { readonly token: string }, method: string, query?: Record<string, string>): Promise<Answer>;
   send(bot: Bot, chat: number, text: string, more?: Params): Promise<number>;
-  /** Sends a text message of a person; returns its id. `chat` is the bot's id for a direct chat. */
+  /** Sends a text message from a person; returns its id. `chat` is the bot's id for a direct chat. */
   say(person: Person, chat: number, text: string): Promise<number>;
   app(person: { readonly token: string }, verb: string, path: string, body?: unknown): Promise<Answer>;
   appResult(person: { readonly token: string }, verb: string, path: string, body?: unknown): Promise<Result>;
   http(verb: string, path: string, headers: Record<string, string>, body?: string | Buffer): Promise<Answer>;
   readonly url: string;
-  /** Returns the messages of a chat as the person sees them, newest first. */
+  /** Returns the messages in a chat as the person sees them, newest first. */
   history(person: Person, chat: number): Promise<Result[]>;
   /** Waits until the bot has at least `count` pending updates; returns them without confirming any. */
   updates(bot: { readonly token: string }, count: number): Promise<Result[]>;

@@ -210,7 +210,7 @@ interface Others {
   readonly message_id: number;
 }
 
-/** Sends a message of the owner to a group where the bot has these rights (§4.3.5). */
+/** Sends a message from the owner to a group where the bot has these rights (§4.3.5). */
 const othersMessage =
   (rights: Readonly<Record<string, boolean>>) =>
   async (c: Case): Promise<Others> => {

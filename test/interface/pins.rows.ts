@@ -293,7 +293,7 @@ const events: readonly Row[] = [
       const sent = { from: botUser(bot), chat: groupChat(chat), date: number };
       const expected = { message_id: number, ...sent, pinned_message: { message_id, ...sent, text: 'A' } };
       expect(await c.updates(bot, 1)).toEqual([{ update_id: number, message: expected }]);
-      // The other bot got no update about the pin, because its first update is the later message of a person.
+      // The other bot got no update about the pin, because its first update is the later message from a person.
       await c.say(c.owner, chat, 'after');
       expect(await c.updates(other, 1)).toMatchObject([{ message: { text: 'after' } }]);
     },

@@ -20,7 +20,7 @@ export const privateChat = ({ id, first_name, username }: Person) => ({
 export const groupChat = (id: number) => ({ id, type: 'group', title: 'The group' });
 export const channelChat = (id: number) => ({ id, type: 'channel', title: 'The channel' });
 
-/** A message of a bot to Ann, as the bot sees it. */
+/** A message from a bot to Ann, as the bot sees it. */
 export const botMessage = (bot: Bot, ann: Person, message_id: unknown = number) => ({
   message_id,
   from: botUser(bot),
@@ -28,7 +28,7 @@ export const botMessage = (bot: Bot, ann: Person, message_id: unknown = number) 
   date: number,
 });
 
-/** A message of a person, as bots of the chat see it. */
+/** A message from a person, as bots of the chat see it. */
 export const personMessage = (from: Person, chat: object, message_id: unknown = number) => ({
   message_id,
   from: person(from),

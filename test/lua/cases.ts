@@ -1,4 +1,4 @@
-/** One test case: a call of a script and its expected result. */
+/** One test case: a call to a script and its expected result. */
 import type { Redis } from 'ioredis';
 import type { ScriptName } from '../../src/redis/scripts/scripts.gen.js';
 import type { Seed } from './world.js';

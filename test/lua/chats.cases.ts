@@ -357,7 +357,7 @@ export const chatCases: Case[] = [
     { service: serviceTail },
   ),
   event(
-    'adds a service message of a bot that only this bot receives',
+    'adds a service message from a bot that only this bot receives',
     {
       seeds: [seeds.open(groupHome), seeds.chat(group, { b: `${bot},8` })],
       answer: ['ok', 1],

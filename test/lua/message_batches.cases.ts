@@ -105,7 +105,7 @@ const sends: Case[] = [
     },
   }),
   sendToUser(
-    'sends messages of the bot without updates to that bot',
+    'sends messages from the bot without updates to that bot',
     {
       seeds: [open(direct), seeds.chat(direct), seeds.message(direct, 5)],
       answer: ['ok', 8, expect.anything(), expect.anything(), expect.anything()],

@@ -24,7 +24,7 @@ export interface World {
   said(who: Person, words: string): Promise<UpdateEntry>;
   pressed(who: Person, messageId: number, data: string): Promise<UpdateEntry>;
   tell(): Promise<void>;
-  /** Returns the messages of the bot to a person, oldest first, with the callback data of their buttons. */
+  /** Returns the messages from the bot to a person, oldest first, with the callback data of their buttons. */
   written(who: Person): Promise<Written[]>;
   close(): Promise<void>;
 }

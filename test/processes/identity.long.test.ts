@@ -1,4 +1,4 @@
-/** Tests with two Redis, two Postgres and real roles that nodes of one installation never use different stores. */
+/** Tests with two Redis, two Postgres and real roles that nodes in one installation never use different stores. */
 import { copyFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';

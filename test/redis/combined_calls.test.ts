@@ -325,7 +325,7 @@ test('a combined run that is cut off in the append-only file is dropped as a who
   );
 });
 
-/** Throws unless every message of a chat is whole: sequence, record, journal entry and request id. */
+/** Throws unless every message in a chat is whole: sequence, record, journal entry and request id. */
 async function checkWhole(acknowledged: ReadonlyMap<string, readonly [ChatRef, number]>) {
   const entries = (await client.xrange(journal, '-', '+')).map(([, fields]) => fields[1] as string);
   const records = (await client.keys('*}:msg:*')).map((key) => key.slice(key.indexOf('}:') + 2));

@@ -55,7 +55,7 @@ test('only the person who saw an answer can name it', () => {
   fc.assert(fc.property(fc.string({ maxLength: 300 }), (text) => ids.queryOf(1, text) === null));
 });
 
-test('two messages of one chat have unrelated inline message ids', () => {
+test('two messages in one chat have unrelated inline message ids', () => {
   const [one, other] = [3, 4].map((messageId) => ids.idOf(1, { chat: { id: -7, user: 0 }, messageId }));
   const common = [...(one as string)].findIndex((letter, i) => letter !== (other as string)[i]);
   expect(common).toBeLessThan(8);

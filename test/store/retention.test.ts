@@ -182,7 +182,7 @@ test('only one process at a time removes old messages', async () => {
   expect(await node.store.retention.messages(any)).toBe(null);
 });
 
-test('all old messages of a chat are removed, even if this takes more than one batch', async () => {
+test('all old messages in a chat are removed, even if this takes more than one batch', async () => {
   const group = await node.store.chats.create('group', 'Long', ann.id);
   const all = 2 * limits.messages_batch_max + 30;
   for (let n = 0; n < all; n += limits.messages_batch_max) {

@@ -1,4 +1,6 @@
-/** Runs one call under an idempotency key on nodes of this process: stops it at a step, and repeats it on another node. */
+/**
+ * Runs one call under an idempotency key on nodes in this process: stops it at a step, and repeats it on another node.
+ */
 import { endpoints } from '../../src/endpoints/endpoints.gen.js';
 import { methods } from '../../src/methods/methods.gen.js';
 import type { DispatchOptions } from '../../src/server/call_context.js';
@@ -93,7 +95,7 @@ export async function outwait({ connection: { client } }: TestNode): Promise<voi
 }
 
 /**
- * Stops a node permanently at a call of a script, before or after the script ran. `died` is true once it has stopped.
+ * Stops a node permanently at a call to a script, before or after the script ran. `died` is true once it has stopped.
  */
 export function dieAt(node: TestNode, script: string, when: 'before' | 'after') {
   const state = { died: false };

@@ -58,7 +58,7 @@ class Findings {
 }
 
 export class Ledger {
-  /** The acknowledged calls. Calls of one sender are in the order of their answers. */
+  /** The acknowledged calls. Calls by one sender are in the order of their answers. */
   readonly acknowledged: Acknowledged[] = [];
   readonly #tried = new Map<string, string>();
   readonly #answered = new Set<string>();

@@ -246,7 +246,7 @@ async function fillWebhook(service: Service, { alice, guide }: Gallery): Promise
   return receiver;
 }
 
-/** Caches the answer of a bot to an inline query in the direct chat with another bot. */
+/** Caches the answer from a bot to an inline query in the direct chat with another bot. */
 async function fillInline(service: Service, { alice, guide, quiet }: Gallery): Promise<void> {
   const mode = { enabled: true, placeholder: 'Search walks', feedback: true };
   await resultOf(service.app(alice, 'PUT', `/api/me/bots/${quiet.id}/inline_mode`, mode));

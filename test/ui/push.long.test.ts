@@ -144,7 +144,7 @@ const shown = (page: Page) =>
     return ((await registration?.getNotifications()) ?? []).map(({ title, body, tag }) => [title, body, tag]);
   });
 
-test('the service worker shows a notification for the latest message of a chat, unless the chat is in view', async () => {
+test('the service worker shows a notification for the latest message in a chat, unless the chat is in view', async () => {
   const page = await open('#/settings', ['notifications']);
   const { worker, push } = await workerOf(page);
   const payload = { chat_id: bot.id, title: 'news', date: Math.floor(Date.now() / 1_000) };

@@ -51,7 +51,7 @@ const hook = (bot: TestBot) =>
     }),
   );
 
-test('the page of a webhook shows each delivery attempt with the answer of the receiver', async () => {
+test('the page of a webhook shows each delivery attempt with the answer from the receiver', async () => {
   const { bot, say, page } = await begin();
   await page.getByText('Nothing has been sent yet.').waitFor();
   answer = [503, '{"error":"<b>away</b>"}', { 'retry-after': '600' }];

@@ -1,4 +1,4 @@
-/** Reads one HTTP answer of a receiver, with limits on time and size. */
+/** Reads one HTTP answer from a receiver, with limits on time and size. */
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';

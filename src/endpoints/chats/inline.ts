@@ -70,7 +70,7 @@ export const sendInlineResult = defineEndpoint({
   verb: 'POST',
   path: '/api/chats/{chat_id}/inline_result',
   inRedis: true,
-  summary: 'Sends a result of an inline query to a chat, as a message of the caller.',
+  summary: 'Sends a result of an inline query to a chat, as a message from the caller.',
   params: z.object({
     chat_id: appChatId,
     inline_query_id: text,

@@ -20,7 +20,7 @@ const cursorOf = ({ id }: { readonly id: number }) => String(id);
 export const listMessages = defineEndpoint({
   verb: 'GET',
   path,
-  summary: 'Lists the messages of a chat, newest first.',
+  summary: 'Lists the messages in a chat, newest first.',
   params: z.object({
     chat_id: appChatId,
     cursor: numberCursor,

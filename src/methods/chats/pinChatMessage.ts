@@ -7,7 +7,7 @@ import { boolean, chatId, messageId, optional } from '../../wire/schema.js';
 export const pinChatMessage = defineMethod({
   name: 'pinChatMessage',
   effect: 'grow',
-  summary: 'Pins a message of a chat.',
+  summary: 'Pins a message in a chat.',
   params: z.object({ chat_id: chatId, message_id: messageId, disable_notification: optional(boolean) }),
   errors: [
     'chat_id_empty',

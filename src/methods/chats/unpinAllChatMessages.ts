@@ -7,7 +7,7 @@ import { chatId } from '../../wire/schema.js';
 export const unpinAllChatMessages = defineMethod({
   name: 'unpinAllChatMessages',
   effect: 'change',
-  summary: 'Unpins every message of a chat.',
+  summary: 'Unpins every message in a chat.',
   params: z.object({ chat_id: chatId }),
   errors: [...chatErrors, 'pin_not_allowed'],
   handler: ({ bot, store }, p) => store.pins.unpinAll(chatOfBot(bot.id, p.chat_id), botSender(bot)),

@@ -7,7 +7,7 @@ import { chatId, messageId, optional } from '../../wire/schema.js';
 export const unpinChatMessage = defineMethod({
   name: 'unpinChatMessage',
   effect: 'change',
-  summary: 'Unpins the pinned message of a chat.',
+  summary: 'Unpins the pinned message in a chat.',
   params: z.object({ chat_id: chatId, message_id: optional(messageId) }),
   errors: [...chatErrors, 'pin_not_allowed', 'message_to_unpin_not_found'],
   handler: ({ bot, store }, p) =>

@@ -54,7 +54,7 @@ export function removeAdminToken(db: Database, name: string): Promise<boolean> {
   return db.transaction((sql) => sql.some`delete from admin_tokens where name = ${name} returning 1`);
 }
 
-/** An API call of an administrator. None of the texts may contain a token. */
+/** An API call by an administrator. None of the texts may contain a token. */
 export interface AdminCall {
   readonly token: string;
   readonly action: string;

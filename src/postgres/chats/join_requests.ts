@@ -111,7 +111,7 @@ export const decideRequest = (
   });
 
 /**
- * Withdraws the request of a person to join the chat of a link. Errors: `invite_link_expired` for an unknown link,
+ * Withdraws the request from a person to join the chat of a link. Errors: `invite_link_expired` for an unknown link,
  * `join_request_not_found`.
  */
 export const withdrawRequest = (db: Database, code: string, user: number): Promise<void> =>

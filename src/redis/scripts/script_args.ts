@@ -1,4 +1,4 @@
-/** Builds the arguments of EVALSHA from the keys and arguments of one or several calls of a script. */
+/** Builds the arguments of EVALSHA from the keys and arguments of one or several calls to a script. */
 import type { CombinedForm, Script } from './contract.js';
 import type { ScriptArg } from './script_command.js';
 

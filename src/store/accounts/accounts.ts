@@ -238,7 +238,7 @@ class RemovalStep {
   }
 
   /**
-   * Erases messages of a chat with ids below `before` whose sender matches `which`, newest first. Returns the value of
+   * Erases messages in a chat with ids below `before` whose sender matches `which`, newest first. Returns the value of
    * `before` for the next step, or 0 if there are no more.
    */
   async #eraseFrom(chat: ChatRef, before: number, which: (sender: number) => boolean): Promise<number> {

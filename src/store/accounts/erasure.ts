@@ -11,7 +11,7 @@ export interface Erased {
 }
 
 /**
- * Erases up to limits.messages_batch_max messages of a chat in one step, together with their posts. Viewers reload the
+ * Erases up to limits.messages_batch_max messages in a chat in one step, together with their posts. Viewers reload the
  * chat. Keeps messages in Redis that are younger than `ageMs`. Returns the number of erased messages. Error:
  * `chat_not_found`.
  */

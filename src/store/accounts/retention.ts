@@ -3,7 +3,7 @@
  * partitions by day. One process at a time drops the partitions in which all messages are too old. Before that, the
  * script that journals deletions erases posts and pinned messages, so that their reactions and pins are removed too. A
  * partition may contain more days than it should, for example if it was created before messages were partitioned. In
- * that case, the same script erases the oldest messages of each chat instead. After a crash, the pass continues at its
+ * that case, the same script erases the oldest messages in each chat instead. After a crash, the pass continues at its
  * last completed step.
  */
 import { ApiError } from '../../errors.js';
@@ -183,7 +183,7 @@ class MessageStep {
     return at;
   }
 
-  /** Returns whether the oldest message of a chat is too old. Returns false for a chat of another shard. */
+  /** Returns whether the oldest message in a chat is too old. Returns false for a chat of another shard. */
   #isDue({ chat_id, head }: rows.OldestRow): boolean {
     const isOld = head !== null && messageDate(head) * 1_000 <= this.#time.now() - this.#ageMs;
     return isOld && this.#isOwn(chat_id);
@@ -225,7 +225,7 @@ class MessageStep {
     }
   }
 
-  /** Erases messages of a chat. Returns false if the chat was deleted with its person's account. */
+  /** Erases messages in a chat. Returns false if the chat was deleted with its person's account. */
   async #eraseSome(chat: ChatRef, found: readonly rows.RecordRow[]): Promise<boolean> {
     try {
       const all = found.map(({ message_id: id, record }) => ({ id, record: unpackMessage(record) }));

@@ -95,7 +95,7 @@ export class Activity {
 
   /**
    * Sorts a person's chats by date, latest first, and then by id, greatest first. Loads the header of the newest
-   * message of each chat. Each `limits.heads_per_call` chats count as one additional call of the person. With
+   * message in each chat. Each `limits.heads_per_call` chats count as one additional call by the person. With
    * `continuing`, reuses the order that this process computed in the last `limits.chat_order_ms`, if there is one.
    * Later pages then load no headers. Error: `too_many_requests`.
    */

@@ -1,5 +1,5 @@
 /**
- * Loads the messages of a chat. Reads a range of ids from Redis, and the missing messages of this range from Postgres.
+ * Loads the messages in a chat. Reads a range of ids from Redis, and the missing messages of this range from Postgres.
  */
 import { fail } from '../../errors.js';
 import { loadNewestMessages, newestMessage } from '../../postgres/chats/chats.js';
@@ -76,7 +76,7 @@ export class History {
   }
 
   /**
-   * Returns up to `limit` messages of a chat with ids below `before`, newest first, or null if the chat does not exist.
+   * Returns up to `limit` messages in a chat with ids below `before`, newest first, or null if the chat does not exist.
    * If `before` is 0, starts at the newest message.
    */
   async list(chat: ChatRef, before: number, limit: number): Promise<StoredMessage[] | null> {

@@ -231,7 +231,7 @@ export class Keys {
   readonly rings = () => `${this.#at(0)}:rings`;
   /** HASH: the last report of each node, with its time. In partition 0. Bounded by live nodes. */
   readonly nodes = () => `${this.#at(0)}:nodes`;
-  /** HASH: settings on which all nodes of the installation must agree. In partition 0. */
+  /** HASH: settings on which all nodes in the installation must agree. In partition 0. */
   readonly installation = () => `${this.#at(0)}:installation`;
   /**
    * HASH: the last commit of Postgres known to Redis, its server and its incarnation. In partition 0. One field per

@@ -29,7 +29,7 @@ export function createRecords({ shards, scripts, keys }: StoreContext) {
   return {
     read,
     /**
-     * Adds the messages to which the given messages of one chat refer, by a reply or a pin. `known` contains records
+     * Adds the messages to which the given messages in one chat refer, by a reply or a pin. `known` contains records
      * that are already loaded. Loads all missing records at once, and nothing if no message refers to another.
      */
     async relate(chat: ChatRef, messages: readonly StoredMessage[], known: ReadonlyMap<number, Buffer>) {

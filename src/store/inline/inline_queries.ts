@@ -78,7 +78,7 @@ export class InlineQueries {
   }
 
   /**
-   * Counts the query of a person. Returns the cached answer of the bot, or null if there is none. Errors:
+   * Counts the query of a person. Returns the cached answer from the bot, or null if there is none. Errors:
    * `cant_write_to_bot`, `bot_not_found`, `too_many_requests`.
    */
   async cached(bot: number, user: number, question: InlineQuestion): Promise<ShownAnswer | null> {
@@ -143,7 +143,10 @@ export class InlineQueries {
     return fail('unavailable', { retry_after: 1 });
   }
 
-  /** Stores the answer of a bot to a query. Errors: `query_too_old`, `inline_answer_too_big`, `entities_too_long`, `keyboard_too_large`. */
+  /**
+   * Stores the answer from a bot to a query. Errors: `query_too_old`, `inline_answer_too_big`, `entities_too_long`,
+   * `keyboard_too_large`.
+   */
   async answer(bot: number, id: string, { list, messages, cacheSeconds, personal }: InlineAnswer) {
     const { scripts, keys, requestId } = this.#context;
     if (!/^\d{4,19}$/.test(id)) fail('query_too_old');

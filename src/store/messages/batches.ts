@@ -1,5 +1,5 @@
 /**
- * Deletes or loads several messages of a chat, and shows chat actions. Each call takes one round trip if the data is in
+ * Deletes or loads several messages in a chat, and shows chat actions. Each call takes one round trip if the data is in
  * Redis.
  */
 import { fail } from '../../errors.js';

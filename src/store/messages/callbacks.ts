@@ -67,7 +67,7 @@ export function createCallbacks(
       forwarder.follow(chat.id, result);
       return result.query_id;
     },
-    /** Stores the answer of a bot. Error: `query_too_old`. */
+    /** Stores the answer from a bot. Error: `query_too_old`. */
     async answer(bot: number, queryId: string, answer: Readonly<Record<string, unknown>>) {
       const partition = Number(queryId.slice(-partitionDigits));
       if (!/^\d{4,19}$/.test(queryId) || partition >= keys.partitions.count) fail('query_too_old');

@@ -1,6 +1,6 @@
 /** Records what concurrent clients called and what they were answered, for checkers that run afterwards. */
 
-/** A call of one client. Times are in ms by one monotonic clock. */
+/** A call by one client. Times are in ms by one monotonic clock. */
 export interface Operation<I = unknown, O = unknown> {
   readonly client: string;
   /** The object that the call concerns. Objects are checked independently of each other. */

@@ -28,7 +28,7 @@ export const register: Model<RegisterInput, string | boolean, string> = {
   },
 };
 
-/** The pinned message of a chat. 0 stands for none. */
+/** The id of the pinned message in a chat, or 0 if there is none. */
 export type PinInput =
   | { readonly what: 'pin'; readonly message: number }
   /** Unpins this message, or any message without `message`. */

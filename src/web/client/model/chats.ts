@@ -184,7 +184,7 @@ function setTyping(chat: number, doing: { from: number; action: string } | null)
 
 /** The id of the chat whose end is in view, or 0 for none. New messages in this chat count as read. */
 let looked = 0;
-/** The last message of each chat that was read in this or another window. */
+/** The last message in each chat that was read in this or another window. */
 const readUpTo = new Map<number, number>();
 
 /** The greatest number of unread messages that the service counts. */

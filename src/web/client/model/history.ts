@@ -1,5 +1,5 @@
 /**
- * Holds the loaded messages of one chat. They are a part of the history without gaps, followed by the messages being
+ * Holds the loaded messages in one chat. They are a part of the history without gaps, followed by the messages being
  * sent. Pages of history and events of the stream may arrive in any order, and more than once. The later state of a
  * message takes precedence, and a deleted message stays deleted.
  */

@@ -1,4 +1,4 @@
-/** Holds the state of inline buttons between the press and the answer of the bot. */
+/** Holds the state of inline buttons between the press and the answer from the bot. */
 import { call } from '../api.js';
 import { reasonOf } from '../failures.js';
 import { say } from '../notes.js';
@@ -13,7 +13,7 @@ interface Press {
   readonly timer: ReturnType<typeof setTimeout>;
 }
 
-/** The time after which the button can be pressed again. A later answer of the bot is not shown. */
+/** The time after which the button can be pressed again. A later answer from the bot is not shown. */
 const answer_ms_max = 20_000;
 const answered_ms = 1_200;
 

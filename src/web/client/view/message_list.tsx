@@ -32,7 +32,7 @@ function lastIdOf(item: Item | undefined): number {
   return item?.kind === 'messages' ? (item.messages.at(-1)?.message_id ?? 0) : 0;
 }
 
-/** Messages of one person within this time are shown as a group. */
+/** Messages from one person within this time are shown as a group. */
 const together_s = 300;
 
 /**
