@@ -61,7 +61,7 @@ const nothing = Buffer.alloc(0);
 
 let expected: Expected = { kind: 'expect', count: 0, from: 0, until: 0, connections: 0 };
 let arrivals: Arrival[] = [];
-/** The connections whose first request waits for the barrier; null once the barrier is open. */
+/** The connections whose first request waits for the barrier. Null once the barrier is open. */
 let held: TLSSocket[] | null = null;
 
 const say = (word: ReceiverWord) => void process.send?.(word);

@@ -55,7 +55,7 @@ export type Goal =
 export interface Scenario {
   readonly name: string;
   readonly title: string;
-  /** The number of the goal, such as P2; empty if the scenario has no goal. */
+  /** The number of the goal, such as P2. Empty if the scenario has no goal. */
   readonly proof: string;
   readonly goal: Goal | null;
   /**

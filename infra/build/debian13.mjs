@@ -46,7 +46,7 @@ function must(command, args, options = {}) {
   );
 }
 
-/** Why this machine cannot create or enter a Debian 13 root; undefined when it can. */
+/** Returns why this machine cannot create or enter a Debian 13 root. Returns undefined if it can. */
 function whyNot() {
   if (process.platform !== 'linux' || process.arch !== 'x64') return 'it needs Linux on x64';
   if (process.getuid() !== 0) return 'it needs root';

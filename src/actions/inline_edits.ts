@@ -1,5 +1,5 @@
 /**
- * Edits inline messages, which people sent from a bot's results (decision 0054). The bot names them by
+ * Edits inline messages, which people sent from a bot's results (decision 0054). The bot refers to them by
  * `inline_message_id`.
  */
 import { z } from 'zod';

@@ -1,4 +1,4 @@
-/** Defines an animated emoji with a random value, for instance a die. The server draws the value. */
+/** Defines an animated emoji with a random value, for instance a die. The server chooses the value. */
 import { randomInt } from 'node:crypto';
 import { z } from 'zod';
 import type { ContentObject } from '../store/core/codec.js';

@@ -22,7 +22,7 @@ export interface Attempt {
   readonly failures: number;
   /** Unix time in ms. */
   readonly madeAtMs: number;
-  /** The age in ms at which the update is given up, see `ageMaxOf`; by default that of most updates. */
+  /** The age in ms at which retries of the update end (see `ageMaxOf`). The default is the age for most updates. */
   readonly ageMaxMs?: number;
   /** By the clock of `madeAtMs`. */
   readonly nowMs: number;
@@ -33,7 +33,7 @@ export type Next = { readonly kind: 'retry'; readonly atMs: number } | { readonl
 
 /**
  * Computes when to retry. `random` is in [0, 1). A `Retry-After` can only make the delay longer. The last retry happens
- * when the update has the given age. If that retry fails, the update is given up.
+ * when the update has the given age. If that retry fails, the update is not retried again.
  */
 export function nextTry(
   { failures, madeAtMs, ageMaxMs = limits.webhook_retry_age_ms_max, nowMs, retryAfterMs = 0 }: Attempt,

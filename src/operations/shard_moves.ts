@@ -1,13 +1,11 @@
 /**
  * The tasks `shards list`, `shards move` and `shards undo`. A move performs these steps, each of which may be repeated:
  *
- *   copy    PostgreSQL copies the rows and replicates changes. Everything else continues.
- *   pause   The map tells flushers to skip the partitions. Changes wait in the journals.
- *   fence   The source refuses changes to the partitions. The target receives the remaining rows. The row of each
- *           partition comes last.
- *   switch  The map names the target. The partitions stay paused until no process follows an older map, so that nobody
- *           reads outdated rows.
- *   clean   The subscription ends, and the source deletes its rows.
+ * copy    PostgreSQL copies the rows and replicates changes. Everything else continues. pause   The map tells flushers
+ * to skip the partitions. Changes wait in the journals. fence   The source refuses changes to the partitions. The
+ * target receives the remaining rows. The row of each partition comes last. switch  The map contains the target. The
+ * partitions stay paused until no process follows an older map, so that nobody reads outdated rows. clean   The
+ * subscription ends, and the source deletes its rows.
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';

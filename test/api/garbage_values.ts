@@ -34,7 +34,7 @@ const words = [
   'x'.repeat(300),
 ];
 
-/** Generates a value with the type and enum of the shape; other rules may still refuse it. */
+/** Generates a value with the type and enum of the shape. Other rules can still refuse the value. */
 export function fitting(shape: Shape, hints: Hints, name = '', depth = 0): fc.Arbitrary<Json> {
   const known = hints[name];
   if (known && shape.type !== 'array' && shape.type !== 'object') return fc.constantFrom(...known);

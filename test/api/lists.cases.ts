@@ -56,7 +56,7 @@ interface AnswerRow {
   readonly items?: number;
   /** True if the list reaches its byte limit before it has `items` items. */
   readonly cut?: true;
-  /** Makes the call with the largest answer; absent if `why` states the size limit instead. */
+  /** Makes the call with the largest answer. Absent if `why` states the size limit instead. */
   readonly answer?: (world: World) => Promise<Answer>;
   readonly listOf?: (result: Item) => readonly unknown[];
   readonly why?: string;

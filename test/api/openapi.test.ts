@@ -162,7 +162,7 @@ const missingIn = (params: z.ZodType | null) => {
 test.each([...methods])('parameters that $name requires are marked as required', (method) => {
   const { name, params, ofInline } = method;
   const forInline = ofInline && missingIn(ofInline.params);
-  // A call with `inline_message_id` names no chat.
+  // A call with `inline_message_id` has no chat id.
   const missing = missingIn(params).filter((each) => forInline?.includes(each) ?? true);
   const body = operation(`POST /bot{token}/${name}`).requestBody?.content['application/json']?.schema;
   expect(shown(body).required ?? []).toEqual(expect.arrayContaining(missing));

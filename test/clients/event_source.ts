@@ -17,7 +17,7 @@ export interface EventSource {
   open(url?: string): Promise<void>;
   /** Closes the connection without notice, like a network failure. */
   cut(): void;
-  /** Returns the first event from index `after` on that matches; fails after 15 s. */
+  /** Returns the first matching event at index `after` or later. Fails after 15 s. */
   received(matches: (event: ServerEvent) => boolean, after?: number): Promise<ServerEvent>;
 }
 

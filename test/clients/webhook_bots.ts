@@ -35,7 +35,7 @@ export interface WebhookLibrary {
 async function close(server: Server): Promise<void> {
   const closed = once(server, 'close');
   server.close();
-  // Closes idle connections; requests in flight are still answered.
+  // Closes idle connections. Requests in flight are still answered.
   server.closeIdleConnections();
   await closed;
 }

@@ -20,7 +20,10 @@ beforeEach(() => {
   time = new VirtualTime();
 });
 
-/** Records successes for each bot at a rate per second for `seconds`; returns the rows written for each bot, and when. */
+/**
+ * Records successes for each bot at a rate per second, for `seconds`. Returns the rows written for each bot, and when
+ * they were written.
+ */
 async function run(perSecond: ReadonlyMap<number, number>, seconds: number) {
   const written = new Map<number, Array<{ at: number; delivered: number; rows: number }>>();
   const recorder = new Recorder({

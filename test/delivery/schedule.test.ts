@@ -29,7 +29,7 @@ test.each([
   expect([waitMs(failures, 0), waitMs(failures, almost)]).toEqual([least, most]);
 });
 
-test('an inline query is given up after 30 seconds, and other updates after 24 hours', () => {
+test('retries of an inline query end after 30 seconds, and retries of other updates after 24 hours', () => {
   const at = (age: number, kind: UpdateKind) =>
     nextTry({ failures: 3, madeAtMs: nowMs - age, nowMs, ageMaxMs: ageMaxOf(kind) }, 0).kind;
   expect([at(29_999, 'inline_query'), at(30_000, 'inline_query')]).toEqual(['retry', 'dead']);

@@ -40,7 +40,7 @@ const addressOf = (name: string) => (composition.containers.get(name) as { addre
 /** Tests are not retried, because each test depends on the tests before it. */
 const once = (timeout: number) => ({ retry: 0, timeout });
 
-/** Clients call the proxy over the network; every answer other than 200 is recorded in `failures`. */
+/** Clients call the proxy over the network. Every answer other than 200 is recorded in `failures`. */
 function openCalls(): void {
   front.url = `https://${addressOf('proxy.1')}:8443`;
   agent = new Agent({ connect: { ca: pem, servername: 'localhost' }, connections: 64 });
@@ -134,7 +134,7 @@ test(
     world = await createWorld({ ...calls } as Service);
     world.poll(() => 0);
     const ended = new AbortController();
-    // By default a person may make 30 calls a second, which also limits how fast the test reads the history.
+    // By default a person is allowed 30 calls per second, which also limits how fast the test reads the history.
     const load = { count: Number.POSITIVE_INFINITY, signal: ended.signal, front: () => 0, restMs: 400 };
     const loading = world.load(load);
     const roles = [...composition.containers.keys()].filter((name) => /^(front|deliver|flush)/.test(name));

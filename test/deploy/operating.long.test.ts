@@ -187,7 +187,7 @@ test('the procedures of operating.md fail no call and lose no data under load', 
   world = await createWorld(calls as Service);
   world.poll(() => 0);
   const ended = new AbortController();
-  // By default a person may make 30 calls a second, which also limits how fast the test reads the history.
+  // By default a person is allowed 30 calls per second, which also limits how fast the test reads the history.
   const loading = world.load({
     ...{ count: Number.POSITIVE_INFINITY, signal: ended.signal, front: () => 0, restMs: 1_000 },
   });

@@ -227,7 +227,7 @@ const mutations: ReadonlyArray<readonly [object: string, file: string, from: Reg
   ['edits of a message', 'lua/lib/edit.lua', /< LIMITS\.edit_interval_ms_min/, '< 300'],
   ['updates', 'lua/updates/poll.lua', /\('\(%\.0f-0'\):format\(n\)/, "('(%.0f-0'):format(n + 1)"],
 ];
-/** A front would otherwise give up a delayed reply when the machine is slow. */
+/** On a slow machine, a front would otherwise stop waiting for a delayed reply. */
 const patience = ['dist/main.js', 'redis_silence_ms: 1500', 'redis_silence_ms: 10000'];
 
 const preload = fileURLToPath(new URL('../support/histories/mutation.mjs', import.meta.url));

@@ -16,7 +16,7 @@ import { createWorld, eventually, type World } from './world.js';
 interface Cluster {
   readonly both: string;
   readonly firstPort: number;
-  /** Kills the first server; returns once the second one is the primary. */
+  /** Kills the first server, and waits until the second one is the primary. */
   failOver(): Promise<number>;
   close(): Promise<void>;
 }

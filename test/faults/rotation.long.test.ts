@@ -101,9 +101,7 @@ function load() {
   };
 }
 
-/**
- * Creates more bots than one batch of a rotation has, with the keys of the first nodes; returns their tokens.
- */
+/** Creates more bots than one batch of a rotation contains, with the keys of the first nodes. Returns their tokens. */
 async function crowd(client: pg.Client, count: number): Promise<string[]> {
   const secrets = createSecrets([formerPepper], [{ id: formerId, key: former.key }]);
   const { rows } = await client.query<{ id: string }>(

@@ -1,4 +1,4 @@
-/** Tests the allowed imports between the folders of src/, as the architecture document draws them. */
+/** Tests that the folders of src/ import each other only as the diagram in the architecture document allows. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -106,7 +106,7 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   manage: (to) =>
     /^(rules|store|errors)$/.test(folderOf(to)) ||
     /^(wire\/fields|actions\/identity_texts|server\/method)\.ts$/.test(to),
-  // A view converts a stored record into its wire form; it may use only the types of records.
+  // A view converts a stored record into its wire form. It may import only the types of records.
   view: (to, typeOnly) => /^(content|rules)$/.test(folderOf(to)) || (typeOnly && folderOf(to) === 'store'),
   // Logs mask everything that looks like a token.
   obs: (to) => to === 'rules/token.ts',

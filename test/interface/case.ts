@@ -51,7 +51,7 @@ export interface People {
   readonly ann: Person;
   readonly ben: Person;
   readonly events: EventSource;
-  /** A public channel of the owner; the bot `press` posts in it. */
+  /** A public channel of the owner. The bot `press` posts in it. */
   readonly channel: number;
   readonly press: Bot;
 }
@@ -78,7 +78,7 @@ export interface Case extends People {
   result(bot: { readonly token: string }, method: string, params?: Params): Promise<Result>;
   get(bot: { readonly token: string }, method: string, query?: Record<string, string>): Promise<Answer>;
   send(bot: Bot, chat: number, text: string, more?: Params): Promise<number>;
-  /** Sends a text message from a person; returns its id. `chat` is the bot's id for a direct chat. */
+  /** Sends a text message from a person and returns its id. In a direct chat, `chat` is the bot's id. */
   say(person: Person, chat: number, text: string): Promise<number>;
   app(person: { readonly token: string }, verb: string, path: string, body?: unknown): Promise<Answer>;
   appResult(person: { readonly token: string }, verb: string, path: string, body?: unknown): Promise<Result>;
@@ -86,7 +86,7 @@ export interface Case extends People {
   readonly url: string;
   /** Returns the messages in a chat as the person sees them, newest first. */
   history(person: Person, chat: number): Promise<Result[]>;
-  /** Waits until the bot has at least `count` pending updates; returns them without confirming any. */
+  /** Waits until the bot has at least `count` pending updates, and returns them without confirming any. */
   updates(bot: { readonly token: string }, count: number): Promise<Result[]>;
   drop(bot: { readonly token: string }): Promise<void>;
   /** Opens a webhook receiver, which answers 200 by default. */
@@ -95,7 +95,7 @@ export interface Case extends People {
   age(chat: ChatRef, messageId: number, seconds: number): Promise<void>;
   /** Returns everything that people and bots can see of the row's chats, posts and bots. */
   state(): Promise<Result>;
-  /** Removes all keys of this row from Redis once their data is in Postgres; returns the number of keys. */
+  /** Waits until the data of this row is in Postgres, then removes its keys from Redis. Returns the number of keys. */
   evict(): Promise<number>;
 }
 

@@ -242,7 +242,7 @@ export async function putEntry(
   return version;
 }
 
-/** A direct chat of the bot `bot`; all chats of one bot are in one partition. */
+/** A direct chat of the bot `bot`. All chats of one bot are in one partition. */
 export const chatOf = (bot: number, user = 5): ChatRef => directChat(bot, user);
 
 const allMessages = statement(

@@ -74,7 +74,7 @@ beforeAll(async () => {
 afterAll(() => node.stop());
 beforeEach(() => client.flushall());
 
-/** Numbers may be returned as numbers or as text; the runner reads both. */
+/** A script can return a number as a number or as text. The runner reads both. */
 const readLike = (expected: readonly unknown[]) => (value: unknown, i: number) =>
   typeof expected[i] === 'number' && typeof value === 'string' ? Number(value) : value;
 

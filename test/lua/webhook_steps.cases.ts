@@ -124,7 +124,7 @@ const steps: Case[] = [
     { gone: 'clear' },
   ),
   advance(
-    'gives up the lease when no update is left',
+    'releases the lease when no update is left',
     {
       seeds: [...three, mine(), zset(keys.webhooksDue(home), later, bot)],
       answer: ['ok', '7', any, [], [], '41', 0, -1, null, 1, 0],
@@ -138,7 +138,7 @@ const steps: Case[] = [
     { leave: 'idle' },
   ),
   advance(
-    'gives up the lease with unread updates and requests an immediate wake-up',
+    'releases the lease with unread updates and requests an immediate wake-up',
     {
       seeds: [...three, mine({ dropped_to: 6 })],
       answer: ['ok', '7', any, [], [], '40', 0, -1, null, 1, 1, '6'],
@@ -149,7 +149,7 @@ const steps: Case[] = [
     { leave: 'idle', after: '40', safe: '40' },
   ),
   advance(
-    'ignores failures of a former receiver',
+    'ignores failures of a previous receiver',
     {
       seeds: [...three, mine({ hook_set: 9, hook: 9 })],
       answer: ['ok', '9', any, [], [], '41', 0, -1, null, 1, 1, '0'],
@@ -163,7 +163,7 @@ const steps: Case[] = [
     { leave: 'now', safe: '39' },
   ),
   advance(
-    'gives up the lease until the next retry',
+    'releases the lease until the next retry',
     {
       seeds: [...three, mine(), zset(keys.parked(bot), 0, member(39)), zset(keys.retries(bot), later, chat)],
       answer: ['ok', '7', any, [], [], '41', 0, -1, null, 1, 0],
@@ -185,7 +185,7 @@ const steps: Case[] = [
     { leave: 'idle', after: '40', safe: '40' },
   ),
   advance(
-    'gives up the lease with unfinished work and requests an immediate wake-up',
+    'releases the lease with unfinished work and requests an immediate wake-up',
     {
       seeds: [...three, mine()],
       answer: ['ok', '7', any, [], [], '41', 0, -1, null, 1, 1],
@@ -195,7 +195,7 @@ const steps: Case[] = [
     { leave: 'now', safe: '39' },
   ),
   advance(
-    'gives up the lease and pauses a failed receiver for a while',
+    'releases the lease and pauses a failed receiver for a while',
     {
       seeds: [...three, mine()],
       answer: ['ok', '7', any, [], [], '41', 0, -1, null, 1, 0],
@@ -218,7 +218,7 @@ const steps: Case[] = [
     { acked: ['39', 100, ''], failed: [[chat, 0, '1', '40']] },
   ),
   advance(
-    'gives up the lease after the webhook was deleted',
+    'releases the lease after the webhook was deleted',
     {
       seeds: [...three, seeds.queue({ fence, leased: later })],
       answer: ['ok', 0, any, [], [], '41', 0, any, null, 1, 0],
@@ -228,7 +228,7 @@ const steps: Case[] = [
     { leave: 'now' },
   ),
   advance(
-    'gives up the lease with a wake-up after another webhook was set',
+    'releases the lease with a wake-up after another webhook was set',
     {
       seeds: [...three, mine({ hook: 9, since: 9 })],
       answer: ['ok', 0, any, [], [], '41', 0, any, null, 1, 1],

@@ -236,7 +236,7 @@ export async function callScript(
   return (reply as unknown[]).map((part) => (Buffer.isBuffer(part) ? part.toString('latin1') : part));
 }
 
-/** Calls a script several times in one run of its combined form; returns the raw status and values of each call. */
+/** Calls a script several times in one run of its combined form. Returns the raw status and values of each call. */
 export async function callCombined(
   client: Redis,
   script: Script & { combined: CombinedForm },

@@ -29,7 +29,10 @@ async function create(talker: Talker, name: string, username: string): Promise<s
   return token;
 }
 
-/** Starts a grammY bot that echoes; `failed` resolves to the error that ended it, `polls` are its getUpdates calls. */
+/**
+ * Starts a grammY bot that echoes. `failed` resolves to the error that ended the bot. `polls` contains its getUpdates
+ * calls.
+ */
 async function run(token: string) {
   const bot = new Bot(token, { client: { apiRoot: service.fronts[0].url } });
   const polls: Array<{ readonly sentAt: number; code?: number }> = [];

@@ -24,7 +24,7 @@ export interface Talker {
   readonly bot: number;
   readonly events: EventSource;
   say(text: string): Promise<Shown>;
-  /** Presses the button with this label; returns everything the bot shows until it answers the press. */
+  /** Presses the button with this label. Returns everything that the bot shows until it answers the press. */
   press(message: Shown, label: string): Promise<Pressed>;
   received(after: number): Promise<Shown>;
   history(): Promise<Shown[]>;

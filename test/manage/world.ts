@@ -20,7 +20,7 @@ export interface World {
   readonly manager: Manager;
   readonly errors: unknown[];
   person(): Promise<Person & { readonly username: string }>;
-  /** Sends a text, or presses a button on a message; returns the update for the bot. */
+  /** Sends a text, or presses a button on a message. Returns the update for the bot. */
   said(who: Person, words: string): Promise<UpdateEntry>;
   pressed(who: Person, messageId: number, data: string): Promise<UpdateEntry>;
   tell(): Promise<void>;

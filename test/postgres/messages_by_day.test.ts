@@ -42,7 +42,7 @@ const write = (...entries: JournalEntry[]) =>
     prepareBatch([{ partition: 1, entries, last: entries.at(-1)?.version ?? 0, whole: true }], new Map()),
     (_, reason) => expect.unreachable(reason),
   );
-/** Returns the partition and version of each message; the version of a tombstone is negative. */
+/** Returns the partition and version of each message. The version of a tombstone is negative. */
 async function rows(): Promise<string[]> {
   const found = await db.query<{ at: string; id: number; version: number; gone: boolean }>(
     `select tableoid::regclass::text as at, message_id as id, version, record is null as gone from messages order by 2`,

@@ -34,7 +34,7 @@ const keepQueue = { drop: false, mask: null };
 
 let keys = 0;
 
-/** Runs a call whose node dies, then `meanwhile`, then the call again on another node; returns the answer of the repeat. */
+/** Runs a call whose node dies, then `meanwhile`, then the same call on another node. Returns the second answer. */
 async function again(caller: Person, method: string, params: object, meanwhile: () => Promise<unknown>) {
   const key = `again ${++keys}`;
   await dieUnnoted(one, () => call(one, caller, method, params, key));

@@ -220,7 +220,8 @@ class Container {
   }
 
   /**
-   * Runs a command as root in the container. Resolves with its output once it has ended; its background processes stay.
+   * Runs a command as root in the container. Resolves with the output when the command has ended. Its background
+   * processes keep running.
    */
   async run(...command: readonly string[]): Promise<{ readonly how: string; readonly out: string }> {
     if (!this.#running) return { how: 'not running', out: '' };

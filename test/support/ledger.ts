@@ -19,7 +19,10 @@ interface Received extends Seen {
   readonly updateId: number;
 }
 
-/** The numbers of faults, with the first examples. `acknowledged` and `unanswered` tell how much was compared. */
+/**
+ * The numbers of faults, with the first examples. The fields `acknowledged` and `unanswered` say how many calls were
+ * compared.
+ */
 export interface Verdict {
   readonly acknowledged: number;
   readonly unanswered: number;

@@ -65,7 +65,7 @@ async function onServer(url: string, statement: string): Promise<void> {
   }
 }
 
-/** The template with the current schema; no client connects to it. */
+/** The template with the current schema. No client connects to it. */
 const template = 'migrated';
 
 const databaseNamed = (url: string, name: string) =>
@@ -106,7 +106,7 @@ export interface FreshRedis {
   readonly masterUrl?: string;
   readonly port: number;
   readonly pid: number;
-  /** The folder of the append-only file; none for a cluster. */
+  /** The folder of the append-only file. A cluster has none. */
   readonly dir?: string;
   stop(): Promise<void>;
 }

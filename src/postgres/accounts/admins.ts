@@ -64,7 +64,7 @@ export interface AdminCall {
 
 export interface AdminCallRow extends AdminCall {
   readonly id: number;
-  /** Unix time in s; for a group of identical calls, the time of the first call. */
+  /** Unix time in s. For a group of identical calls, this is the time of the first call. */
   readonly at: number;
   /** The HTTP status, or null for a change whose outcome is unknown. */
   readonly status: number | null;

@@ -59,7 +59,7 @@ export function createInlineIds(secrets: Pick<Secrets, 'derive'>) {
     /** Returns the id of the answer to a query for a person who saw the answer. */
     answerIdOf: (user: number, query: string): string =>
       `${query}-${proofOf(user, query).toString('base64url')}`,
-    /** Returns the id of the query that `id` names, if this person saw the answer; null for any other text. */
+    /** Returns the id of the query to which `id` belongs if this person saw the answer. Otherwise returns null. */
     queryOf(user: number, id: string): string | null {
       const [, query = '', proof = ''] = /^(\d{4,19})-([\w-]{22})$/.exec(id) ?? [];
       const given = Buffer.from(proof, 'base64url');

@@ -22,7 +22,7 @@ export interface DeadLetter {
   readonly update: UpdateEntry;
   /** A `DeadReason`, or a value from a later release. */
   readonly reason: string;
-  /** When Petrel gave up the delivery, as Unix time in ms. */
+  /** When Petrel stopped retrying the delivery, as Unix time in ms. */
   readonly date: number;
 }
 

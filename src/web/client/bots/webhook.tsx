@@ -44,7 +44,7 @@ const reasons = {
   queue_full: 'dead_queue_full',
 } as const;
 
-/** Returns the reason why an update was given up, as a text. */
+/** Returns a text that says why an update is no longer retried. */
 function whyDead(reason: string): string {
   const key = Object.entries(reasons).find(([name]) => name === reason)?.[1];
   return key ? t(key) : reason;
