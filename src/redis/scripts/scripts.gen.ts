@@ -86,7 +86,7 @@ export interface Scripts {
     result:
       | { status: 'ok' };
   };
-  /** Returns the first bytes of the newest message of each chat, for sorting lists of chats. All chats are in one */
+  /** Returns the first bytes of the newest message in each chat, for sorting lists of chats. All chats are in one */
   'chats/read_activity': {
     keys: { meta: string; chat: string; message: string };
     args: { chats: readonly (string)[] };
@@ -293,7 +293,7 @@ export interface Scripts {
     result:
       | { status: 'ok'; wait: number };
   };
-  /** Deletes a message of any chat, and unpins it if it was pinned. A tombstone remains until Postgres has it. */
+  /** Deletes a message in any chat, and unpins it if it was pinned. A tombstone remains until Postgres has it. */
   'messages/delete': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message_ticket: string; member: string; member_ticket: string; post: string; acted: string; changes: string; channel: string; request: string; message: string };
     args: { token: string; chat: string; message_id: string; who: string; direct: boolean };
@@ -308,7 +308,7 @@ export interface Scripts {
       | { status: 'not_found' }
       | { status: 'cant_be_deleted' };
   };
-  /** Deletes several messages of a chat, all or none. Skips missing messages, and unpins the pinned message if it is */
+  /** Deletes several messages in a chat, all or none. Skips missing messages, and unpins the pinned message if it is */
   'messages/delete_batch': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; member: string; member_ticket: string; post: string; acted: string; changes: string; channel: string; request: string };
     args: { token: string; chat: string; who: string; direct: boolean; ids: readonly (string)[] };
@@ -366,7 +366,7 @@ export interface Scripts {
       | { status: 'outbox_full' }
       | { status: 'not_permitted'; what: string };
   };
-  /** Deletes messages of a chat because they are too old or because an account was deleted. Unpins the pinned */
+  /** Deletes messages in a chat because they are too old or because an account was deleted. Unpins the pinned */
   'messages/erase': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; post: string; acted: string; changes: string; channel: string };
     args: { token: string; chat: string; age_ms: number | string; items: readonly (string)[] };
@@ -401,7 +401,7 @@ export interface Scripts {
       | { status: 'not_found' }
       | { status: 'service' };
   };
-  /** Pins a message of a group or channel in place of the previous pin, and adds a service message about it. */
+  /** Pins a message in a group or channel. Replaces the previous pin, and adds a service message about it. */
   'messages/pin_shared': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message_ticket: string; sibling: string; member: string; member_ticket: string; request: string; outbox: string; changes: string; channel: string; message: string };
     args: { token: string; pin: Buffer | string; tail: Buffer | string; from: Buffer | string; notify: string };
@@ -429,7 +429,7 @@ export interface Scripts {
       | { status: 'member_missing'; ticket: string }
       | { status: 'not_member'; kind: string };
   };
-  /** Returns the newest messages of a chat below an id, newest first. Returns null for messages that only Postgres */
+  /** Returns the newest messages in a chat below an id, newest first. Returns null for messages that only Postgres */
   'messages/read_range': {
     keys: { meta: string; chat: string; message: string };
     args: { before: number | string; limit: number | string; bytes: number | string };
@@ -438,7 +438,7 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'chat_missing' };
   };
-  /** Returns the given messages of a chat that are in Redis, or only the first bytes of each. */
+  /** Returns the given messages in a chat that are in Redis, or only the first bytes of each. */
   'messages/read_some': {
     keys: { meta: string; message: string };
     args: { bytes: number | string; ids: readonly (string)[] };
@@ -463,7 +463,7 @@ export interface Scripts {
       | { status: 'not_permitted'; what: string }
       | { status: 'outbox_full' };
   };
-  /** Sends messages of a user to a bot, all or none, with consecutive ids. */
+  /** Sends messages from a user to a bot, all or none, with consecutive ids. */
   'messages/send_to_bot': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; request: string; queue: string; due: string; queue_state: string; bot_channel: string; changes: string; channel: string };
     args: { token: string; chat: string; reply_to: string; from: Buffer | string; keep: string; tails: readonly (Buffer | string)[] };
@@ -479,7 +479,7 @@ export interface Scripts {
       | { status: 'access_missing'; incarnation: number }
       | { status: 'cant_write' };
   };
-  /** Sends messages of a bot to a user, all or none, with consecutive ids. */
+  /** Sends messages from a bot to a user, all or none, with consecutive ids. */
   'messages/send_to_user': {
     keys: { meta: string; journal: string; chat: string; message: string; request: string; changes: string; channel: string };
     args: { token: string; chat: string; reply_to: string; keep: string; tails: readonly (Buffer | string)[] };
@@ -492,7 +492,7 @@ export interface Scripts {
       | { status: 'reply_missing'; ticket: string }
       | { status: 'reply_not_found' };
   };
-  /** Unpins the pinned message of any chat. */
+  /** Unpins the pinned message in any chat. */
   'messages/unpin': {
     keys: { meta: string; journal: string; chat: string; ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string };
     args: { token: string; chat: string; message_id: string; all: boolean; direct: boolean };

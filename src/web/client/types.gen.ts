@@ -197,7 +197,7 @@ export type OwnedBotSettings = {
   inline_mode?: InlineMode;
 };
 
-/** The answer of a bot to an inline query. */
+/** The answer from a bot to an inline query. */
 export type InlineAnswer = {
   inline_query_id: string;
   results: Array<InlineResult>;
@@ -219,7 +219,7 @@ export type Named = {
   inline_placeholder?: string;
 };
 
-/** A message of a channel. */
+/** A message in a channel. */
 export type Post = {
   id: number;
   external_id: string;
@@ -959,7 +959,7 @@ export type Poll = {
   options: Array<PollOption>;
   total_voter_count: number;
   is_closed: boolean;
-  /** False if the bot gets the answer of each person */
+  /** False if the bot gets the answer from each person */
   is_anonymous: boolean;
   type: "regular" | "quiz";
   allows_multiple_answers: boolean;
