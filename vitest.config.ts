@@ -1,9 +1,10 @@
 /**
- * Two tiers. Names decide: `*.long.test.ts` holds faults, topologies, long waits, whole installations and pages in a browser beyond
- * the short form; `*.test.ts` holds the rest. `npm test` runs the second tier, `npm run test:all` both. A path runs what it names.
+ * Defines two tiers. The long tier, `*.long.test.ts`, tests faults, topologies, long waits, installations and most
+ * browser pages. The short tier, `*.test.ts`, has all other tests. `npm test` runs the short tier, and `npm run
+ * test:all` runs both. A path as argument selects files of both tiers.
  *
- * Files of the short tier share their worker process: modules are imported once a worker, and `test/support/shared.ts` keeps a
- * running service for the next file.
+ * Files of the short tier that run in one worker process share its modules and its running service
+ * (`test/support/shared.ts`).
  */
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
@@ -11,7 +12,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 const long = '**/*.long.test.ts';
 const ui = 'test/ui/**/*.test.ts';
 
-/** The files that take longest, in this order. They start first, so that no worker runs one of them alone at the end. */
+/** The slowest files, slowest first. They start first, so that no worker runs one of them alone at the end. */
 const longest = [
   'interface/single',
   'ui/short',
@@ -37,12 +38,12 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
-/** It counts every command that a front sends to Redis. */
+/** Runs alone, because it counts every command that a front sends to Redis. */
 const alone = 'test/api/budget.test.ts';
 
 const quick = process.env.PETREL_TEST_QUICK !== undefined;
 
-/** These install programs, take root or start a topology of their own: the variable beside them asks for them. */
+/** These tests install programs, need root or start their own topology. The variable beside a test turns it on. */
 const onlyWhenAsked = Object.entries({
   PETREL_TEST_IMAGE: 'test/deploy/*.long.test.ts',
   PETREL_TEST_FRESH: 'test/dev/fresh.long.test.ts',
@@ -55,7 +56,7 @@ const onlyWhenAsked = Object.entries({
 const timeouts = {
   testTimeout: 60_000,
   hookTimeout: 120_000,
-  // On a crowded machine what is polled for may take seconds.
+  // On a busy machine, a polled condition can take seconds to become true.
   expect: { poll: { timeout: 15_000 } },
 };
 
@@ -70,17 +71,18 @@ function project(
 
 export default defineConfig({
   test: {
-    // Once for all projects, which therefore extend nothing.
+    // Set once for all projects, so no project extends another.
     globalSetup: ['test/support/global_setup.ts'],
-    // A worker stops its shared service at its end.
+    // A worker stops its shared service when the worker ends.
     teardownTimeout: 60_000,
     sequence: { sequencer: LongestFirst },
     projects: [
       project('side by side', 0, {
         include: ['test/**/*.test.ts'],
-        // In the short tier, the short browser tests run beside the others.
+        // In the short tier, the short browser tests run in parallel with the other tests.
         exclude: [alone, long, ...(quick ? [] : [ui])],
-        // Twice the two cores of the machines we plan for, because a file mostly waits for the processes it started.
+        // The target machines have two cores. The limit is twice that, because a test file mostly waits for the
+        // processes that it started.
         maxWorkers: 4,
         isolate: false,
       }),

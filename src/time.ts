@@ -53,9 +53,9 @@ export abstract class Time {
   }
 
   /**
-   * Sets `now` from the answer from Redis to TIME, which Redis gave between the two readings of the monotonic clock. A
-   * late answer only gives a range of possible times, and the clock moves to the nearest time in that range. Returns
-   * false for a late answer.
+   * Sets `now` from the reply of TIME. Redis sent this reply between the two readings of the monotonic clock. A late
+   * answer only gives a range of possible times, and the clock moves to the nearest time in that range. Returns false
+   * for a late answer.
    */
   follow([seconds, micros]: readonly [string, string], sentMs: number, gotMs: number): boolean {
     const timeMs = Number(seconds) * 1_000 + Number(micros) / 1_000;

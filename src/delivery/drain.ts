@@ -335,7 +335,8 @@ export class Drain {
     const { delivery, tries } = opened;
     // This process lacks connections, so the failure does not count against the receiver.
     const busy = outcome.kind === 'failed' && outcome.reason === 'busy';
-    // Ignores the outcome of a request to a former webhook. It says nothing about the current receiver.
+    // Ignores the outcome of a request to a previous webhook, because the outcome says nothing about the current
+    // receiver.
     const former = !busy && to !== this.#destination;
     if (former)
       this.#context.onOutcome?.(this.#bot, delivery, outcome, null, this.#facts(to, tries, this.#nowRedis()));

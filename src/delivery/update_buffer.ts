@@ -1,5 +1,5 @@
 /**
- * Keeps the updates that a worker has fetched from one bot's queue, by chat. At most one update of a chat is in flight.
+ * Keeps the updates that a worker has fetched from one bot's queue, by chat. At most one update per chat is in flight.
  * The others wait behind it in order. Redis also lists the updates of a parked chat, so their copies here may be
  * dropped at any time.
  */

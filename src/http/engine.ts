@@ -84,7 +84,7 @@ interface Binding {
 export interface Engine {
   readonly name: string;
   readonly version: string;
-  /** Why the current engine does not run here. Absent if it runs. */
+  /** The reason why the current engine does not run here. Absent if it runs. */
   readonly note?: string;
   /**
    * The largest request head that is always accepted. The older engine keeps at most 4 KiB of a head that arrives in

@@ -14,7 +14,7 @@ export interface ListenOptions {
   readonly engine: Engine;
   readonly host: string;
   readonly port: number;
-  /** If true, other processes on this machine may listen on the same port if they set this too. */
+  /** If true, other processes on this machine that set this too can listen on the same port. */
   readonly shared: boolean;
   readonly handler: RequestHandler;
   readonly admit?: Admit;

@@ -44,9 +44,9 @@ export interface RedisIdentity {
 }
 
 /**
- * Says whether a node may start to use an empty Redis. `unless_used` (for roles): only if no other node uses the former
- * Redis. `never` (for commands). `rebuild` (for `petrel redis rebuild`): always, even a Redis that the installation
- * used earlier.
+ * Says whether a node is allowed to start using an empty Redis. `unless_used` (for roles): only if no other node uses
+ * the former Redis. `never` (for commands). `rebuild` (for `petrel redis rebuild`): always, even a Redis that the
+ * installation used earlier.
  */
 export type Adoption = 'unless_used' | 'never' | 'rebuild';
 

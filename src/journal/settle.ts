@@ -39,7 +39,7 @@ function add(
 
 /**
  * Returns the state keys that entries name. Includes entries that a newer entry replaced, because any of them may be
- * the last one that names its state.
+ * the last one that contains its state.
  */
 function namedStates(prefixes: readonly JournalPrefix[], written: Written) {
   const named = prefixes.flatMap(({ entries }) => entries.filter(({ state }) => state !== ''));

@@ -58,8 +58,8 @@ const sendMs = 1_000;
 const sendMsMax = 5_000;
 
 /**
- * Returns the name of a change. It contains the chat as the store names it, the message id, and the edit time in
- * seconds (0 if never edited).
+ * Returns the name of a change. It contains the store's name of the chat, the message id, and the edit time in seconds
+ * (0 if never edited).
  */
 export const changeName = (chat: string, message: number, editedS: number): string =>
   `${chat}|${message}|${editedS}`;

@@ -15,7 +15,7 @@ export const callLimits = {
    */
   cpu_share: 0.15,
   cpu_burst_ms: 20,
-  /** How long waiting calls run before other calls get a turn, and the size of a body that makes its call wait. */
+  /** How long waiting calls run before other calls get a turn, and the body size from which a call has to wait. */
   cpu_slice_ms: 1,
   large_body_bytes_min: 16 * 1024,
   /** The maximum number of waiting calls of one account in one front, and the maximum bytes of their bodies. */

@@ -69,7 +69,7 @@ async function sulking(onTestFinished: (end: () => Promise<void>) => void) {
   };
 }
 
-test('failures of the former receiver do not delay deliveries to the new receiver', async ({
+test('failures of the previous receiver do not delay deliveries to the new receiver', async ({
   onTestFinished,
 }) => {
   const { front } = world;
@@ -85,7 +85,7 @@ test('failures of the former receiver do not delay deliveries to the new receive
   await expect.poll(async () => (await queues.info(bot.id)).error?.message).toMatch(/429/);
   await expect.poll(former.refused).toBeGreaterThan(7);
   await webhooks.set(bot.id, settingsFor(books), keepQueue);
-  // Requests to the former receiver may stay open for a while after the change.
+  // Requests to the previous receiver can stay open for a while after the change.
   await books.tookIn(9);
   former.held[0]?.writeHead(503).end();
   await books.tookIn(10);
@@ -141,7 +141,7 @@ function makeGate() {
   return gate;
 }
 
-test('updates created after a change of the webhook are never sent with the former settings', {
+test('updates created after a change of the webhook are never sent with the previous settings', {
   timeout: 60_000,
 }, async ({ onTestFinished }) => {
   const { front } = world;

@@ -28,7 +28,7 @@ test('the updates of a killed worker are delivered by another worker, in order',
     expect(books.taken.filter(({ chat }) => chat === id).map(({ text }) => text)).toEqual(['0', '1', '2']);
 });
 
-test('after another worker has taken an expired lease, the former worker can change nothing', async ({
+test('after another worker has taken an expired lease, the previous worker can change nothing', async ({
   onTestFinished,
 }) => {
   const books = await keepBooks();

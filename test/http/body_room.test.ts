@@ -60,7 +60,7 @@ test('uploads that never finish are refused before they fill the memory', async 
   expect(fixture.faults).toEqual([]);
 });
 
-describe('each caller may use a limited share of the memory for request bodies', () => {
+describe('each caller can use only a limited share of the memory for request bodies', () => {
   let admitting: Fixture;
   let found: (isKnown: boolean) => void = () => undefined;
   const waiting = new Promise<boolean>((resolve) => {
@@ -75,7 +75,7 @@ describe('each caller may use a limited share of the memory for request bodies',
   beforeAll(async () => {
     admitting = await start((request) => request.reply(200, String(request.body.length)), {
       bodiesBytesMax: 128 * mebibyte,
-      // Each request names its client address.
+      // Each request contains its client address.
       clientAddress: (request) => request.forwardedFor,
       admit: ({ path }) => {
         if (path === '/stranger') return false;
@@ -192,7 +192,7 @@ describe('reuse of buffers for large bodies', () => {
     expect(further).not.toBe(first);
   });
 
-  test('a buffer is not reused while a handler may still read it', () => {
+  test('a buffer is not reused while a handler could still read it', () => {
     const room = new BodyRoom(128 * mebibyte);
     const aborted = new BodyBuffer(bytes, room, () => 'a', true);
     aborted.add(new Uint8Array(Buffer.from('secret')).buffer, true);

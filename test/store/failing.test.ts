@@ -83,7 +83,7 @@ test('an owner is notified again if the webhook fails for another hour after a s
   expect(await notices()).toMatchObject([{ error: 'a' }, { error: 'c' }]);
 });
 
-test('a webhook that was set again counts as healthy, even if failures of the former one are recorded late', async () => {
+test('a webhook that was set again counts as healthy, even if failures of the previous webhook are recorded late', async () => {
   await tried(59, 'a');
   await node.store.webhooks.set(bot.id, settings, { drop: false, mask: null });
   await tried(90, 'a');

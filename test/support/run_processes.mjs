@@ -1,9 +1,9 @@
 /**
- * The processes of a test run: those that name its temporary folder in their command line, environment or working folder. Found on
- * Linux only.
+ * Finds the processes of a test run: those whose command line, environment or working folder contains its temporary
+ * folder. Works only on Linux.
  *
- * Run as a program with the folder as argument, it waits until its stdin closes, which happens however the test runner ends. It then
- * kills what is left and removes the folder.
+ * As a program with the folder as argument, waits until its stdin closes, which happens however the test runner ends.
+ * Then kills the processes that still run, and removes the folder.
  */
 import { readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -37,7 +37,8 @@ export const openLink = defineEndpoint({
     const button =
       buttons.find(({ web_app, login_url }) => (web_app ?? login_url)?.url === p.url) ??
       fail('button_not_found');
-    // The keyboard of a forward belongs to the bot that forwarded it, although a forward names another bot too.
+    // The keyboard of a forwarded message belongs to the bot that forwarded it. The message also contains the name of
+    // another bot.
     const owner = flags & messageFlags.inline ? (origin.via?.id ?? sender) : sender;
     const token = await store.bots.signingToken(owner);
     const sign = button.web_app ? webAppLink : loginLink;

@@ -46,7 +46,7 @@ export interface WebhookChange {
 
 /**
  * Makes concurrent calls for one bot wait for each other, even if the bot has no webhook row yet. Returns null if
- * `only` names a version of the webhook that is no longer current.
+ * `only` is a version of the webhook that is no longer current.
  */
 async function lockWebhook(sql: Sql, bot: number, only: number | null) {
   const lives = await sql.first<{ owner: number | null; username: string }>`
@@ -58,7 +58,7 @@ async function lockWebhook(sql: Sql, bot: number, only: number | null) {
   return only === null || was?.version === only ? { ...lives, was } : null;
 }
 
-/** Stores a row. If `sets` is false, the webhook counts as set by the former call. */
+/** Stores a row. If `sets` is false, the webhook counts as set by the previous call. */
 const saveWebhook = (sql: Sql, bot: number, next: WebhookColumns, signing: Buffer, sets: boolean) =>
   sql.one<Pick<WebhookRow, 'version' | 'set_version'>>`
     insert into webhooks as w

@@ -45,9 +45,8 @@ export function createIdentities(context: StoreContext, control: ControlCopies, 
       return id;
     },
     /**
-     * Links a person to a subject instead of the former subject. If `subject` is null, only unlinks the former one.
-     * Afterwards no node accepts a token of the former subject. Errors: `no_identity_provider`, `user_not_found`,
-     * `subject_taken`.
+     * Unlinks a person from the current subject, and links the person to `subject` unless it is null. Afterwards no
+     * node accepts a token of the previous subject. Errors: `no_identity_provider`, `user_not_found`, `subject_taken`.
      */
     async link(user: number, subject: string | null) {
       const of = present();

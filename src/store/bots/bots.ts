@@ -146,9 +146,7 @@ export class Bots extends Transfers {
     return new Map(shown.map(({ id, box }) => [id, this.context.secrets.open(box, `bot:${id}`)]));
   }
 
-  /**
-   * Replaces a token. Afterwards no node accepts the former one. Errors: `bot_not_found`, `not_bot_owner`.
-   */
+  /** Replaces a token. Afterwards no node accepts the previous token. Errors: `bot_not_found`, `not_bot_owner`. */
   async regenerateToken(owner: number, id: number): Promise<{ readonly bot: Bot; readonly token: string }> {
     await this.owned(owner, id);
     const token = newToken(this.context.random, id);
@@ -170,7 +168,7 @@ export class Bots extends Transfers {
     return (await this.parts.control.read('descriptions', id)) ?? noDescriptions;
   }
 
-  /** Sets texts by language. An empty text removes the stored text. Afterwards no node shows a former name. */
+  /** Sets texts by language. An empty text removes the stored text. Afterwards no node shows a previous name. */
   async setTexts(id: number, texts: TextsByKind) {
     if (!(await this.#changeTexts(id, null, texts))) fail('bot_not_found');
   }
@@ -207,7 +205,7 @@ export class Bots extends Transfers {
   }
 
   /**
-   * Sets the inline mode. If the mode is null, turns it off. Afterwards no node uses the former mode. Errors:
+   * Sets the inline mode. If the mode is null, turns it off. Afterwards no node uses the previous mode. Errors:
    * `bot_not_found`, `not_bot_owner`.
    */
   async setInlineMode(owner: number, id: number, mode: InlineMode | null): Promise<Bot> {
