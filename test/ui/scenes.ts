@@ -131,16 +131,6 @@ export function scenesOf({ guide, quiet, fresh, group, channel }: Gallery): read
         await page.getByRole('option').first().waitFor();
       },
     },
-    {
-      name: 'inline_results',
-      anew: true,
-      path: direct,
-      act: async (page) => {
-        await page.getByRole('combobox').fill(`@${quiet.username} walk`);
-        await page.getByRole('option').first().waitFor();
-        await page.getByRole('combobox').press('ArrowDown');
-      },
-    },
     { name: 'bot_inline', path: `#/bots/${quiet.id}/inline` },
     {
       name: 'picture',
@@ -265,6 +255,17 @@ export function scenesOf({ guide, quiet, fresh, group, channel }: Gallery): read
       },
     },
     { name: 'settings', path: '#/settings' },
+    // The last scene, because its draft reopens the results, and they cover the messages.
+    {
+      name: 'inline_results',
+      anew: true,
+      path: direct,
+      act: async (page) => {
+        await page.getByRole('combobox').fill(`@${quiet.username} walk`);
+        await page.getByRole('option').first().waitFor();
+        await page.getByRole('combobox').press('ArrowDown');
+      },
+    },
   ];
 }
 
