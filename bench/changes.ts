@@ -41,11 +41,13 @@ function figuresOf({ scenarios, latencies, findings }: Results, budget: number):
   ) => {
     if (typeof value === 'number') figures.set(what, { unit, value, better, slack });
   };
-  for (const { name, sides, ratio, cpu_ratio } of scenarios) {
+  for (const { name, sides, ratio, cpu_ratio, growth } of scenarios) {
     const own = sides.find(({ role }) => role === 'subject');
     if (!own) continue;
     add(`${name}: CPU time of the server per call`, 'µs', own.cpu.server, 'less');
     add(`${name}: CPU time of Redis per call`, 'µs', own.cpu.redis, 'less');
+    // Both sides of a run share the load of the machine, so this ratio varies less than the CPU time itself.
+    add(`${name}: CPU time of Redis relative to the floor`, '×', growth?.redis, 'shown');
     add(`${name}: share of the floor by CPU time`, '', cpu_ratio, 'more');
     add(`${name}: share of the floor by rate`, '', ratio, 'shown');
     add(`${name}: rate`, '/s', own.rate, 'shown');

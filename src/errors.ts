@@ -74,6 +74,8 @@ export const catalogue = {
   user_id_invalid: bad('invalid user_id specified'),
   chat_not_found: bad('chat not found'),
   unknown_chat: { code: 404, text: 'Not Found: chat not found' },
+  draft_not_private: bad('message drafts can be sent only to private chats'),
+  draft_not_found: { code: 404, text: 'Not Found: message draft not found' },
   chat_action_invalid: bad('wrong parameter action in request'),
   not_group_member: forbidden('bot is not a member of the group chat'),
   not_channel_member: forbidden('bot is not a member of the channel chat'),

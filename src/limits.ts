@@ -18,6 +18,7 @@ import { redisLimits } from './redis/limits.js';
 import { ruleLimits } from './rules/limits.js';
 import { callLimits } from './server/limits.js';
 import { storeLimits } from './store/limits.js';
+import { testModeLimits } from './testmode/limits.js';
 import { wireLimits } from './wire/limits.js';
 
 export const limits = {
@@ -37,5 +38,6 @@ export const limits = {
   ...ruleLimits,
   ...callLimits,
   ...storeLimits,
+  ...testModeLimits,
   ...wireLimits,
 } as const;

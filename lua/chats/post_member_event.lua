@@ -1,12 +1,12 @@
 --[[
-@summary Tells the bots of a chat about a change of the chat or a request to join.
+@summary Tells the bots of a chat about a change of the chat or a join request.
 @why     The script sets the event's mark, the updates and the message in one step, so that a repeated call adds
          nothing.
 @key     request  {NN}:req:<id>             STRING
 @arg     chat    text
 @arg     event   text    id of the event
 @arg     bots    bytes   msgpack array of text: the bot whose membership changed, or empty; and the bots that may see the
-                         link, or that receive a request to join
+                         link, or that receive a join request
 @arg     record  bytes   a record that describes the change of the member, or empty
 @arg     linked  bytes   the same record with the invite link that was used, or empty
 @arg     service bytes   the service message without version and date, or empty

@@ -46,17 +46,22 @@ end
 -- Returns the error that forbids a change now, or nil. The second result is the current incarnation. If there is no
 -- error, the next results are the last version and the number of bytes ever journaled, both as text. If the run id
 -- differs, Redis restarted or was replaced. Scripts then issue no versions until the incarnation is raised. Scripts
--- that delete or deliver pass `reserve`, which multiplies the journal limit. A combined run checks its calls only until
--- one of them passes.
+-- that delete or deliver pass `reserve`, which multiplies the journal limit. A combined run does not
+-- check a call if an earlier call passed with the same or a lower limit.
 local function closed(meta, journal, run, reserve)
-  if combined and counters then return nil, incarnation_of(counters.version), counters.version, counters.journaled end
+  local times = reserve or 1
+  if combined and counters and times >= counters.times then
+    return nil, incarnation_of(counters.version), counters.version, counters.journaled
+  end
   local m = redis.call('HMGET', meta, 'run', 'hw', 'ver', 'hwb', 'jw', 'jt')
   if m[1] ~= run then return 'stale_run' end
-  local times, bytes = reserve or 1, (m[5] or 0) - (m[6] or 0)
+  local bytes = (m[5] or 0) - (m[6] or 0)
   if redis.call('XLEN', journal) >= m[2] * times or bytes >= (m[4] or math.huge) * times then
     return 'journal_full', incarnation_of(m[3])
   end
-  if combined then counters = {meta = meta, version = m[3], journaled = m[5] or '0'} end
+  if combined then counters = counters or {meta = meta, version = m[3], journaled = m[5] or '0'} end
+  if combined then counters.times = times end
+  if combined then return nil, incarnation_of(m[3]), counters.version, counters.journaled end
   return nil, incarnation_of(m[3]), m[3], m[5] or '0'
 end
 

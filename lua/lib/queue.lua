@@ -5,9 +5,9 @@
 @key     due    {NN}:webhooks_due       ZSET
 @err     queue_missing
 ]]
--- A bot that never set `allowed_updates` has the mask 63, and receives the update kinds of mask 7999
+-- A bot that never set `allowed_updates` has the mask 63, and receives the update kinds of mask 16191
 -- (`rules/update_kinds.ts`).
-local DEFAULT_MASK, DEFAULT_KINDS = 63, 7999
+local DEFAULT_MASK, DEFAULT_KINDS = 63, 16191
 
 -- Returns the queue's state, or nil if the queue must be opened first.
 local function read_queue(state)

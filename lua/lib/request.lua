@@ -1,6 +1,7 @@
 --[[
 @summary Remembers answered requests, so that a repeated request gets the same answer and changes nothing.
 @key     request  {NN}:req:<id>  STRING
+@after   save_answers
 ]]
 -- Scripts look up the request before they validate it, because the change that the request made may have made it
 -- invalid. Every success is remembered, even if nothing changed. Errors are not remembered, so a client can retry the
@@ -9,12 +10,39 @@
 -- then. If a worker dies before it acknowledges an update, another worker repeats the calls in the webhook's answer.
 -- These requests are therefore remembered until another worker has certainly taken over. Other requests are repeated
 -- within seconds.
-local function is_keyed(request)
-  return request:find(':req:once.', 1, true) ~= nil
+-- Only the process that made such a request repeats it.
+--
+-- In a combined run, the answers to these other requests share one key, which is written once. The request of such a
+-- call is the name of this key and the place of the call in the run: two digits after a colon. The value has a line for
+-- each answer: the place, a space and the answer. If the outcome of a run is unknown, its calls are repeated one by one.
+-- These calls read and extend the same value. A run that finds its key has therefore been repeated, and is refused.
+
+-- The answers of a combined run that share a key, and this key.
+local run_answers = {}
+
+-- Raises an error if this run was repeated. Checks once for all calls of the run.
+local function check_run(key)
+  if run_answers.key then return end
+  if redis.call('EXISTS', key) == 1 then error('the calls of this run were repeated') end
+  run_answers.key = key
+end
+
+-- Writes the answers that share a key after the calls of a combined run.
+local function save_answers()
+  if #run_answers == 0 then return end
+  redis.call('SET', run_answers.key, table.concat(run_answers), 'PX', 'LIMITS.request_id_ttl_ms')
 end
 
 local function remember(request, answer, record)
-  local keyed = is_keyed(request)
+  -- The third last character is a colon if the request has a shared key.
+  if request:byte(-3) == 58 then
+    local key, line = request:sub(1, -4), request:sub(-2) .. ' ' .. answer .. '\n'
+    if combined then run_answers[#run_answers + 1] = line end
+    if combined then return end
+    redis.call('SET', key, (redis.call('GET', key) or '') .. line, 'PX', 'LIMITS.request_id_ttl_ms')
+    return
+  end
+  local keyed = request:find(':req:once.', 1, true)
   if keyed and record then answer = answer .. '\n' .. record end
   local of_answer = request:find(':req:answer.', 1, true)
   local ttl = of_answer and 'LIMITS.answer_request_ttl_ms' or 'LIMITS.request_id_ttl_ms'
@@ -23,6 +51,10 @@ end
 
 -- Returns the stored answer of a request and the record stored with it, or nil for a new request.
 local function remembered(request)
+  if request:byte(-3) == 58 then
+    if combined then return check_run(request:sub(1, -4)) end
+    return ('\n' .. (redis.call('GET', request:sub(1, -4)) or '')):match('\n' .. request:sub(-2) .. ' ([^\n]*)')
+  end
   local kept = redis.call('GET', request)
   if not kept then return nil end
   local cut = kept:find('\n', 1, true)

@@ -1,6 +1,7 @@
 --[[
 @summary Replaces the text, caption, media or keyboard of a message in a group or a channel.
 @why     The age, the kind and the last edit are checked in the record that the edit replaces.
+@combine 16
 @arg     edit     bytes   msgpack array: chat, message id, editor, what (text, caption, media or markup),
                          whether the editor is the bot of an inline message
 @arg     content  bytes

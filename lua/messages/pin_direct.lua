@@ -1,6 +1,7 @@
 --[[
 @summary Pins a message of a direct chat in place of the previous pin, and adds a service message about it.
 @why     Exactly one of several concurrent pins wins, and every change has its service message and update.
+@combine 8
 @key     message         {NN}:msg:<bot>.<user>:<message_id>      STRING
 @arg     pin      bytes   msgpack array: chat, message id, id of the pinning side
 @arg     tail     bytes   the service message without version and date
@@ -14,7 +15,7 @@ local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
 if not c then return refuse('chat_missing', leave_ticket(ticket_key, token, inc)) end
-if redis.call('EXISTS', request_key) == 1 then return ok(0) end
+if remembered(request_key) then return ok(0) end
 if c.kind == 'blocked' then return refuse('blocked') end
 local q = read_queue(queue_state_key)
 if not q then return refuse('queue_missing') end

@@ -1,6 +1,7 @@
 --[[
 @summary Pins a message in a group or channel. Replaces the previous pin, and adds a service message about it.
 @why     Exactly one of several concurrent pins wins, and the right to pin is checked in the same step.
+@combine 8
 @key     message         {NN}:msg:<chat>:<message_id>      STRING
 @arg     pin      bytes   msgpack array: chat, message id, id of the pinning member
 @arg     tail     bytes   the service message without version and date
@@ -13,7 +14,7 @@ local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
 if not c then return refuse('chat_missing', leave_ticket(ticket_key, token, inc)) end
-if redis.call('EXISTS', request_key) == 1 then return ok(0) end
+if remembered(request_key) then return ok(0) end
 local member = read_member(member_key, inc)
 if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token, inc)) end
 if not is_member(member) then return refuse('not_member', c.kind) end

@@ -2,6 +2,7 @@
 @summary Sets or removes one emoji of a user on a post, or removes all reactions of the user.
 @why     The script changes the counts, the membership check and the journal in one step, because two nodes may serve
          one user at once.
+@combine 8
 @flag    allow-oom
 @key     user_ticket   {NN}:acted:<post>:<user>:ticket    STRING
 @key     channel       {NN}:on_post:<post>                CHANNEL

@@ -6,6 +6,9 @@ export const redisLimits = {
   script_entries_max: 500,
   /** How many bytes of arguments all calls of one combined run may have together. */
   combined_calls_bytes_max: 64 * 1024,
+  /** How long a process knows the shared key of a request whose outcome is unknown, as long as Redis keeps the key. */
+  unsettled_request_ms: 60_000,
+  unsettled_requests_max: 10_000,
   /** A Redis server counts as unavailable if it owes replies and sends nothing for this long. */
   redis_silence_ms: 1_500,
   /** How long a front waits for an unavailable Redis server or a migrating slot before it answers 503. */

@@ -79,6 +79,12 @@ export const storeLimits = {
   /** How many inline queries a bot may get at once, and the time after which one more is allowed. */
   inline_queries_per_bot_max: 300,
   inline_query_per_bot_ms: 20,
+  /** How long a draft of a bot is shown after its last change. */
+  draft_ttl_ms: 30_000,
+  /** How often a draft that changes is stored, for windows that open later. */
+  draft_store_interval_ms: 1_000,
+  /** How often a stream shows the draft of a chat. The newest draft replaces the drafts that wait. */
+  draft_show_interval_ms: 50,
   account_removal_ms_max: 8_000,
   exports_max: 8,
   export_write_length_min: 16 * 1024,

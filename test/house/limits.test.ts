@@ -35,6 +35,10 @@ test.each([
     'deletions and deliveries need memory reserved for them',
     limits.redis_roomy_percent < limits.redis_full_percent && limits.redis_full_percent < 100,
   ],
+  [
+    'a process must know the shared key of a request as long as Redis keeps it',
+    limits.unsettled_request_ms >= limits.request_id_ttl_ms,
+  ],
   ['a lease must survive two lost renewals', limits.auth_lease_renew_ms * 3 <= limits.auth_lease_ms],
   [
     'callers must get an answer before a silent connection is replaced',

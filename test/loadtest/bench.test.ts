@@ -73,8 +73,9 @@ test.concurrent('the benchmark compares the service with a minimal server', asyn
   expect(scenarios.map(({ name, sides }) => [name, sides.length])).toEqual([['reactions', 2]]);
   for (const side of scenarios[0]?.sides ?? []) {
     expect(side.rate).toBeGreaterThan(0);
-    // One of the scripts belongs to the call, and the others belong to the flusher.
-    expect(side.scripts).toBeGreaterThanOrEqual(1);
+    // Calls that arrive together share a script, and the flusher runs scripts too.
+    expect(side.scripts).toBeGreaterThan(0);
+    expect(side.scripts).toBeLessThan(3);
   }
   expect(goals.filter(({ proof }) => ['P2', 'P6'].includes(proof))).toHaveLength(2);
   for (const text of ['goal ≥ 0.80', 'round trips of getMe', 'a hot message with'])

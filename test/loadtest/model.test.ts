@@ -126,6 +126,7 @@ function run(server: number, p99: number, trips: number): Results {
         name: 'getMe',
         ratio: 0.5,
         cpu_ratio: 0.8,
+        growth: { server: null, redis: server / 10, both: null },
         sides: [{ role: 'subject', rate: 100, scripts: 1, cpu: { server, redis: 0 } }],
       },
     ],
@@ -143,4 +144,12 @@ test('every cost above its maximum is reported', () => {
   expect(broken(run(12.2, 2.5, 1))).toEqual(['getMe: CPU time of the server per call']);
   expect(broken(run(11, 2.7, 1))).toEqual(['getMe: p99 at half of the rate, relative to the floor']);
   expect(broken(run(11, 2, 1.03))).toEqual(['trips of getMe']);
+});
+
+test('the cost of Redis relative to the floor is shown without a budget', () => {
+  const changes = changesOf([run(10, 2, 1)], [run(20, 2, 1)], 0.1);
+  const what = 'getMe: CPU time of Redis relative to the floor';
+  expect(changes.find((change) => change.what === what)).toMatchObject({
+    ...{ before: 1, after: 2, ratio: 2, limit: null, broken: false },
+  });
 });

@@ -46,6 +46,19 @@ const action = (what: string, more: More, args = {}): Case => ({
   args: { direct: false, hint: 'h', token: 'T', ...args },
   ...more,
 });
+const draftAt = { ...chatAt, draft: keys.draft(direct) };
+const draftName = `draft:${chatText(direct)}`;
+const aDraft = (fields: Record<string, string | number> = {}) =>
+  seeds.hash(draftAt.draft, { ...{ i: 4, t: Date.now(), s: 7, f: 's', c: 'C', x: '' }, ...fields });
+const draft = (what: string, more: More, args = {}): Case => ({
+  ...{ script: 'chats/show_draft', what, keys: draftAt },
+  args: { id: '4', flags: 's', content: '{"text":"é"}', token: 'T', ...args },
+  ...more,
+});
+const readDraft = (what: string, more: More, args = {}): Case => ({
+  ...{ script: 'chats/read_draft', what, keys: draftAt, args },
+  ...more,
+});
 const eventAt = {
   ...{ meta: keys.meta(groupHome), journal: keys.journal(groupHome), chat: keys.chat(group) },
   ...{ ticket: keys.ticket(keys.chat(group)), outbox: keys.outbox(groupHome) },
@@ -296,6 +309,63 @@ export const chatCases: Case[] = [
     seeds: [seeds.open(groupHome), seeds.chat(group, { t: 'blocked' })],
     answer: ['blocked'],
   }),
+  draft('shows and stores a new draft', {
+    seeds: [open, seeds.unseen(direct)],
+    answer: ['ok'],
+    changes: [draftName],
+    async after(client) {
+      const stored = { i: '4', s: '7', f: 's', c: '{"text":"é"}', x: '', t: expect.any(String) };
+      expect(await client.hgetall(draftAt.draft)).toEqual(stored);
+      const left = await client.pttl(draftAt.draft);
+      expect(left).toBeGreaterThan(limits.draft_ttl_ms - 5_000);
+      expect(left).toBeLessThanOrEqual(limits.draft_ttl_ms);
+    },
+  }),
+  draft('does not store a draft again within a second', {
+    seeds: [open, seeds.unseen(direct), aDraft({ t: Date.now() + 60_000 })],
+    answer: ['ok'],
+    changes: [],
+  }),
+  draft('stores a draft again after a second', {
+    seeds: [open, seeds.unseen(direct), aDraft({ t: Date.now() - limits.draft_store_interval_ms - 1 })],
+    answer: ['ok'],
+    changes: [draftName],
+  }),
+  draft(
+    'stores another draft at once',
+    { seeds: [open, seeds.unseen(direct), aDraft({ x: 1 })], answer: ['ok'], changes: [draftName] },
+    { id: '5' },
+  ),
+  draft('keeps the mark of a stopped draft and not the new text', {
+    seeds: [open, seeds.unseen(direct), aDraft({ t: 1, c: '', x: 1 })],
+    answer: ['ok'],
+    changes: [draftName],
+    async after(client) {
+      expect(await client.hmget(draftAt.draft, 'x', 'c')).toEqual(['1', '']);
+      expect(await client.pttl(draftAt.draft)).toBeGreaterThan(limits.draft_ttl_ms - 5_000);
+    },
+  }),
+  draft(
+    'refuses a different run id',
+    { seeds: [open, seeds.unseen(direct)], answer: ['stale_run'] },
+    { run: 'other' },
+  ),
+  draft('leaves a ticket if the chat is missing', {
+    seeds: [open],
+    answer: ['chat_missing', issued('T')],
+    changes: [chatTicket],
+  }),
+  draft('refuses a bot that the user blocked', {
+    seeds: [open, seeds.unseen(direct, { t: 'blocked' })],
+    answer: ['blocked'],
+  }),
+  readDraft('returns the draft', { seeds: [open, aDraft()], answer: ['ok', '4', '7', 's', 0, 'C'] }),
+  readDraft('returns nothing without a draft', { seeds: [open], answer: ['ok', null, null, null, 0, null] }),
+  readDraft(
+    'refuses a different run id',
+    { seeds: [open, aDraft()], answer: ['stale_run'] },
+    { run: 'other' },
+  ),
   event('posts a membership event of a person to the bots', {
     seeds: [seeds.open(groupHome), seeds.chat(group, { b: '7,8' })],
     answer: ['ok', 1],
@@ -316,7 +386,7 @@ export const chatCases: Case[] = [
     { bots: pack(['7', '']) },
   ),
   event(
-    'posts a request to join only to the bots that may decide on it',
+    'posts a join request only to the bots that may decide on it',
     {
       seeds: [seeds.open(groupHome), seeds.chat(group, { b: '7,8' })],
       answer: ['ok', 1],

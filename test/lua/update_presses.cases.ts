@@ -28,6 +28,65 @@ const pressKeys = (chat: ChatRef) => {
     },
   };
 };
+const draftName = `draft:${chatText(direct)}`;
+const aDraft = (fields = {}) =>
+  seeds.hash(keys.draft(direct), { ...{ i: 4, t: 1, s: 7, f: 's', c: 'C', x: '' }, ...fields });
+const stop = (what: string, more: More, args = {}): Case => ({
+  ...{ script: 'updates/stop_draft', what },
+  keys: { ...pressKeys(direct), channel: keys.chatChannel(direct), draft: keys.draft(direct) },
+  args: { chat: chatText(direct), id: '4', from: 'f', token: 'T', ...args },
+  ...more,
+});
+const stoppable = [open(), seeds.chat(direct), seeds.queue()];
+const stops: readonly Case[] = [
+  stop('queues an update and removes the text', {
+    seeds: [...stoppable, aDraft()],
+    answer: ['ok', 0],
+    changes: [draftName, 'meta', state, stream],
+    async after(client) {
+      expect(await client.hmget(keys.draft(direct), 'x', 'c')).toEqual(['1', '']);
+      const [, fields] = (await client.xrange(keys.queue(bot), '-', '+'))[0] as [string, string[]];
+      expect(fields.slice(0, 2)).toEqual(['k', 'stopped_message_generation']);
+      expect(fields.slice(4, 8)).toEqual(['c', chatText(direct), 'm', '4']);
+    },
+  }),
+  stop('keeps the text of a draft that stays visible', {
+    seeds: [...stoppable, aDraft({ f: 'sk' })],
+    answer: ['ok', 0],
+    changes: [draftName, 'meta', state, stream],
+    after: async (client) => expect(await client.hget(keys.draft(direct), 'c')).toBe('C'),
+  }),
+  stop('stops a draft once', { seeds: [...stoppable, aDraft({ x: 1 })], answer: ['ok', 0], changes: [] }),
+  stop('refuses without a draft', { seeds: stoppable, answer: ['not_found'] }),
+  stop('refuses another draft', { seeds: [...stoppable, aDraft()], answer: ['not_found'] }, { id: '5' }),
+  stop('refuses a draft without a button to stop it', {
+    seeds: [...stoppable, aDraft({ f: '' })],
+    answer: ['not_found'],
+  }),
+  stop(
+    'refuses a different run id',
+    { seeds: [...stoppable, aDraft()], answer: ['stale_run'] },
+    { run: 'other' },
+  ),
+  stop('refuses while the journal is full', {
+    seeds: [...stoppable, aDraft(), ...full()],
+    answer: ['journal_full'],
+  }),
+  stop('refuses a user who blocked the bot', {
+    seeds: [open(), seeds.chat(direct, { t: 'blocked' }), seeds.queue(), aDraft()],
+    answer: ['blocked'],
+  }),
+  stop('leaves a ticket if the chat is missing', {
+    seeds: [open(), aDraft()],
+    answer: ['chat_missing', issued('T')],
+    changes: [`chat:${chatText(direct)}:ticket`],
+  }),
+  stop('reports that the queue is missing', {
+    seeds: [open(), seeds.chat(direct), aDraft()],
+    answer: ['queue_missing'],
+  }),
+];
+
 function presses(script: 'updates/press_direct' | 'updates/press_shared'): Case[] {
   const chat = script === 'updates/press_direct' ? direct : group;
   const [isDirect, partition] = [chat === direct, partitionOf(chat)];
@@ -145,4 +204,5 @@ function presses(script: 'updates/press_direct' | 'updates/press_shared'): Case[
 export const pressCases: readonly Case[] = [
   ...presses('updates/press_direct'),
   ...presses('updates/press_shared'),
+  ...stops,
 ];

@@ -186,6 +186,31 @@ test('TRYAGAIN: the calls of a combined run wait for the move, and each is appli
   expect(await clientAt(to).xlen(keys.journal(partition))).toBe(6);
 });
 
+test('ASK: the calls of a combined run wait on the new owner of their keys, and each is applied once', async () => {
+  const partition = 17;
+  const [slot, from] = [slots[partition] as number, nodeAt(partition)];
+  const to = (from + 1) % 3;
+  const { chats, sendAll } = chatsIn(partition);
+  for (const chat of chats) await seedChat(from, chat);
+  await sendAll('a');
+  await cluster.beginMove(slot, from, to);
+  while (!(await cluster.moveKeys(slot, from, to, 100))) await Promise.resolve();
+  await Promise.all([from, to].map((node) => clientAt(node).config('RESETSTAT')));
+  const keysAt = (node: number) => clientAt(node).call('CLUSTER', 'COUNTKEYSINSLOT', slot);
+  const present = await keysAt(to);
+  const pending = sendAll('b');
+  const refused = async (node: number, error: string) =>
+    new RegExp(`errorstat_${error}:count=(\\d+)`).exec(await clientAt(node).info('errorstats'))?.[1];
+  // The old owner has no key of the slot. The new owner refuses calls with new keys until the move has ended.
+  await expect.poll(() => refused(to, 'TRYAGAIN')).toBeDefined();
+  expect(Number(await refused(from, 'ASK'))).toBeGreaterThan(0);
+  expect(await keysAt(to)).toBe(present);
+  await cluster.endMove(slot, to);
+  expect(await pending).toMatchObject(chats.map(() => ({ status: 'ok', first: 2 })));
+  expect(await clientAt(to).xlen(keys.journal(partition))).toBe(6);
+  expect(await keysAt(from)).toBe(0);
+});
+
 test('a start is refused if a master may evict keys, or if the settings name the wrong kind of Redis', async () => {
   expect((await checkRedis([cluster.url])).warnings).toEqual([]);
   await expect(checkRedis(cluster.url)).rejects.toThrow(/REDIS_CLUSTER/);

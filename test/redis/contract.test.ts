@@ -261,6 +261,7 @@ describe('the combined form', () => {
 
   test.each([
     ['no number', header.replace('4', 'all'), 'all must be a positive number'],
+    ['too many calls', header.replace('4', '91'), '@combine allows at most 90 calls'],
     ['no request id', header.replace('@key request', '@key other'), '@combine needs a request id'],
     ['a list of keys', `${header}\n@keys m {NN}:… SET`, '@combine excludes @keys'],
   ])('a combined form with %s is refused', (_, given, message) => {

@@ -5,16 +5,24 @@
  * turn are written at its end anyway.
  */
 import { ReplyError } from 'ioredis';
+import type { Random } from '../../random.js';
 import type { RedisConnection } from '../connection.js';
 import { redisLimits as limits } from '../limits.js';
 import type { CombinedForm } from './contract.js';
 import { type CallShape, type CallValues, combinedArgs, singleArgs } from './script_args.js';
 import { runScript, ScriptCommand } from './script_command.js';
 
-interface PendingCall extends CallValues {
+interface PendingCall {
+  readonly values: CallValues;
   readonly resolve: (reply: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
+
+/** The part of a request's key before its id. */
+const mark = ':req:';
+
+/** Returns whether only this process may repeat a request. The ids of other requests have a dot. */
+const isOfProcess = (key: string): boolean => !key.includes('.', key.indexOf(mark) + mark.length);
 
 /** The number of calls or messages, and the bytes of arguments. */
 interface Size {
@@ -54,16 +62,34 @@ const hasRoom = (run: PendingRun, node: RedisConnection, runId: string, { weight
   run.weight + weight <= run.form.callsMax &&
   run.bytes + bytes <= limits.combined_calls_bytes_max;
 
+/** The number that is the place of the first call of a run. Each place has two digits. */
+const placeMin = 10;
+
+/**
+ * Lets the calls of a run share one key for their request ids (lua/lib/request.lua). Leaves out calls that other
+ * processes may repeat. `name` is unique for each run. The key cannot be named after a request: a call that its run
+ * refused may be made again, and would find the answers of the former run.
+ */
+function shareKey(name: string, calls: readonly CallValues[]): void {
+  for (const [i, call] of calls.entries()) {
+    const own = call.keys.request as string;
+    if (!isOfProcess(own)) continue;
+    call.request = `${own.slice(0, own.indexOf(mark) + mark.length)}${name}:${placeMin + i}`;
+  }
+}
+
 /** Sends the calls of a run. If there is only one, sends it in the single form. */
-async function sendCalls({ node, runId, shape, form, calls }: PendingRun): Promise<void> {
+async function sendCalls({ node, runId, shape, form, calls }: PendingRun, name: () => string): Promise<void> {
   const [first, ...others] = calls;
   try {
     if (others.length === 0) {
-      first.resolve(await node.send(new ScriptCommand('evalsha', singleArgs(shape, runId, first))));
+      first.resolve(await node.send(new ScriptCommand('evalsha', singleArgs(shape, runId, first.values))));
       return;
     }
     const send = node.send.bind(node);
-    const answers = await runScript(send, form.source, combinedArgs(shape, form, runId, calls));
+    const values: [CallValues, ...CallValues[]] = [first.values, ...others.map((each) => each.values)];
+    shareKey(name(), values);
+    const answers = await runScript(send, form.source, combinedArgs(shape, form, runId, values));
     for (let i = 0; i < calls.length; i++) {
       const { resolve, reject } = calls[i] as PendingCall;
       const answer = (answers as unknown[])[i];
@@ -77,22 +103,34 @@ async function sendCalls({ node, runId, shape, form, calls }: PendingRun): Promi
 
 /** Collects the calls of a turn. */
 export class CombinedCalls {
+  readonly #name: string;
+  #named = 0;
+
   /** The runs that are not sent yet, by script and partition. */
   readonly #pending = new Map<CallShape, Map<number, PendingRun>>();
 
-  /** Adds a call to the run of its script and partition. Resolves with the reply. */
+  constructor(random: Pick<Random, 'bytes'>) {
+    this.#name = random.bytes(9).toString('base64url');
+  }
+
+  readonly #nextName = (): string => `${this.#name}${(++this.#named).toString(36)}`;
+
+  /**
+   * Sends a call with the run of its script and partition. Resolves with its reply. Sets `request` of the call if it
+   * shares a key with other calls, which a repeat of the call must use too.
+   */
   send(
     node: RedisConnection,
     runId: string,
     shape: CallShape,
     form: CombinedForm,
     partition: number,
-    { keys, args }: CallValues,
+    values: CallValues,
   ): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      const call = { keys, args, resolve, reject };
+      const call = { values, resolve, reject };
       const runs = this.#runsOf(shape);
-      const size = sizeOf(shape, call);
+      const size = sizeOf(shape, values);
       const present = runs.get(partition);
       if (present !== undefined && hasRoom(present, node, runId, size)) {
         present.calls.push(call);
@@ -100,13 +138,13 @@ export class CombinedCalls {
         present.bytes += size.bytes;
         return;
       }
-      if (present !== undefined) void sendCalls(present);
+      if (present !== undefined) void sendCalls(present, this.#nextName);
       const run: PendingRun = { node, runId, shape, form, calls: [call], ...size };
       runs.set(partition, run);
       node.atTurnEnd(() => {
         if (runs.get(partition) !== run) return;
         runs.delete(partition);
-        void sendCalls(run);
+        void sendCalls(run, this.#nextName);
       });
     });
   }

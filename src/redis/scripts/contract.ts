@@ -81,6 +81,9 @@ export interface Script extends Source {
 
 const argsMax = 9;
 
+/** The highest number of calls in a combined run, because the place of a call in its run has two digits from 10. */
+const callsMax = 90;
+
 /** Reports a script with an invalid header or body. The message names the file. */
 export class ContractError extends Error {}
 
@@ -360,6 +363,7 @@ function combinedForm(
   if (keys.some(({ form }) => form === 'list')) throw new ContractError(`${path}: @combine excludes @keys`);
   if (!keys.some(({ name }) => name === 'request'))
     throw new ContractError(`${path}: @combine needs a request id`);
+  if (combine > callsMax) throw new ContractError(`${path}: @combine allows at most ${callsMax} calls`);
   const [common, own] = [keys.filter(isCommon), keys.filter((key) => !isCommon(key))];
   const code = codeOf(body);
   const after = [...new Set(usedParts(shared, body, true).map(({ file }) => file.header.after))].filter(

@@ -8,6 +8,8 @@ export type Values = Readonly<Record<string, unknown>>;
 export interface CallValues {
   readonly keys: Values;
   readonly args: Values;
+  /** Replaces the key `request` if the call shares a key with other calls of its run. */
+  request?: string | undefined;
 }
 
 /** The names of a script's keys and arguments, in order. */
@@ -36,12 +38,16 @@ export function shapeOf(script: Script): CallShape {
 const argOf = (value: unknown): ScriptArg =>
   typeof value === 'boolean' ? (value ? '1' : '0') : ((value ?? '') as string | Buffer);
 
+const keyOf = ({ keys, request }: CallValues, name: string): string =>
+  name === 'request' && request !== undefined ? request : (keys[name] as string);
+
 /** Returns the arguments of a call in the single form. */
-export function singleArgs(shape: CallShape, runId: string, { keys, args }: CallValues): ScriptArg[] {
+export function singleArgs(shape: CallShape, runId: string, call: CallValues): ScriptArg[] {
+  const { keys, args } = call;
   const { script, keyNames, listKey, argNames, listArg } = shape;
   const listed = listKey === undefined ? [] : (keys[listKey] as string[]);
   const out: ScriptArg[] = [script.sha, keyNames.length + listed.length];
-  for (const name of keyNames) out.push(keys[name] as string);
+  for (const name of keyNames) out.push(keyOf(call, name));
   out.push(...listed);
   for (const name of argNames) out.push(name === 'run' ? runId : argOf(args[name]));
   if (listArg !== undefined) out.push(...(args[listArg] as string[]));
@@ -57,7 +63,7 @@ export function combinedArgs(
 ): ScriptArg[] {
   const out: ScriptArg[] = [sha, commonKeys.length + ownKeys.length * calls.length];
   for (const name of commonKeys) out.push(calls[0].keys[name] as string);
-  for (const { keys } of calls) for (const name of ownKeys) out.push(keys[name] as string);
+  for (const call of calls) for (const name of ownKeys) out.push(keyOf(call, name));
   out.push(runId);
   const given = argNames.filter((name) => name !== 'run');
   for (const { args } of calls) {

@@ -56,7 +56,7 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'missing'; ticket: string };
   };
-  /** Tells the bots of a chat about a change of the chat or a request to join. */
+  /** Tells the bots of a chat about a change of the chat or a join request. */
   'chats/post_member_event': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; outbox: string; changes: string; channel: string; request: string };
     args: { token: string; chat: string; event: string; bots: Buffer | string; record: Buffer | string; linked: Buffer | string; service: Buffer | string; from: Buffer | string };
@@ -101,12 +101,30 @@ export interface Scripts {
     result:
       | { status: 'ok'; version: number; rows: unknown };
   };
+  /** Returns the draft in a direct chat, without text if the person has stopped it. */
+  'chats/read_draft': {
+    keys: { meta: string; draft: string };
+    args: {  };
+    result:
+      | { status: 'ok'; id: string | null; after: string | null; flags: string | null; stopped: boolean; content: string | null }
+      | { status: 'stale_run' };
+  };
   /** Updates the copied profile, bots and permissions in a chat's record after a committed change. */
   'chats/refresh': {
     keys: { chat: string; ticket: string; channel: string };
     args: { profile: Buffer | string; profile_version: number | string; kind: string; bots: string; permissions: string };
     result:
       | { status: 'ok'; refreshed: boolean };
+  };
+  /** Shows a draft to the open event streams of a direct chat. */
+  'chats/show_draft': {
+    keys: { meta: string; draft: string; chat: string; ticket: string; channel: string };
+    args: { token: string; id: string; flags: string; content: string };
+    result:
+      | { status: 'ok' }
+      | { status: 'stale_run' }
+      | { status: 'chat_missing'; ticket: string }
+      | { status: 'blocked' };
   };
   /** Removes copies of control records that a committed change has made stale. */
   'control/forget': {
@@ -386,7 +404,7 @@ export interface Scripts {
   };
   /** Pins a message of a direct chat in place of the previous pin, and adds a service message about it. */
   'messages/pin_direct': {
-    keys: { meta: string; journal: string; chat: string; ticket: string; message_ticket: string; sibling: string; queue: string; due: string; queue_state: string; bot_channel: string; request: string; changes: string; channel: string; message: string };
+    keys: { meta: string; journal: string; chat: string; ticket: string; message_ticket: string; sibling: string; request: string; queue: string; due: string; queue_state: string; bot_channel: string; changes: string; channel: string; message: string };
     args: { token: string; pin: Buffer | string; tail: Buffer | string; from: Buffer | string; notify: string };
     result:
       | { status: 'ok'; wake: boolean }
@@ -403,7 +421,7 @@ export interface Scripts {
   };
   /** Pins a message in a group or channel. Replaces the previous pin, and adds a service message about it. */
   'messages/pin_shared': {
-    keys: { meta: string; journal: string; chat: string; ticket: string; message_ticket: string; sibling: string; member: string; member_ticket: string; request: string; outbox: string; changes: string; channel: string; message: string };
+    keys: { meta: string; journal: string; chat: string; ticket: string; message_ticket: string; sibling: string; request: string; member: string; member_ticket: string; outbox: string; changes: string; channel: string; message: string };
     args: { token: string; pin: Buffer | string; tail: Buffer | string; from: Buffer | string; notify: string };
     result:
       | { status: 'ok'; forward: boolean }
@@ -760,6 +778,19 @@ export interface Scripts {
       | { status: 'ok' }
       | { status: 'stale_run' }
       | { status: 'moved'; incarnation: number };
+  };
+  /** Stops a draft: queues an update for the bot, and hides the draft from the person unless it is to stay visible. */
+  'updates/stop_draft': {
+    keys: { meta: string; journal: string; chat: string; ticket: string; draft: string; queue: string; due: string; channel: string; queue_state: string; bot_channel: string };
+    args: { token: string; chat: string; id: string; from: Buffer | string };
+    result:
+      | { status: 'ok'; wake: boolean }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'chat_missing'; ticket: string }
+      | { status: 'blocked' }
+      | { status: 'queue_missing' }
+      | { status: 'not_found' };
   };
   /** Deletes the first entries of an outbox, after all their updates were added to the queues of the bots. */
   'updates/trim_outbox': {

@@ -23,6 +23,7 @@ import {
 } from './script_command.js';
 import { decodeReply, type Reply } from './script_reply.js';
 import type { ScriptName, Scripts } from './scripts.gen.js';
+import { UnsettledRequests } from './unsettled_requests.js';
 
 type Result<N extends ScriptName> = Exclude<Scripts[N]['result'], { status: 'stale_run' | 'journal_full' }>;
 
@@ -73,6 +74,8 @@ interface Retried extends CallValues {
   readonly partition: number;
   /** The deadline of retries, in ms of the monotonic clock. */
   readonly deadline: number;
+  /** Whether an attempt without a reply may have been applied, or may still be applied. */
+  unsure: boolean;
   /**
    * Three counts: attempts that found the partition closed, successive redirections, and attempts during a slot
    * migration.
@@ -158,13 +161,16 @@ export class Runner {
   readonly #time: Time;
   readonly #random: Random;
   readonly #pauses: Pauses;
-  readonly #combined = new CombinedCalls();
+  readonly #combined: CombinedCalls;
+  readonly #unsettled: UnsettledRequests;
   readonly #scripts: ReadonlyMap<string, Loaded>;
 
   constructor(options: RunnerOptions) {
     this.#options = options;
     this.#time = options.time ?? systemTime;
+    this.#unsettled = new UnsettledRequests(this.#time);
     this.#random = options.random ?? systemRandom;
+    this.#combined = new CombinedCalls(this.#random);
     this.#pauses = options.pauses ?? createPauses(undefined, this.#time);
     const scripts = [...(options.scripts ?? readScripts(luaRoot))];
     this.#scripts = new Map(scripts.map(([name, script]) => [name, prepare(script, this.times)]));
@@ -190,15 +196,16 @@ export class Runner {
     const { connection, memory, onCall } = this.#options;
     const node = connection.at(partition);
     const runId = node === null ? null : node.runId();
+    const call = { keys, args, request: this.#unsettled.take(keys.request) };
     if (node === null || runId === null) {
       this.troubles.add(name, 'away');
-      return this.#persist(this.#retried(loaded, partition, keys, args, began), 'lost');
+      return this.#retry(this.#retried(loaded, partition, call, began), () => 'lost');
     }
     if (loaded.grows && memory?.isFull(node)) {
       this.troubles.add(name, 'full');
       return Promise.reject(full());
     }
-    return this.#send(node, runId, loaded, partition, { keys, args }).then(
+    return this.#send(node, runId, loaded, partition, call).then(
       (raw) => {
         const reply = decodeReply(loaded.script, raw);
         const ms = this.#time.monotonic() - began;
@@ -207,15 +214,15 @@ export class Runner {
         this.#pauses.ran(partition);
         if (reply.status !== 'stale_run' && reply.status !== 'journal_full') return reply;
         this.troubles.add(name, reply.status);
-        const call = this.#retried(loaded, partition, keys, args, began);
-        return this.#persist(call, { node, runId, reply });
+        const retried = this.#retried(loaded, partition, call, began);
+        return this.#retry(retried, () => ({ node, runId, reply }));
       },
-      async (error) => {
-        const call = this.#retried(loaded, partition, keys, args, began);
+      (error) => {
+        const retried = this.#retried(loaded, partition, call, began);
         if (isUnknownScript(error))
-          return this.#persist(call, await this.#attempt(call, { to: node, asking: false }));
+          return this.#retry(retried, () => this.#attempt(retried, { to: node, asking: false }));
         this.troubles.add(name, isReplyError(error) ? 'refused' : 'lost');
-        return this.#persist(call, this.#failed(node, loaded.script, error));
+        return this.#retry(retried, () => this.#failed(node, retried, error));
       },
     );
   }
@@ -253,14 +260,29 @@ export class Runner {
     call: CallValues,
   ): Promise<unknown> {
     const form = loaded.script.combined;
-    return form === null
+    return form === null || call.request !== undefined
       ? node.send(new ScriptCommand('evalsha', singleArgs(loaded, runId, call)))
       : this.#combined.send(node, runId, loaded, form, partition, call);
   }
 
-  #retried(loaded: Loaded, partition: number, keys: Values, args: Values, began: number): Retried {
+  #retried(loaded: Loaded, partition: number, call: CallValues, began: number): Retried {
     const deadline = began + (this.#options.reconnectMsMax ?? 5_000);
-    return { loaded, partition, keys, args, deadline, recovered: 0, redirected: 0, moves: 0 };
+    return { ...call, loaded, partition, deadline, unsure: false, recovered: 0, redirected: 0, moves: 0 };
+  }
+
+  /**
+   * Retries a call after its first attempt. If an attempt without a reply may be applied although the call fails, notes
+   * the request of the call.
+   */
+  async #retry(call: Retried, first: () => Outcome | Promise<Outcome>): Promise<Reply> {
+    try {
+      const reply = await this.#persist(call, await first());
+      if (reply.status === 'ok') call.unsure = false;
+      return reply;
+    } finally {
+      const own = call.keys.request as string;
+      if (call.unsure && call.loaded.script.combined !== null) this.#unsettled.keep(own, call.request ?? own);
+    }
   }
 
   /** Retries the call until there is a reply for the caller. Throws if the call fails. */
@@ -284,18 +306,21 @@ export class Runner {
       const raw = await ask(server, loaded.script, singleArgs(loaded, runId, call));
       return { node: server.to, runId, reply: decodeReply(loaded.script, raw) };
     } catch (error) {
-      return this.#failed(server.to, loaded.script, error);
+      return this.#failed(server.to, call, error);
     }
   }
 
   /** Classifies a failed attempt. Throws errors that are meant for the caller. */
-  #failed(node: RedisConnection, script: Script, error: unknown): Outcome {
+  #failed(node: RedisConnection, call: Retried, error: unknown): Outcome {
     // An error that is not a Redis reply means that the connection was closed or timed out.
-    if (!isReplyError(error)) return 'lost';
+    if (!isReplyError(error)) {
+      call.unsure = true;
+      return 'lost';
+    }
     const redirected = this.#options.connection.redirect(node, error.message);
     if (redirected !== null) return redirected;
     if (isMoving.test(error.message)) return 'moving';
-    throw refusal(node, script, error);
+    throw refusal(node, call.loaded.script, error);
   }
 
   /**

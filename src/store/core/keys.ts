@@ -141,7 +141,9 @@ export class Keys {
   readonly queueStateRoot = (p: number) => `${this.#at(p)}:queue_state:`;
   /** STREAM of a chat's recent changes, with ids `version-0`. Bounded by limits.changes_log_length_max. Expires. */
   readonly changes = (chat: ChatRef) => `${this.#near(chat.id)}:changes:${chatText(chat)}`;
-  /** CHANNEL: carries a hint when a chat changes. */
+  /** HASH: the draft of the message that a bot is writing. Bounded by limits.content_bytes_max. Expires. */
+  readonly draft = (chat: ChatRef) => `${this.#near(chat.id)}:draft:${chatText(chat)}`;
+  /** CHANNEL: carries a hint when a chat changes, and actions and drafts of bots. */
   readonly chatChannel = (chat: ChatRef) => `${this.#near(chat.id)}:on_chat:${chatText(chat)}`;
   /** CHANNEL: carries a hint when a control record of a user or bot changes, the chat list or a read mark. */
   readonly userChannel = (user: number) => `${this.#near(user)}:on_user:${user}`;
@@ -193,7 +195,10 @@ export class Keys {
    */
   readonly grantedEdits = (chat: ChatRef, messageId: number) =>
     `${this.#near(chat.id)}:granted_edits:${chatText(chat)}:${messageId}`;
-  /** STRING: the answer of an applied request. Expires after limits.request_id_ttl_ms. */
+  /**
+   * STRING: the answer of an applied request, or of up to 16 requests of one combined run. Expires after
+   * limits.request_id_ttl_ms.
+   */
   readonly request = (p: number, id: string) => `${this.#at(p)}:req:${id}`;
   /** HASH: a call under an idempotency key, with its sealed answer. Expires after limits.idempotency_ttl_ms. */
   readonly idempotency = (caller: Caller, digest: string) =>

@@ -1,0 +1,38 @@
+/**
+ * Notes requests of calls that failed or were refused although a former attempt may have been applied, or may still be
+ * applied. The store may repeat such a call, for instance after it has loaded a missing chat. The repeated call must be
+ * sent alone, under the request of its former attempts: a new run would not find their answer.
+ */
+import type { Time } from '../../time.js';
+import { redisLimits as limits } from '../limits.js';
+
+interface Noted {
+  readonly request: string;
+  /** By the monotonic clock, in ms. */
+  readonly until: number;
+}
+
+export class UnsettledRequests {
+  /** By the key that the store built, oldest first. */
+  readonly #noted = new Map<string, Noted>();
+  readonly #time: Pick<Time, 'monotonic'>;
+
+  constructor(time: Pick<Time, 'monotonic'>) {
+    this.#time = time;
+  }
+
+  keep(key: string, request: string): void {
+    const now = this.#time.monotonic();
+    this.#noted.delete(key);
+    this.#noted.set(key, { request, until: now + limits.unsettled_request_ms });
+    for (const [oldest, { until }] of this.#noted) {
+      if (until > now && this.#noted.size <= limits.unsettled_requests_max) break;
+      this.#noted.delete(oldest);
+    }
+  }
+
+  /** Returns the request under which this call was sent before, if its outcome is unknown. */
+  take(key: unknown): string | undefined {
+    return this.#noted.size === 0 ? undefined : this.#noted.get(key as string)?.request;
+  }
+}
