@@ -8,6 +8,7 @@
  *   launch.mjs test [arguments]     the test suite; installs Redis if missing
  *   launch.mjs test:ui [arguments]  long tests of the web application; installs Chromium if missing
  *   launch.mjs faults [arguments]   long fault tests, with their figures
+ *   launch.mjs simulate [arguments] the simulated installation of test/simulate
  *   launch.mjs test:proxy           tests behind HAProxy and nginx, with rolling restarts; installs both if missing
  *   launch.mjs test:observability   alerts and dashboard in a real Prometheus, which is installed if missing
  *   launch.mjs test:cluster [...]   tests of the whole service on one Redis, with Sentinels, and on a Redis Cluster

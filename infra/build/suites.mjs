@@ -10,6 +10,7 @@ import { dist, Refusal, root, run, say } from './checkout.mjs';
 import { runFaults } from './faults.mjs';
 import { readMinutes, rotate, runParts } from './parts.mjs';
 import { balancers, ensurePrograms, isThere, watchers } from './programs.mjs';
+import { runSimulator } from './simulate.mjs';
 import { runTopologies } from './topologies.mjs';
 
 const built = (...path) => import(pathToFileURL(join(dist, ...path)).href);
@@ -61,6 +62,7 @@ const minutesOf = {
   'npm run test:cluster -- --only cluster': 20,
   'test/deploy/image.long.test.ts': 6,
   'test/deploy/operating.long.test.ts': 8,
+  'test/simulate/simulation.long.test.ts': 20,
 };
 
 /** The files of the long tier that run with this environment and whose paths contain one of the arguments. */
@@ -122,6 +124,12 @@ function runAllFaults(args) {
   return runFaults(runTests, say)(args);
 }
 
+async function runSimulation(args) {
+  const { ensureRedis } = await built('dev', 'redis_install.js');
+  await ensureRedis(say);
+  return runSimulator(args);
+}
+
 export const suites = {
   test: runShort,
   'test:long': runLong,
@@ -131,4 +139,5 @@ export const suites = {
   'test:observability': runUnderPrometheus,
   'test:cluster': runTopologies(runTests, say),
   faults: runAllFaults,
+  simulate: runSimulation,
 };

@@ -2,13 +2,13 @@
  * Writes journals to Postgres in the background. A flusher takes leases on partitions. It runs one loop per shard, so
  * that a slow shard delays only its own partitions.
  */
-import { randomUUID } from 'node:crypto';
-import { repeat, within } from '../clock.js';
 import type { Shard, Shards } from '../postgres/shards.js';
+import { type Random, systemRandom } from '../random.js';
 import type { RedisServers } from '../redis/connection.js';
 import type { ScriptRunner } from '../redis/scripts/scripts.js';
 import { ruleLimits } from '../rules/limits.js';
 import type { Keys } from '../store/core/keys.js';
+import { systemTime, type Time } from '../time.js';
 import type { Change } from './batch.js';
 import { createHotBudget } from './hot_budget.js';
 import { createLeases } from './leases.js';
@@ -35,6 +35,8 @@ export interface FlusherOptions {
   readonly intervalMs: number;
   /** The flusher's unique id. Generated if absent. */
   readonly id?: string;
+  readonly time?: Time;
+  readonly random?: Random;
   /** Called with the error of each failed flush. The flusher retries by itself. */
   readonly onError?: (error: Error) => void;
   readonly onQuarantine?: OnQuarantine;
@@ -73,9 +75,9 @@ function least<N extends string>(stats: readonly Readonly<Record<N, number>>[], 
 
 /** Creates a flusher, which is idle until `start`. */
 export function createFlusher(options: FlusherOptions) {
-  const { connection, runner, shards, keys } = options;
+  const { connection, runner, shards, keys, time = systemTime, random = systemRandom } = options;
   const onError = options.onError ?? (() => {});
-  const leases = createLeases({ runner, keys, id: options.id ?? randomUUID(), onError });
+  const leases = createLeases({ runner, keys, id: options.id ?? random.uuid(), onError, time });
   const counts = { quarantined: 0, rewritten: 0 };
   const onQuarantine: OnQuarantine = (entry, reason) => {
     counts.quarantined++;
@@ -87,14 +89,18 @@ export function createFlusher(options: FlusherOptions) {
     const own = new Set(shards.owned(shard));
     return held.filter((partition) => own.has(partition) && !shards.isPaused(partition));
   };
-  const budget = createHotBudget(options.hotBytesPerBot ?? 0, options.hotTtlMs);
+  const budget = createHotBudget(options.hotBytesPerBot ?? 0, options.hotTtlMs, time);
   const pipelines = shards.all.map(
-    (shard) => new Pipeline({ ...options, budget, shard, held: () => heldOf(shard), onError, onQuarantine }),
+    (shard) =>
+      new Pipeline({
+        ...{ ...options, time, random },
+        ...{ budget, shard, held: () => heldOf(shard), onError, onQuarantine },
+      }),
   );
   const maintenance = shards.all.map((shard) => {
     const { pool, id } = shard;
     const holds = () => ({ control: id === 0, sharded: id !== 0 || shards.owned(shard).length > 0 });
-    return createMaintenance({ ...options, pool, holds, onError });
+    return createMaintenance({ ...options, pool, holds, onError, time });
   });
   let done: Promise<unknown> = Promise.resolve();
 
@@ -103,12 +109,12 @@ export function createFlusher(options: FlusherOptions) {
     const held = leases.held();
     if (rewriting.has(shard) || !shard.history?.rewriting() || held.length === 0) return;
     rewriting.add(shard);
-    const found = { pool: shard.pool, shards, connection, keys, onQuarantine };
+    const found = { pool: shard.pool, shards, connection, keys, onQuarantine, time };
     const written = await rewritePartitions(found, held).finally(() => rewriting.delete(shard));
     counts.rewritten += written;
   }
   // Runs as often as the checks of open Postgres connections, because those checks find the rows to rewrite.
-  const stopRewriting = repeat(limits.postgres_check_ms, () => {
+  const stopRewriting = time.repeat(limits.postgres_check_ms, () => {
     for (const shard of shards.all) rewrite(shard).catch(onError);
   });
 
@@ -125,7 +131,7 @@ export function createFlusher(options: FlusherOptions) {
       for (const each of maintenance) each.stop();
       stopRewriting();
       for (const pipeline of pipelines) pipeline.stop(drain ? 'drain' : 'now');
-      await within(msMax, done.then(() => leases.leave()).catch(onError));
+      await time.within(msMax, done.then(() => leases.leave()).catch(onError));
       for (const pipeline of pipelines) pipeline.stop('now');
     },
     stats(): FlusherStats {

@@ -2,16 +2,20 @@
  * Removes journaled entities of some partitions from Redis. If Redis lost changes that are already in Postgres, its
  * copies of these entities are outdated. Removed entities are loaded from Postgres again on demand.
  */
-import { randomUUID } from 'node:crypto';
+import { type Random, systemRandom } from '../random.js';
 import type { RedisConnection, RedisServers } from '../redis/connection.js';
 import type { ScriptRunner } from '../redis/scripts/scripts.js';
+import { unavailable } from '../redis/waiting.js';
 import type { Keys } from '../store/core/keys.js';
+import { systemTime, type Time } from '../time.js';
 import { journalLimits as limits } from './limits.js';
 
 interface ForgetterOptions {
   readonly keys: Keys;
   readonly connection: RedisServers;
   readonly runner: () => ScriptRunner;
+  readonly time?: Time;
+  readonly random?: Random;
 }
 
 interface Round {
@@ -28,13 +32,16 @@ type Found = Map<number, string[]>;
 
 export class Forgetter {
   readonly #options: ForgetterOptions;
-  readonly #owner = randomUUID();
+  readonly #time: Time;
+  readonly #owner: string;
   /** The next passes by run id. Each pass starts after the current pass. */
   readonly #waiting = new Map<string, Round>();
   readonly #underWay = new Map<string, Promise<unknown>>();
 
   constructor(options: ForgetterOptions) {
     this.#options = options;
+    this.#time = options.time ?? systemTime;
+    this.#owner = (options.random ?? systemRandom).uuid();
   }
 
   /**
@@ -85,10 +92,12 @@ export class Forgetter {
       [...held].flatMap((partition) => keys.journaledRoots(partition).map((root) => [root, partition])),
     );
     const found: Found = new Map();
-    let renewed = performance.now();
+    let renewed = this.#time.monotonic();
     let cursor = '0';
     do {
-      const [next, page] = await node.client.scan(cursor, 'COUNT', scanKeys);
+      const [next, page] = await node.client
+        .scan(cursor, 'COUNT', scanKeys)
+        .catch((error: Error) => Promise.reject(unavailable(error.message)));
       for (const key of page) {
         const partition = partitionOf.get(rootOf(key));
         if (partition === undefined) continue;
@@ -97,8 +106,8 @@ export class Forgetter {
         entities.push(key);
       }
       await this.#removeFound(found, limits.forget_batch_keys_max, held, runId);
-      if (performance.now() - renewed > limits.forget_lease_ms / 3) {
-        renewed = performance.now();
+      if (this.#time.monotonic() - renewed > limits.forget_lease_ms / 3) {
+        renewed = this.#time.monotonic();
         for (const partition of held) if (!found.has(partition)) found.set(partition, []);
         await this.#removeFound(found, -1, held, runId);
       }

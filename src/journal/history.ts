@@ -8,7 +8,7 @@
  * - all cached copies of the records of Postgres are invalid
  */
 
-import { repeat, shared } from '../clock.js';
+import { shared } from '../clock.js';
 import { ApiError } from '../errors.js';
 import type { ControlMarks, RaisedMark } from '../postgres/marks.js';
 import {
@@ -38,6 +38,7 @@ import type { ScriptRunner } from '../redis/scripts/scripts.js';
 import { unavailable } from '../redis/waiting.js';
 import { piecesOf } from '../store/core/groups.js';
 import type { Keys } from '../store/core/keys.js';
+import { systemTime, type Time } from '../time.js';
 import { IdentityError } from './identity.js';
 import { journalLimits as limits } from './limits.js';
 
@@ -68,6 +69,7 @@ export interface HistoryOptions {
   /** Called when a server was refused because another server has replaced it. */
   readonly onReplaced?: (why: string) => void;
   readonly onError?: (error: Error) => void;
+  readonly time?: Time;
 }
 
 interface Known {
@@ -158,7 +160,7 @@ export class History implements Guard, ControlMarks {
 
   watch(pool: Pool): () => void {
     // Ignores errors, because the next request meets and reports them.
-    return repeat(
+    return (this.#options.time ?? systemTime).repeat(
       limits.postgres_check_ms,
       shared(() => Promise.allSettled([pool.recheck(), this.#sendWaiting()])),
     );

@@ -2,6 +2,7 @@
  * Limits how many bytes of flushed messages stay in Redis for each bot, group or channel. A single bot or chat
  * therefore cannot fill Redis.
  */
+import { systemTime, type Time } from '../time.js';
 import { journalLimits as limits } from './limits.js';
 
 export type HotBudget = ReturnType<typeof createHotBudget>;
@@ -17,11 +18,7 @@ interface Level {
  * allowed to stay in Redis therefore take at most twice `bytesMax`. If `bytesMax` is 0, there is no limit. A flusher
  * that takes over a partition starts with an empty bucket.
  */
-export function createHotBudget(
-  bytesMax: number,
-  hotMs: number,
-  now: () => number = () => performance.now(),
-) {
+export function createHotBudget(bytesMax: number, hotMs: number, time: Time = systemTime) {
   const levels = new Map<number, Level>();
   return {
     /**
@@ -30,7 +27,7 @@ export function createHotBudget(
      */
     admits(chatId: number, bytes: number): boolean {
       if (bytesMax === 0) return true;
-      const at = now();
+      const at = time.monotonic();
       const level = levels.get(chatId);
       const left = level ? Math.max(0, level.bytes - ((at - level.at) * bytesMax) / hotMs) : 0;
       if (left + bytes > bytesMax) return false;

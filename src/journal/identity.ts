@@ -4,8 +4,7 @@
  * its start, at each new connection and every four seconds. It does not use a Redis that does not match. An empty Redis
  * becomes the next generation unless other nodes still use the current one.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
-import { repeat, shared } from '../clock.js';
+import { shared } from '../clock.js';
 import {
   forgetNode,
   loadIdentity,
@@ -17,8 +16,10 @@ import {
   saveGeneration,
 } from '../postgres/identity.js';
 import { createPool, type Pool } from '../postgres/pool.js';
+import { type Random, systemRandom } from '../random.js';
 import type { RedisConnection, RedisServers } from '../redis/connection.js';
 import type { Keys } from '../store/core/keys.js';
+import { systemTime, type Time } from '../time.js';
 import { journalLimits as limits } from './limits.js';
 
 /** Says why a Redis and a Postgres do not belong together, and what the operator must do next. */
@@ -123,6 +124,8 @@ export interface IdentityOptions {
   readonly keys: Keys;
   readonly node: string;
   readonly adoption: Adoption;
+  readonly time?: Time;
+  readonly random?: Random;
   /** Called when this node stops using Redis or Postgres, and when the installation starts to use an empty Redis. */
   readonly onRefused: (reason: string) => void;
   readonly onAdopted: (generation: number) => void;
@@ -142,14 +145,16 @@ const failedRest_ms = 100;
  * Returns whether the partition has left this server or is about to leave it. Its new server is checked when a
  * connection to that server opens.
  */
-async function isElsewhere(error: Error): Promise<boolean> {
+async function isElsewhere(time: Time, error: Error): Promise<boolean> {
   if (/^(MOVED|ASK|TRYAGAIN)/.test(error.message)) return true;
-  await sleep(failedRest_ms);
+  await time.sleep(failedRest_ms);
   throw error;
 }
 
 export class Identity {
   readonly #options: IdentityOptions;
+  readonly #time: Time;
+  readonly #random: Random;
   #own: PostgresIdentity = { id: '', generation: 0, held: true };
   #refusal: IdentityError | null = null;
   /** The last refusal that was reported, or '' if a Redis was accepted since then. */
@@ -159,6 +164,8 @@ export class Identity {
 
   constructor(options: IdentityOptions) {
     this.#options = options;
+    this.#time = options.time ?? systemTime;
+    this.#random = options.random ?? systemRandom;
   }
 
   readonly id = (): string => this.#own.id;
@@ -178,9 +185,9 @@ export class Identity {
     if (partition === null) return true;
     const admitted =
       partition === 0
-        ? await this.#mayUse(connection).catch(isElsewhere)
-        : await this.#isOfOurs(connection, partition).catch(isElsewhere);
-    if (!admitted) await sleep(refusedRest_ms * (0.75 + Math.random() / 2));
+        ? await this.#mayUse(connection).catch((error) => isElsewhere(this.#time, error))
+        : await this.#isOfOurs(connection, partition).catch((error) => isElsewhere(this.#time, error));
+    if (!admitted) await this.#time.sleep(refusedRest_ms * (0.75 + this.#random.number() / 2));
     return admitted;
   }
 
@@ -197,7 +204,7 @@ export class Identity {
     const { node, onError } = this.#options;
     const lookOnce = shared(() => this.#look(pool, connection).catch(onError));
     lookOnce();
-    const stop = repeat(limits.identity_check_ms, lookOnce);
+    const stop = this.#time.repeat(limits.identity_check_ms, lookOnce);
     return async () => {
       stop();
       await lookOnce.running();

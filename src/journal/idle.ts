@@ -2,16 +2,16 @@
  * Waits for work on a connection of its own. Redis answers as soon as a journal gets an entry. On a cluster, the wait
  * always ends by timeout, because all keys of a command must be in one slot.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { RedisConnection, RedisServers } from '../redis/connection.js';
 import type { Keys } from '../store/core/keys.js';
+import type { Time } from '../time.js';
 
 type Client = RedisConnection['client'];
 
 /** How many ms after its deadline an answer may still arrive before the connection is closed. */
 const late_ms = 1_000;
 
-export function createIdleWait(servers: RedisServers, keys: Keys) {
+export function createIdleWait(servers: RedisServers, keys: Keys, time: Time) {
   const closing = new AbortController();
   let client: Client | undefined;
 
@@ -27,13 +27,13 @@ export function createIdleWait(servers: RedisServers, keys: Keys) {
   async function blocked(waiting: Client, partitions: readonly number[], msMax: number): Promise<boolean> {
     const journals = partitions.map((partition) => keys.journal(partition));
     const answered = waiting.xread('BLOCK', msMax, 'STREAMS', ...journals, ...journals.map(() => '0-0'));
-    const bound = new AbortController();
-    const late = sleep(msMax + late_ms, 'late', { signal: bound.signal }).catch(() => 'answered');
-    const outcome = await Promise.race([answered.catch(() => 'failed'), late]);
-    bound.abort();
+    const outcome = await time.within(
+      msMax + late_ms,
+      answered.catch(() => 'failed' as const),
+    );
     // Keeps a client that is still asking Sentinels for the master. If it were disconnected now, it would never connect
     // again.
-    if (outcome === 'late' && waiting.status !== 'connecting') waiting.disconnect(true);
+    if (outcome === undefined && waiting.status !== 'connecting') waiting.disconnect(true);
     return outcome === null;
   }
 
@@ -46,7 +46,7 @@ export function createIdleWait(servers: RedisServers, keys: Keys) {
       if (closing.signal.aborted) return false;
       const waiting = servers.clustered || partitions.length === 0 ? undefined : connect();
       if (waiting) return blocked(waiting, partitions, msMax);
-      await sleep(msMax, undefined, { signal: closing.signal }).catch(() => undefined);
+      await time.sleep(msMax, { signal: closing.signal });
       return false;
     },
     close() {

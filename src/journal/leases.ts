@@ -5,9 +5,9 @@
  * takes no leases.
  */
 import { createHash } from 'node:crypto';
-import { untilNext } from '../clock.js';
 import type { ScriptRunner } from '../redis/scripts/scripts.js';
 import type { Keys } from '../store/core/keys.js';
+import { systemTime, type Time, type Timer } from '../time.js';
 import { journalLimits as limits } from './limits.js';
 
 export interface LeaseOptions {
@@ -15,6 +15,7 @@ export interface LeaseOptions {
   readonly keys: Keys;
   readonly id: string;
   readonly onError: (error: Error) => void;
+  readonly time?: Time;
 }
 
 const beatMs = limits.journal_lease_ms / 3;
@@ -32,11 +33,11 @@ export function isShareOf(id: string, live: readonly string[], partition: number
   });
 }
 
-export function createLeases({ runner, keys, id, onError }: LeaseOptions) {
+export function createLeases({ runner, keys, id, onError, time = systemTime }: LeaseOptions) {
   const held = new Set<number>();
   /** The last division: the flushers that it was made for, and the partitions of this flusher. */
   let share: { readonly live: string; readonly partitions: ReadonlySet<number> } | null = null;
-  let timer: NodeJS.Timeout | undefined;
+  let timer: Timer | undefined;
   let round: Promise<void> = Promise.resolve();
   let left = false;
 
@@ -84,7 +85,7 @@ export function createLeases({ runner, keys, id, onError }: LeaseOptions) {
   /** Starts to renew heartbeat and leases. Resolves after the first time, even if it failed and will be retried. */
   function start(): Promise<void> {
     round = tend().then(() => {
-      if (!left) timer = setTimeout(start, untilNext(beatMs));
+      if (!left) timer = time.after(time.untilNext(beatMs), start);
     });
     return round;
   }
@@ -95,7 +96,7 @@ export function createLeases({ runner, keys, id, onError }: LeaseOptions) {
     /** Gives back all leases, so that other flushers can take over at once. */
     async leave() {
       left = true;
-      clearTimeout(timer);
+      time.cancel(timer);
       await round;
       try {
         await beat(true);

@@ -4,6 +4,7 @@
  */
 import { type ByDay, daysAhead, failuresByDay, keepDays, messagesByDay } from '../postgres/day_partitions.js';
 import type { Pool } from '../postgres/pool.js';
+import { systemTime, type Time, type Timer } from '../time.js';
 import { attemptAgeMs, type Holds, purgeTombstones } from './purge.js';
 
 const interval_ms = 60_000;
@@ -15,15 +16,23 @@ export interface MaintenanceOptions {
   readonly auditDays?: number;
   readonly messageDays?: number | undefined;
   readonly onError: (error: Error) => void;
+  readonly time?: Time;
 }
 
 /**
  * Creates the maintenance jobs, which are idle until `start`. Several processes may run them at the same time.
  */
-export function createMaintenance({ pool, holds, auditDays, messageDays, onError }: MaintenanceOptions) {
+export function createMaintenance({
+  pool,
+  holds,
+  auditDays,
+  messageDays,
+  onError,
+  time = systemTime,
+}: MaintenanceOptions) {
   let purged = 0;
   const ahead = { delivery_failures: Number.NaN, messages: Number.NaN };
-  let timer: NodeJS.Timeout | undefined;
+  let timer: Timer | undefined;
   let stopped = false;
 
   async function keep(byDay: ByDay, ageMs: number): Promise<void> {
@@ -61,15 +70,14 @@ export function createMaintenance({ pool, holds, auditDays, messageDays, onError
       }),
     );
     if (stopped) return;
-    timer = setTimeout(turn, days && rows ? interval_ms : retry_ms);
-    timer.unref();
+    timer = time.after(days && rows ? interval_ms : retry_ms, turn).unref();
   }
 
   return {
     start: (): void => void turn(),
     stop() {
       stopped = true;
-      clearTimeout(timer);
+      time.cancel(timer);
     },
     stats: (): {
       readonly purged: number;

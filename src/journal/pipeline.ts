@@ -6,12 +6,13 @@
  * read again, which is safe because a batch may be written any number of times. This also happens if the incarnation of
  * a partition was raised after its journal was read.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { isOlderFlush } from '../postgres/pool.js';
 import type { Shard } from '../postgres/shards.js';
+import type { Random } from '../random.js';
 import type { RedisServers } from '../redis/connection.js';
 import type { ScriptRunner } from '../redis/scripts/scripts.js';
 import type { Keys } from '../store/core/keys.js';
+import type { Time } from '../time.js';
 import type { Change } from './batch.js';
 import type { HotBudget } from './hot_budget.js';
 import { createIdleWait } from './idle.js';
@@ -39,6 +40,8 @@ export interface PipelineOptions {
   readonly hotTtlMs: number;
   readonly budget: HotBudget;
   readonly intervalMs: number;
+  readonly time: Time;
+  readonly random: Random;
   readonly onError: (error: Error) => void;
   readonly onQuarantine: OnQuarantine;
   readonly onWritten?: ((changes: readonly Change[]) => void) | undefined;
@@ -86,11 +89,12 @@ const in_flight_max = 3;
  */
 export class Pipeline {
   readonly #options: PipelineOptions;
+  readonly #time: Time;
   readonly #counts = { entries: 0, batches: 0, rows: 0, failures: 0 };
   /** The time at which each leased partition was last read to the end of its journal. */
   readonly #caughtUpAt = new Map<number, number>();
   readonly #lengths = new Map<number, number>();
-  readonly #unsettled = createUnsettled();
+  readonly #unsettled: ReturnType<typeof createUnsettled>;
   /** The version of the last entry in flight, by partition. */
   readonly #cursors = new Map<number, number>();
   /** The registered incarnations, read before the journals in flight were read. */
@@ -105,13 +109,15 @@ export class Pipeline {
 
   constructor(options: PipelineOptions) {
     this.#options = options;
-    this.#idleWait = createIdleWait(options.connection, options.keys);
+    this.#time = options.time;
+    this.#unsettled = createUnsettled(options.time, options.random);
+    this.#idleWait = createIdleWait(options.connection, options.keys, options.time);
   }
 
   async run(): Promise<void> {
     let failed = 0;
     while (this.#stopping !== 'now') {
-      const start = performance.now();
+      const start = this.#time.monotonic();
       try {
         const { found, idle } = await this.#turn();
         failed = 0;
@@ -119,7 +125,7 @@ export class Pipeline {
         if (idle && this.#stopping === 'no') await this.#waitForEntry();
         const intervals = found && this.#stopping === 'no' ? rests_after_batch : 1;
         if (this.#inFlight.length === 0)
-          await this.#rest(intervals * this.#options.intervalMs - (performance.now() - start));
+          await this.#rest(intervals * this.#options.intervalMs - (this.#time.monotonic() - start));
       } catch (error) {
         if (!isOlderFlush(error)) {
           this.#counts.failures++;
@@ -127,7 +133,7 @@ export class Pipeline {
         }
         await this.#settleAll().catch(() => {});
         this.#incarnations.clear();
-        await this.#rest(retryMs(failed++));
+        await this.#rest(retryMs(failed++, this.#options.random.number()));
       }
     }
     await this.#settleAll().catch(this.#options.onError);
@@ -143,7 +149,7 @@ export class Pipeline {
   }
 
   stats(): PipelineStats {
-    const now = performance.now();
+    const now = this.#time.monotonic();
     const held = new Set(this.#options.held());
     const waited = [...this.#caughtUpAt].flatMap(([partition, at]) =>
       held.has(partition) ? [now - at] : [],
@@ -153,8 +159,7 @@ export class Pipeline {
   }
 
   async #rest(ms: number): Promise<void> {
-    if (this.#stopping !== 'now' && ms > 0)
-      await sleep(ms, null, { signal: this.#waking.signal }).catch(() => {});
+    if (this.#stopping !== 'now' && ms > 0) await this.#time.sleep(ms, { signal: this.#waking.signal });
   }
 
   /** Runs one turn of the loop. Returns whether it found entries, and whether no entries are left or in flight. */
@@ -174,7 +179,7 @@ export class Pipeline {
   }
 
   async #read(): Promise<ReadAt> {
-    const at = performance.now();
+    const at = this.#time.monotonic();
     const { connection, keys } = this.#options;
     const held = new Set(this.#options.held());
     for (const known of [this.#caughtUpAt, this.#lengths, this.#incarnations])
@@ -260,7 +265,7 @@ export class Pipeline {
     const isSame = () => held().join() === partitions.join();
     for (let empty = true; empty && this.#stopping === 'no' && isSame(); ) {
       empty = await this.#idleWait.forEntry(partitions, msMax);
-      if (empty) this.#caughtUp(partitions, performance.now());
+      if (empty) this.#caughtUp(partitions, this.#time.monotonic());
     }
     this.#waiting = false;
   }

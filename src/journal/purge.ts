@@ -4,7 +4,7 @@
  * - in each shard: tombstones that no batch can reach any more, with the rows that were part of the deleted records;
  *   dead letters, delivery attempts and quarantined entries
  * - in the control database: former tokens, sent notices, audit entries, administrators' calls, past transfer offers,
- *   names of deleted bots and people, requests to join, and events of chats that could not be posted
+ *   names of deleted bots and people, join requests, and events of chats that could not be posted
  */
 
 import { postgresLimits } from '../postgres/limits.js';

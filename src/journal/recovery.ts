@@ -2,14 +2,14 @@
  * Raises a partition's incarnation when Redis may have lost its last changes, so that no version is assigned twice.
  * `test/models/incarnations.pml` models this protocol.
  */
-import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { isUnavailable, type Pool, statement } from '../postgres/pool.js';
 import { byShard, type Shards } from '../postgres/shards.js';
+import { type Random, systemRandom } from '../random.js';
 import type { RedisServers } from '../redis/connection.js';
 import type { ScriptRunner } from '../redis/scripts/scripts.js';
 import { unavailable } from '../redis/waiting.js';
 import type { Keys } from '../store/core/keys.js';
+import { systemTime, type Time } from '../time.js';
 import { Forgetter } from './forget.js';
 import { journalLimits as limits } from './limits.js';
 
@@ -29,6 +29,8 @@ export interface RecoveryOptions {
    * be an older copy.
    */
   readonly trustSeals?: boolean;
+  readonly time?: Time;
+  readonly random?: Random;
   /** Each partition stores this id of the installation. */
   readonly installation?: () => string;
   /**
@@ -148,11 +150,15 @@ const self = (partition: number) => partition;
 /** Opens partitions in Redis. The script runner calls `recover` when a script refuses with `stale_run`. */
 export class Recovery {
   readonly #options: RecoveryOptions;
+  readonly #time: Time;
+  readonly #random: Random;
   readonly #forgetter: Forgetter;
   readonly #underWay = new Map<string, Promise<void>>();
 
   constructor(options: RecoveryOptions) {
     this.#options = options;
+    this.#time = options.time ?? systemTime;
+    this.#random = options.random ?? systemRandom;
     this.#forgetter = new Forgetter(options);
   }
 
@@ -194,7 +200,7 @@ export class Recovery {
    */
   async seal(partitions: readonly number[], byOperator = false): Promise<void> {
     const { keys, runner } = this.#options;
-    const seal = randomUUID();
+    const seal = this.#random.uuid();
     await Promise.all(
       partitions.map((partition) =>
         runner().call('partition/seal', partition, { meta: keys.meta(partition) }, { seal }),
@@ -281,7 +287,7 @@ export class Recovery {
     await this.#reportLoss(closed.filter((b) => applied.opened.has(b.partition)));
     const mine = new Set(raised.map((r) => r.partition));
     const lost = closed.filter((b) => !mine.has(b.partition));
-    if (lost.length > 0) await sleep(20 + Math.random() * 40);
+    if (lost.length > 0) await this.#time.sleep(20 + this.#random.number() * 40);
     return [...applied.closed, ...lost].map((b) => b.partition);
   }
 

@@ -4,8 +4,6 @@
  * do this repeatedly, even while journals are flushed.
  */
 
-import { setTimeout as sleep } from 'node:timers/promises';
-import { nowSeconds } from '../clock.js';
 import { finishRewrite, loadRewrites, type Rewrite, renewWebhooks } from '../postgres/messages/history.js';
 import { type Pool, statement } from '../postgres/pool.js';
 import type { Shards } from '../postgres/shards.js';
@@ -14,6 +12,7 @@ import { emojiColumn, messageHeader, pack, unpack } from '../store/core/codec.js
 import { groupBy, piecesOf } from '../store/core/groups.js';
 import { type Keys, parseChat, partitionOfPost, postNumber } from '../store/core/keys.js';
 import type { Poll, PollRecord, ResultsRecord, VoteRecord } from '../store/core/poll_record.js';
+import type { Time } from '../time.js';
 import type { JournalEntry, SequenceChange } from './batch.js';
 import { rootOf, scanKeys } from './forget.js';
 import { journalLimits as limits } from './limits.js';
@@ -26,6 +25,7 @@ export interface RewriteOptions {
   readonly connection: RedisServers;
   readonly keys: Keys;
   readonly onQuarantine: OnQuarantine;
+  readonly time: Time;
 }
 
 interface Found {
@@ -105,6 +105,7 @@ async function addPost(found: Found, pool: Pool, id: number, fields: Fields): Pr
 }
 
 async function addReactions(
+  time: Time,
   found: Found,
   pool: Pool,
   control: Pool,
@@ -135,7 +136,7 @@ async function addReactions(
       image,
       state: '',
     });
-  const seconds = nowSeconds();
+  const seconds = time.nowSeconds();
   for (const [user, emoji] of own) {
     for (const each of emoji) {
       const name = `${user}:${emojiColumn(each)}`;
@@ -165,10 +166,10 @@ function addPoll(found: Found, id: number, fields: Fields): void {
 }
 
 /** Adds the recent votes in a poll. An empty vote is a retracted one. */
-function addVotes(found: Found, id: number, fields: Fields): void {
+function addVotes(time: Time, found: Found, id: number, fields: Fields): void {
   const partition = partitionOfPost(id);
   const version = numberIn(fields, 'v');
-  const seconds = nowSeconds();
+  const seconds = time.nowSeconds();
   for (const [user, options] of Object.entries(fields)) {
     if (!/^\d+$/.test(user)) continue;
     const image = options.length === 0 ? nothing : pack([String(options), seconds] satisfies VoteRecord);
@@ -179,7 +180,7 @@ function addVotes(found: Found, id: number, fields: Fields): void {
 
 async function gather(
   found: Found,
-  { pool, shards }: RewriteOptions,
+  { pool, shards, time }: RewriteOptions,
   { client }: RedisConnection,
   { key, partition, after }: Wanted,
 ): Promise<void> {
@@ -207,8 +208,8 @@ async function gather(
   else if (kind === 'poll') addPoll(found, Number(name), fields);
   else {
     const id = Number(name.slice(0, name.indexOf(':')));
-    if (kind === 'voted') addVotes(found, id, fields);
-    else await addReactions(found, pool, shards.control.pool, id, fields);
+    if (kind === 'voted') addVotes(time, found, id, fields);
+    else await addReactions(time, found, pool, shards.control.pool, id, fields);
   }
 }
 
@@ -227,7 +228,7 @@ async function sweep(
   node: RedisConnection,
   own: readonly Rewrite[],
 ): Promise<number> {
-  const { pool, shards, keys, onQuarantine } = options;
+  const { pool, shards, keys, onQuarantine, time } = options;
   const places = new Map(
     own.flatMap(({ partition, rewrite_after }) =>
       [...keys.journaledRoots(partition), keys.queueStateRoot(partition)].map(
@@ -237,7 +238,7 @@ async function sweep(
   );
   let written = 0;
   for (let cursor = '0'; ; ) {
-    const began = performance.now();
+    const began = time.monotonic();
     const [next, page] = await node.client.scan(cursor, 'COUNT', scanKeys);
     const wanted = page.flatMap((key) => {
       const place = places.get(rootOf(key));
@@ -254,7 +255,7 @@ async function sweep(
     cursor = next;
     if (cursor === '0') return written;
     const due = (page.length / limits.rewrite_keys_per_second) * 1_000;
-    await sleep(Math.max(0, due - (performance.now() - began)));
+    await time.sleep(Math.max(0, due - (time.monotonic() - began)));
   }
 }
 

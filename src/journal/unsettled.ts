@@ -4,21 +4,24 @@
  * flight are not settled either. Otherwise all earlier entries would be trimmed, and the entities of the failed entries
  * would stay in Redis without an expiry.
  */
+import type { Random } from '../random.js';
+import type { Time } from '../time.js';
 import { journalLimits as limits } from './limits.js';
 
-export function retryMs(failed: number): number {
+/** `random` is in [0, 1). */
+export function retryMs(failed: number, random: number): number {
   const { journal_retry_ms_min: min, journal_retry_ms_max: max } = limits;
-  return Math.min(max, min * 2 ** Math.min(failed, 10)) * (0.5 + Math.random() / 2);
+  return Math.min(max, min * 2 ** Math.min(failed, 10)) * (0.5 + random / 2);
 }
 
-export function createUnsettled(now = () => performance.now()) {
+export function createUnsettled(time: Time, random: Random) {
   const retryAt = new Map<number, number>();
   const failures = new Map<number, number>();
   return {
     add(partition: number) {
       const failed = failures.get(partition) ?? 0;
       failures.set(partition, failed + 1);
-      retryAt.set(partition, now() + retryMs(failed));
+      retryAt.set(partition, time.monotonic() + retryMs(failed, random.number()));
     },
     has: (partition: number) => retryAt.has(partition),
     settled(partitions: Iterable<number>) {
@@ -29,7 +32,8 @@ export function createUnsettled(now = () => performance.now()) {
      * aside.
      */
     takeBack(isInFlight: (partition: number) => boolean): number[] {
-      const back = [...retryAt].filter(([partition, at]) => at <= now() && !isInFlight(partition));
+      const now = time.monotonic();
+      const back = [...retryAt].filter(([partition, at]) => at <= now && !isInFlight(partition));
       for (const [partition] of back) retryAt.delete(partition);
       return back.map(([partition]) => partition);
     },

@@ -1,5 +1,6 @@
 /** Runs the role `deliver`. It pushes updates to webhooks, and finishes the work of processes that died. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Send } from '../delivery/context.js';
 import { createDeliveryMeter } from '../delivery/meter.js';
 import { createReceivers } from '../delivery/outbound/receivers.js';
 import { Sender } from '../delivery/outbound/send.js';
@@ -19,17 +20,11 @@ const held_look_ms = 500;
 const late =
   'deliveries are late: nothing is lost, pending updates are delivered when Redis and Postgres answer again';
 
-function createParts({
-  config,
-  managementBot,
-  log,
-  store,
-  files,
-  wakeQueue,
-  traces,
-  troubles,
-  held,
-}: Backends) {
+/** Builds the parts of the role. `aroundSend` wraps the function that sends to webhooks. */
+function createParts(
+  { config, managementBot, log, store, files, wakeQueue, traces, troubles, held }: Backends,
+  aroundSend: (send: Send) => Send,
+) {
   const { onError, onDelay } = troubles;
   const receivers = createReceivers(config.WEBHOOK_ALLOW_CIDRS, config.WEBHOOK_DENY_CIDRS);
   const sender = new Sender({ guard: receivers.guard });
@@ -62,10 +57,10 @@ function createParts({
     inside: (bot) => (bot === managementBot ? ({ entry }) => manager.handle(entry) : undefined),
     wakeQueue,
     // Sends nothing during a drill. Otherwise failed attempts would count against receivers.
-    async send(to, headers, body, signal) {
+    send: aroundSend(async (to, headers, body, signal) => {
       while (held() && signal?.aborted !== true) await sleep(held_look_ms, undefined, { ref: false });
       return sender.send(to, headers, body, signal);
-    },
+    }),
     service: config.HEADER_SERVICE_NAME,
     onOutcome(bot, delivery, outcome, dead, attempt) {
       recorder.note(bot, delivery, outcome, dead, attempt);
@@ -122,9 +117,13 @@ function report({ figures, node }: Backends, parts: ReturnType<typeof createPart
   });
 }
 
-export async function startDeliver(backends: Backends): Promise<Role> {
+export async function startDeliver(
+  backends: Backends,
+  _stopping?: AbortSignal,
+  aroundSend: (send: Send) => Send = (send) => send,
+): Promise<Role> {
   const { store } = backends;
-  const parts = createParts(backends);
+  const parts = createParts(backends, aroundSend);
   report(backends, parts);
   const { sender, recorder, manager, worker } = parts;
   const pusher = startPusher(backends);

@@ -155,6 +155,29 @@ describe('partitions are recovered', () => {
     ]);
   });
 
+  it('recovery reports unavailable if the connection breaks while it removes older records', async () => {
+    await node.recovery.recover(partition(), runId());
+    await putMessage(node, chat, 1, 'kept');
+    const copy = await copyOfData();
+    await putMessage(node, chat, 1, 'lost');
+    const flusher = node.flusher();
+    flusher.start();
+    await flusher.stop({ drain: true });
+    await restartFrom(copy);
+    const { client } = node.connection;
+    const scan = client.scan.bind(client);
+    client.scan = ((...args: Parameters<typeof scan>) => {
+      const page = scan(...args);
+      client.stream.destroy();
+      return page;
+    }) as typeof scan;
+    await expect(node.recovery.recover(partition(), runId())).rejects.toMatchObject({ kind: 'unavailable' });
+    client.scan = scan;
+    await node.connection.ready(15_000);
+    await node.recovery.recover(partition(), runId());
+    expect((await meta()).run).toBe(runId());
+  });
+
   describe('a flusher read changes that Redis then lost', () => {
     /** Starts a flusher that has read two changes. Redis restarts without the second change. */
     async function loseFlush(): Promise<{ flusher: Flusher; errors: Error[]; commit: () => void }> {
@@ -457,7 +480,8 @@ describe('partitions are recovered', () => {
       expect((await meta()).run).toBe(runId());
       const raised = Number((await registered())[0]?.incarnation);
       expect(raised).toBeGreaterThanOrEqual(2);
-      expect(raised).toBeLessThanOrEqual(5);
+      // Few nodes raise the incarnation. How many depends on the speed of the machine, but each raises it at most once.
+      expect(raised).toBeLessThanOrEqual(1 + others.length);
     } finally {
       await Promise.all(others.map((other) => other.close()));
     }

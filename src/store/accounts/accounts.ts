@@ -285,7 +285,7 @@ export class Accounts {
   }
 
   /**
-   * Deletes an account permanently. Afterwards no node accepts a token of the person. The person's event streams are
+   * Deletes an account permanently. Afterwards no node accepts the person's tokens. The person's event streams are
    * closed and the bots deleted, and nobody can write to the bots. The remaining data is removed within
    * limits.account_removal_ms_max, or later by `continueRemoval`. Error: `user_not_found`.
    */

@@ -46,7 +46,7 @@ export function createIdentities(context: StoreContext, control: ControlCopies, 
     },
     /**
      * Unlinks a person from the current subject, and links the person to `subject` unless it is null. Afterwards no
-     * node accepts a token of the previous subject. Errors: `no_identity_provider`, `user_not_found`, `subject_taken`.
+     * node accepts the tokens of the previous subject. Errors: `no_identity_provider`, `user_not_found`, `subject_taken`.
      */
     async link(user: number, subject: string | null) {
       const of = present();

@@ -35,8 +35,8 @@ export function createAttempts({ db, shards, keys }: StoreContext) {
   const shardOf = (bot: number) => shards.at(partitionOf(bot));
   return {
     /**
-     * Stores attempts. Returns the attempts that Postgres refuses because of their data. These are counted but not
-     * stored. Throws PartlyAppended if only some shards failed. After any other error, nothing was stored.
+     * Stores attempts. Returns those whose data Postgres refuses. These are counted but not stored. Throws PartlyAppended
+     * if only some shards failed. After any other error, nothing was stored.
      */
     async append(attempts: readonly rows.NewAttempt[], counts: ReadonlyMap<number, rows.AttemptCounts>) {
       const delivered = [...counts].filter(([, own]) => own.delivered > 0).map(([bot]) => bot);

@@ -1,0 +1,71 @@
+/**
+ * Runs the simulator of `test/simulate`, with the sources as they are or with one mutation. A mutation replaces a text in
+ * a file of the program or in a script. `--mutation` names it, and `test/simulate/mutations.json` lists all.
+ */
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { modules, Refusal, root, run } from './checkout.mjs';
+
+/** Returns all mutations. */
+export const readMutations = () =>
+  JSON.parse(readFileSync(join(root, 'test/simulate/mutations.json'), 'utf8'));
+
+function mutated({ file, from, to }) {
+  const text = readFileSync(join(root, file), 'utf8');
+  if (text.split(from).length !== 2) throw new Refusal(`${file} must contain this once: ${from}`);
+  return text.replace(from, () => to);
+}
+
+/** Bundles the simulator into a new folder. Returns its program and its scripts. */
+async function bundle(mutation) {
+  const folder = mkdtempSync(join(tmpdir(), 'petrel-simulate-'));
+  // Imported here, because the launcher also runs before the packages are installed.
+  const { build } = await import('esbuild');
+  const [program, scripts] = [join(folder, 'main.mjs'), join(folder, 'lua')];
+  symlinkSync(modules, join(folder, 'node_modules'));
+  cpSync(join(root, 'lua'), scripts, { recursive: true });
+  if (mutation?.file.endsWith('.lua')) writeFileSync(join(folder, mutation.file), mutated(mutation));
+  const change = {
+    name: 'mutation',
+    setup(builder) {
+      builder.onLoad({ filter: /\.ts$/ }, ({ path }) =>
+        path === join(root, mutation.file) ? { contents: mutated(mutation), loader: 'ts' } : undefined,
+      );
+    },
+  };
+  await build({
+    entryPoints: [join(root, 'test/simulate/main.ts')],
+    outfile: program,
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    packages: 'external',
+    sourcemap: 'inline',
+    sourcesContent: false,
+    logLevel: 'error',
+    plugins: mutation?.file.endsWith('.ts') ? [change] : [],
+  });
+  return { folder, program, scripts };
+}
+
+/** Returns the exit code: 1 if a seed fails. `options` are those of `spawn`. */
+export async function runSimulator(args, options) {
+  const at = args.indexOf('--mutation');
+  const name = at < 0 ? undefined : args[at + 1];
+  const mutations = at < 0 ? [] : readMutations();
+  const mutation = mutations.find((each) => each.name === name);
+  if (at >= 0 && mutation === undefined)
+    throw new Refusal(`--mutation must be one of these:\n${mutations.map((each) => each.name).join('\n')}`);
+  const rest = at < 0 ? args : args.toSpliced(at, 2);
+  const { folder, program, scripts } = await bundle(mutation);
+  try {
+    return await run(
+      process.execPath,
+      ['--enable-source-maps', program, '--scripts', scripts, ...rest],
+      options,
+    );
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,80 @@
+/** Records the calls of clients and their answers, and checks what was promised to them. */
+import { type ChatRef, chatText } from '../../src/store/core/keys.js';
+import type { Operation } from '../support/histories/history.js';
+import { checkLinearizable, type Model } from '../support/histories/linearizable.js';
+
+export type Input = { readonly what: 'write'; readonly text: string } | { readonly what: 'read' };
+/** A read answers the text, and '' for a deleted message. */
+export type Output = { readonly text: string } | 'done';
+
+/** The text of a message. A deletion writes ''. */
+const message = (start: string): Model<Input, Output, string> => ({
+  start,
+  name: (state) => state,
+  step(state, { input, output }) {
+    if (input.what === 'write') return input.text;
+    return output === null || (typeof output === 'object' && output.text === state) ? state : null;
+  },
+});
+
+export interface Sent {
+  readonly chat: ChatRef;
+  readonly id: number;
+  readonly text: string;
+  readonly byBot: boolean;
+  /** The step at which the client got the answer. */
+  readonly until: number;
+}
+
+export class Oracle {
+  readonly sent = new Map<string, Sent>();
+  readonly #operations = new Map<string, Operation<Input, Output>[]>();
+  /** The messages of which a restart of Redis may have lost a change. */
+  readonly loose = new Set<string>();
+  readonly #onViolation: (what: string) => void;
+
+  constructor(onViolation: (what: string) => void) {
+    this.#onViolation = onViolation;
+  }
+
+  static key = (chat: ChatRef, id: number) => `${chatText(chat)}:${id}`;
+
+  noteSent(sent: Sent): void {
+    const key = Oracle.key(sent.chat, sent.id);
+    const known = this.sent.get(key);
+    if (known) this.#onViolation(`message ${key} was sent twice: ${known.text} and ${sent.text}`);
+    this.sent.set(key, sent);
+  }
+
+  /** Records a call that was answered, or one with an unknown outcome (`output` is null). */
+  note(key: string, client: string, input: Input, output: Output | null, from: number, to: number): void {
+    const known = this.#operations.get(key) ?? [];
+    this.#operations.set(key, known);
+    known.push({
+      client,
+      key,
+      input,
+      output,
+      invokedAt: from,
+      answeredAt: output ? to : Number.POSITIVE_INFINITY,
+    });
+  }
+
+  /** Redis lost its changes since the step `since`. */
+  lose(since: number): void {
+    for (const [key, { until }] of this.sent) if (until >= since) this.loose.add(key);
+    for (const [key, operations] of this.#operations)
+      if (operations.some(({ input, answeredAt }) => input.what === 'write' && answeredAt >= since))
+        this.loose.add(key);
+  }
+
+  /** Checks the histories of all messages from which nothing was lost. */
+  verify(): void {
+    for (const [key, operations] of this.#operations) {
+      const sent = this.sent.get(key);
+      if (!sent || this.loose.has(key)) continue;
+      const [verdict] = checkLinearizable(message(sent.text), operations);
+      if (verdict?.result === 'violation') this.#onViolation(`message ${key}:\n${verdict.explanation}`);
+    }
+  }
+}

@@ -1,0 +1,407 @@
+/**
+ * Stands in for Postgres at the interface `Pool`. It implements the statements of the flusher, of recovery and of
+ * read-back, on rows in memory. A statement or a batch is one choice of the scheduler. It can commit, fail and roll back,
+ * or commit and lose its answer. `differential.test.ts` compares it with a real PostgreSQL.
+ */
+import pg from 'pg';
+import { journalTables } from '../../src/journal/tables.js';
+import type { Call, Pool, Queryable, Result, Statement, Transaction } from '../../src/postgres/pool.js';
+import type { Choice, Owner, Scheduler } from './scheduler.js';
+
+interface Row {
+  readonly key: readonly number[];
+  readonly version: number;
+  readonly record: Buffer | null;
+}
+
+interface Sequence {
+  readonly key: readonly number[];
+  readonly last: number;
+  readonly version: number;
+  readonly incarnation: number;
+}
+
+interface Partition {
+  readonly partition: number;
+  readonly incarnation: number;
+  readonly flushed_version: number;
+  readonly flushed_at: Date | null;
+  readonly run_id: string | null;
+}
+
+/** Called for each row that a batch writes, even if the table has a newer one. */
+export type OnRow = (kind: string, key: readonly number[], version: number, record: Buffer | null) => void;
+
+/** All rows. Rows never change in place, so a copy of the maps is a copy of the state. */
+export class Tables {
+  readonly rows = new Map<string, Map<string, Row>>();
+  readonly sequences = new Map<string, Map<string, Sequence>>();
+  partitions = new Map<number, Partition>();
+  readonly onRow: OnRow;
+
+  constructor(onRow: OnRow = () => undefined) {
+    this.onRow = onRow;
+  }
+
+  copy(): Tables {
+    const copied = new Tables(this.onRow);
+    for (const [name, rows] of this.rows) copied.rows.set(name, new Map(rows));
+    for (const [name, rows] of this.sequences) copied.sequences.set(name, new Map(rows));
+    copied.partitions = new Map(this.partitions);
+    return copied;
+  }
+
+  of(table: string): Map<string, Row> {
+    const known = this.rows.get(table) ?? new Map<string, Row>();
+    this.rows.set(table, known);
+    return known;
+  }
+
+  sequencesOf(table: string): Map<string, Sequence> {
+    const known = this.sequences.get(table) ?? new Map<string, Sequence>();
+    this.sequences.set(table, known);
+    return known;
+  }
+}
+
+const headBytes = 20;
+
+/** Decodes the arrays of `src/postgres/arrays.ts`. Other arrays are passed as they are. */
+function listOf(value: unknown): ReadonlyArray<number | Buffer | null> {
+  if (!Buffer.isBuffer(value)) return value as number[];
+  if (value.readInt32BE(0) === 0) return [];
+  const isBigint = value.readInt32BE(8) === 20;
+  const found: Array<number | Buffer | null> = [];
+  for (let i = 0, at = headBytes; i < value.readInt32BE(12); i++) {
+    const size = value.readInt32BE(at);
+    at += 4;
+    if (size < 0) found.push(null);
+    else if (isBigint) found.push(value.readInt32BE(at) * 2 ** 32 + value.readUInt32BE(at + 4));
+    else found.push(Buffer.from(value.subarray(at, at + size)));
+    at += Math.max(0, size);
+  }
+  return found;
+}
+
+const numbersOf = (value: unknown) => listOf(value) as number[];
+
+const refusal = (code: string, text: string) =>
+  Object.assign(new pg.DatabaseError(text, text.length, 'error'), { code });
+const lost = () => Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
+
+type Answers = ReadonlyArray<readonly [pattern: RegExp, answer: (values: readonly unknown[]) => object[]]>;
+type Run = (tables: Tables, values: readonly unknown[]) => object[];
+
+const statements = new Map<string, Run>();
+
+for (const { kind, table, columns, dated, sequence } of journalTables) {
+  statements.set(`flush_${table}`, (tables, values) => {
+    const lists = values.map(listOf);
+    const [versions, records] = lists.slice(columns.length + (dated ? 1 : 0)) as [number[], Buffer[]];
+    const rows = tables.of(table);
+    for (let i = 0; i < versions.length; i++) {
+      const key = columns.map((_, column) => lists[column]?.[i] as number);
+      const version = versions[i] as number;
+      tables.onRow(kind, key, version, records[i] ?? null);
+      const stored = rows.get(key.join(':'));
+      if (stored === undefined || stored.version < version)
+        rows.set(key.join(':'), { key, version, record: records[i] ?? null });
+    }
+    return [];
+  });
+  statements.set(`flush_undated_${table}`, (tables, values) => {
+    const lists = values.map(numbersOf);
+    const rows = tables.of(table);
+    const versions = lists.at(-1) as number[];
+    for (let i = 0; i < versions.length; i++) {
+      const key = columns.map((_, column) => lists[column]?.[i] as number);
+      const stored = rows.get(key.join(':'));
+      if (stored !== undefined && stored.version < (versions[i] as number))
+        rows.set(key.join(':'), { key, version: versions[i] as number, record: null });
+    }
+    return [];
+  });
+  if (sequence === undefined) continue;
+  statements.set(`flush_${sequence.table}`, (tables, values) => {
+    const lists = values.map(numbersOf);
+    const n = sequence.columns.length;
+    const rows = tables.sequencesOf(sequence.table);
+    for (let i = 0; i < (lists[n]?.length ?? 0); i++) {
+      const key = sequence.columns.map((_, column) => lists[column]?.[i] as number);
+      const [last, version, incarnation] = [lists[n]?.[i], lists[n + 1]?.[i], lists[n + 2]?.[i]] as number[];
+      const stored = rows.get(key.join(':'));
+      const next = { key, last, version, incarnation } as Sequence;
+      rows.set(
+        key.join(':'),
+        stored === undefined
+          ? next
+          : {
+              key,
+              last: Math.max(stored.last, next.last),
+              version: Math.max(stored.version, next.version),
+              incarnation: stored.last < next.last ? next.incarnation : stored.incarnation,
+            },
+      );
+    }
+    return [];
+  });
+}
+
+statements.set('flush_watermarks', (tables, values) => {
+  const [partitions, versions, incarnations] = values.map(numbersOf) as [number[], number[], number[]];
+  for (const [i, partition] of partitions.entries()) {
+    const stored = tables.partitions.get(partition);
+    const [version, incarnation] = [versions[i] as number, incarnations[i] as number];
+    if (stored && stored.incarnation > incarnation)
+      throw refusal('PTL03', `the incarnation of partition ${partition} was raised`);
+    tables.partitions.set(partition, {
+      partition,
+      incarnation: stored?.incarnation ?? incarnation,
+      run_id: stored?.run_id ?? null,
+      flushed_version: Math.max(stored?.flushed_version ?? 0, version),
+      flushed_at: new Date(0),
+    });
+  }
+  return [];
+});
+
+const rowsOf: Run = (tables, [asked]) =>
+  numbersOf(asked).flatMap((partition) => tables.partitions.get(partition) ?? []);
+statements.set('flush_incarnations', rowsOf);
+statements.set('seen_incarnations', rowsOf);
+statements.set('claim_seals', () => []);
+statements.set('note_redis_loss', () => []);
+
+statements.set('raise_incarnations', (tables, values) => {
+  const [partitions, exceeds, seen] = values.slice(0, 3).map(numbersOf) as [number[], number[], number[]];
+  const harmless = numbersOf(values[4]);
+  const raised: object[] = [];
+  for (const [i, partition] of partitions.entries()) {
+    const stored = tables.partitions.get(partition);
+    if (stored && (stored.incarnation !== seen[i] || stored.flushed_version > (harmless[i] as number)))
+      continue;
+    const above = stored ? Math.max(stored.incarnation, Math.floor(stored.flushed_version / 2 ** 40)) : 0;
+    const incarnation = Math.max(above, exceeds[i] as number) + 1;
+    tables.partitions.set(partition, {
+      ...{ partition, incarnation, run_id: String(values[3]) },
+      flushed_version: stored?.flushed_version ?? 0,
+      flushed_at: stored?.flushed_at ?? null,
+    });
+    const post = tables.sequencesOf('post_sequences').get(String(partition))?.last ?? 0;
+    raised.push({ partition, incarnation, post });
+  }
+  return raised;
+});
+
+/** The queries that have no name. */
+const queries: ReadonlyArray<readonly [pattern: RegExp, run: Run]> = [
+  [
+    // A second form limits the bytes of the result, which is small here.
+    /^select message_id, version, record from/,
+    (tables, [chat, user, ids]) =>
+      (ids as number[]).flatMap((id) => {
+        const row = tables.of('messages').get(`${chat}:${user}:${id}`);
+        return row ? [{ message_id: id, version: row.version, record: row.record }] : [];
+      }),
+  ],
+  [
+    /^select message_id from messages/,
+    (tables, [chat, user, before]) =>
+      [...tables.of('messages').values()]
+        .filter(({ key, record }) => key[0] === chat && key[1] === user && record !== null)
+        .map(({ key }) => ({ message_id: key[2] as number }))
+        .filter((row) => row.message_id < (before as number))
+        .sort((a, b) => b.message_id - a.message_id)
+        .slice(0, 1),
+  ],
+  [
+    /^select last_message_id, version, incarnation from chat_sequences/,
+    (tables, [chat, user]) => {
+      const row = tables.sequencesOf('chat_sequences').get(`${chat}:${user}`);
+      return row ? [{ ...row, last_message_id: row.last }] : [];
+    },
+  ],
+  [
+    /^select version, record from chat_pins/,
+    (tables, [chat, user]) => {
+      const row = tables.of('chat_pins').get(`${chat}:${user}`);
+      return row ? [row] : [];
+    },
+  ],
+  [/select record from bot_update_masks/, () => []],
+  [/from (webhook_replays|control_outbox)/, () => []],
+];
+
+/** Statements of maintenance, which is not simulated: it gets no table partitions by day, and nothing to purge. */
+const idle = /^(purge_|claim_)/;
+const absent = /^read_spans_/;
+
+/** A transaction: its calls, and the rows of the last call or the code of the error that ended it. */
+export interface Ended {
+  readonly calls: readonly Call[];
+  readonly rows: readonly object[];
+  readonly refused?: string | undefined;
+}
+
+export type Fault = 'none' | 'refused' | 'unanswered';
+
+interface Waiting {
+  readonly owner: Owner;
+  readonly what: string;
+  readonly run: () => void;
+  /** The transaction that waits. Other transactions wait until it ends. */
+  readonly transaction: object | null;
+}
+
+export class SimulatedPostgres {
+  tables: Tables;
+  /** Postgres refuses everything before this time. */
+  awayUntilMs = 0;
+  /** The statements of a process reach Postgres after this time. */
+  readonly lateUntilMs = new Map<Owner, number>();
+  /** All transactions in order, for a comparison with a real PostgreSQL. */
+  readonly transactions: Ended[] = [];
+  /** Draws the fate of a statement or of a commit. */
+  fault: () => Fault = () => 'none';
+  readonly #scheduler: Scheduler;
+  readonly #answers: Answers;
+  #waiting: Waiting[] = [];
+  /** The open transaction, its process, and the state before it. */
+  #open: { readonly id: object; readonly owner: Owner; readonly before: Tables } | null = null;
+
+  constructor(scheduler: Scheduler, answers: Answers, onRow?: OnRow) {
+    this.tables = new Tables(onRow);
+    this.#scheduler = scheduler;
+    this.#answers = answers;
+    scheduler.addSource(() => this.#choices());
+  }
+
+  pool(owner: Owner): Pool {
+    const query: Queryable['query'] = (statement, values) =>
+      this.#query(owner, null, statement, values) as never;
+    return {
+      query,
+      transaction: (work) => this.#transaction(owner, work),
+      batch: (calls, last) => this.#batch(owner, last === undefined ? calls : [...calls, last('')]) as never,
+      recheck: async () => undefined,
+      retries: () => 0,
+      stats: () => ({ busy: 0, idle: 0, waiting: 0 }),
+      close: async () => undefined,
+    };
+  }
+
+  /** Rolls back what a dead process left open. */
+  forget(owner: Owner): void {
+    this.#waiting = this.#waiting.filter((each) => each.owner !== owner);
+    if (this.#open?.owner === owner) this.#rollBack();
+  }
+
+  runCall(tables: Tables, { statement, values }: Call): object[] {
+    const named = statements.get(statement.name);
+    if (named) return named(tables, values);
+    const text = statement.text
+      .replace(/^select q\.\* from \(([\s\S]*)\) q where \(select true from require_current.*$/, '$1')
+      .trim();
+    for (const [pattern, run] of queries) if (pattern.test(text)) return run(tables, values);
+    for (const [pattern, answer] of this.#answers) if (pattern.test(text)) return answer(values);
+    if (idle.test(statement.name)) return [];
+    if (absent.test(statement.name)) throw lost();
+    throw new Error(`the simulated Postgres does not know ${statement.name}: ${statement.text}`);
+  }
+
+  #choices(): Choice[] {
+    const open = this.#open;
+    return this.#waiting
+      .filter(({ owner }) => this.#scheduler.nowMs >= (this.lateUntilMs.get(owner) ?? 0))
+      .filter(({ owner, transaction }) => owner.alive && !owner.frozen && (!open || transaction === open.id))
+      .map((waiting) => ({
+        what: `${waiting.owner.name}: Postgres ${waiting.what}`,
+        run: () => {
+          this.#waiting = this.#waiting.filter((each) => each !== waiting);
+          waiting.run();
+        },
+      }));
+  }
+
+  #ask<T>(owner: Owner, transaction: object | null, what: string, run: () => T): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const attempt = () => {
+        if (this.#scheduler.nowMs < this.awayUntilMs) return reject(lost());
+        try {
+          resolve(run());
+        } catch (error) {
+          reject(error);
+        }
+      };
+      if (owner.alive) this.#waiting.push({ owner, what, run: attempt, transaction });
+    });
+  }
+
+  async #query(
+    owner: Owner,
+    transaction: object | null,
+    statement: Statement,
+    values: readonly unknown[] = [],
+  ): Promise<Result<object>> {
+    const name = statements.has(statement.name) ? statement.name : 'query';
+    return this.#ask(owner, transaction, name, () => {
+      if (this.fault() === 'refused') throw lost();
+      const rows = this.runCall(this.tables, { statement, values });
+      return { rows, count: rows.length };
+    });
+  }
+
+  #batch(owner: Owner, calls: readonly Call[]): Promise<object[]> {
+    return this.#ask(owner, null, `batch of ${calls.length}`, () => {
+      const fault = this.fault();
+      if (fault === 'refused') throw lost();
+      const tables = this.tables.copy();
+      let rows: object[] = [];
+      try {
+        for (const call of calls) rows = this.runCall(tables, call);
+      } catch (error) {
+        this.transactions.push({ calls, rows: [], refused: (error as { code?: string }).code });
+        throw error;
+      }
+      this.tables = tables;
+      this.transactions.push({ calls, rows });
+      if (fault === 'unanswered') throw lost();
+      return rows;
+    });
+  }
+
+  async #transaction<T>(owner: Owner, work: (tx: Transaction) => Promise<T>): Promise<T> {
+    const id = {};
+    const calls: Call[] = [];
+    let rows: object[] = [];
+    await this.#ask(owner, null, 'begin', () => {
+      this.#open = { id, owner, before: this.tables };
+      this.tables = this.tables.copy();
+    });
+    const query: Queryable['query'] = async (statement, values = []) => {
+      calls.push({ statement, values });
+      const result = await this.#query(owner, id, statement, values);
+      rows = result.rows;
+      return result as never;
+    };
+    try {
+      const result = await work({ query, server: '' });
+      await this.#ask(owner, id, 'commit', () => {
+        const fault = this.fault();
+        if (fault === 'refused') throw lost();
+        this.#open = null;
+        this.transactions.push({ calls, rows });
+        if (fault === 'unanswered') throw lost();
+      });
+      return result;
+    } catch (error) {
+      if (this.#open?.id === id) this.#rollBack();
+      throw error;
+    }
+  }
+
+  #rollBack(): void {
+    if (this.#open) this.tables = this.#open.before;
+    this.#open = null;
+  }
+}

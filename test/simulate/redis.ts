@@ -1,0 +1,302 @@
+/**
+ * A real Redis under the control of the scheduler. It runs one command at a time, so the scheduler decides the order.
+ * Its clock and the times to live of its keys follow the simulated time. It can restart with all data or with the data of
+ * an earlier moment.
+ */
+import { createHash } from 'node:crypto';
+import { Command, type Redis } from 'ioredis';
+import type { RedisConnection, RedisServers } from '../../src/redis/connection.js';
+import type { CombinedForm, Script, Source } from '../../src/redis/scripts/contract.js';
+import { ScriptCommand } from '../../src/redis/scripts/script_command.js';
+import { createWaiting } from '../../src/redis/waiting.js';
+import type { Choice, Owner, ProcessTime, Scheduler } from './scheduler.js';
+
+const startSeconds = 1_800_000_000;
+
+/**
+ * Replaces `redis` in a script: the time comes from the key `sim:now`, times to live are in the set `sim:ttl`, and hints
+ * go to the list `sim:hints`.
+ */
+const shim = `
+local real=redis
+local function due(key) return tonumber(real.call('ZSCORE','sim:ttl',key) or nil) end
+local function at_now() return tonumber(real.call('GET','sim:now')) end
+local redis=setmetatable({call=function(name,...)
+  local a={...}
+  if name=='TIME' then local n=at_now() return {('%.0f'):format(math.floor(n/1000)),('%.0f'):format(n%1000*1000)} end
+  if name=='PUBLISH' or name=='SPUBLISH' then real.call('RPUSH','sim:hints',a[1],a[2]) return 0 end
+  if name=='PERSIST' then return real.call('ZREM','sim:ttl',a[1]) end
+  if name=='PTTL' then
+    if real.call('EXISTS',a[1])==0 then return -2 end
+    local d=due(a[1]) return d and d-at_now() or -1 end
+  if name=='PEXPIRE' then
+    if real.call('EXISTS',a[1])==0 then return 0 end
+    local d,to=due(a[1]),at_now()+a[2]
+    if a[3]=='NX' and d or a[3]=='XX' and not d or a[3]=='GT' and (not d or to<=d) then return 0 end
+    real.call('ZADD','sim:ttl',to,a[1]) return 1 end
+  if name=='SET' then
+    local ttl,only,rest=nil,false,{}
+    local i=1
+    while i<=#a do
+      if i>2 and a[i]=='PX' then ttl=a[i+1] i=i+1 else
+        if i>2 and a[i]=='NX' then only=true end
+        rest[#rest+1]=a[i] end
+      i=i+1 end
+    local had=only and real.call('EXISTS',a[1])==1
+    local reply=real.call('SET',unpack(rest))
+    if not had then
+      if ttl then real.call('ZADD','sim:ttl',at_now()+ttl,a[1]) else real.call('ZREM','sim:ttl',a[1]) end end
+    return reply end
+  if name=='DEL' or name=='UNLINK' then real.call('ZREM','sim:ttl',...) end
+  return real.call(name,...)
+end},{__index=real})`.replace(/\n\s*/g, ' ');
+
+const tickScript = `redis.call('SET','sim:now',ARGV[1])
+local gone=redis.call('ZRANGEBYSCORE','sim:ttl','-inf',ARGV[1])
+for _,key in ipairs(gone) do redis.call('DEL',key) redis.call('ZREM','sim:ttl',key) end return #gone`;
+
+const syncScript = `redis.call('SELECT',1) redis.call('FLUSHDB') redis.call('SELECT',0)
+for _,key in ipairs(redis.call('KEYS','*')) do redis.call('COPY',key,key,'DB',1) end`;
+
+function shimmed<S extends Source>(source: S): S {
+  const text = source.source.replace('\n', () => `\n${shim} `);
+  return { ...source, source: text, sha: createHash('sha1').update(text).digest('hex') };
+}
+
+/** Returns the scripts with the simulated clock. */
+export const simulatedScripts = (scripts: ReadonlyMap<string, Script>): Map<string, Script> =>
+  new Map(
+    [...scripts].map(([name, script]) => [
+      name,
+      { ...shimmed(script), combined: script.combined && shimmed<CombinedForm>(script.combined) },
+    ]),
+  );
+
+export type OnHint = (channel: string, hint: Buffer) => void;
+
+export class SimulatedRedis {
+  readonly #client: Redis;
+  readonly #scheduler: Scheduler;
+  readonly #onHint: OnHint;
+  #runs = 1;
+  #tickedAt = -1;
+  /** What the clock of Redis adds to the time of the scheduler, in ms. */
+  skewMs = 0;
+  readonly connections = new Set<SimulatedConnection>();
+
+  constructor(client: Redis, scheduler: Scheduler, onHint: OnHint) {
+    this.#client = client;
+    this.#scheduler = scheduler;
+    this.#onHint = onHint;
+    scheduler.addSource(() => [...this.connections].flatMap((each) => each.choices()));
+  }
+
+  get runId(): string {
+    return `run-${this.#runs}`;
+  }
+
+  nowMs(): number {
+    return startSeconds * 1_000 + Math.floor(this.#scheduler.nowMs + this.skewMs);
+  }
+
+  /** Removes all data, and loads the scripts. A run thus has the same steps after any other run. */
+  async open(scripts: ReadonlyMap<string, Script>): Promise<void> {
+    await this.#client.flushall();
+    const sources = [...scripts.values()].flatMap(({ source, combined }) =>
+      [source, combined?.source ?? []].flat(),
+    );
+    await Promise.all(sources.map((source) => this.#client.script('LOAD', source)));
+    await this.sync();
+  }
+
+  /** Runs a command. Rejects with the error of Redis. */
+  async run(command: Command): Promise<unknown> {
+    const { name } = command;
+    const now = this.nowMs();
+    if (name === 'time') return [String(Math.floor(now / 1_000)), String((now % 1_000) * 1_000)];
+    if (now !== this.#tickedAt) void this.#client.eval(tickScript, 0, now);
+    this.#tickedAt = now;
+    if (name === 'scan')
+      return ['0', (await this.#client.keys('*')).filter((key) => !key.startsWith('sim:')).sort()];
+    const reply = this.#client.sendCommand(command) as Promise<unknown>;
+    const hints = command instanceof ScriptCommand ? this.#client.lrangeBuffer('sim:hints', 0, -1) : null;
+    try {
+      return await reply;
+    } finally {
+      const found = await hints;
+      if (found && found.length > 0) {
+        await this.#client.del('sim:hints');
+        for (let i = 0; i < found.length; i += 2) this.#onHint(String(found[i]), found[i + 1] as Buffer);
+      }
+    }
+  }
+
+  /** Makes the present data the data that a failover keeps. */
+  async sync(): Promise<void> {
+    await this.#client.eval(syncScript, 0);
+  }
+
+  /** Starts under a new run id. With `loses`, the data is that of the last `sync`. */
+  async restart(loses: boolean): Promise<void> {
+    this.#runs++;
+    for (const connection of this.connections) connection.cut();
+    if (!loses) return;
+    await this.#client.swapdb(0, 1);
+    this.#tickedAt = -1;
+    await this.sync();
+  }
+
+  async length(stream: string): Promise<number> {
+    return this.#client.xlen(stream);
+  }
+}
+
+interface Sent {
+  readonly command: Command;
+  readonly resolve: (reply: unknown) => void;
+  readonly reject: (error: unknown) => void;
+  /** Delivers the reply. Absent until Redis has run the command. */
+  answer?: () => void;
+}
+
+const closed = () => new Error('Connection is closed.');
+
+/** The connection of one process. Redis runs its commands in order, and it receives their replies in order. */
+export class SimulatedConnection implements RedisServers {
+  /** True, so that waits for journals end by a timeout and do not need a connection of their own. */
+  readonly clustered = true;
+  readonly client: unknown;
+  readonly #owner: Owner;
+  readonly #redis: SimulatedRedis;
+  readonly #time: ProcessTime;
+  readonly #scheduler: Scheduler;
+  readonly #waiting: ReturnType<typeof createWaiting>;
+  #runId: string | null = null;
+  #sent: Sent[] = [];
+  /** Replies arrive after this time. */
+  lateUntilMs = 0;
+
+  constructor(owner: Owner, redis: SimulatedRedis, time: ProcessTime, scheduler: Scheduler) {
+    this.#owner = owner;
+    this.#redis = redis;
+    this.#time = time;
+    this.#scheduler = scheduler;
+    this.#waiting = createWaiting(time);
+    const send = (name: string, args: readonly unknown[], encoding: 'utf8' | null) =>
+      this.send(new Command(name, args.map(String), { replyEncoding: encoding }));
+    this.client = {
+      xrangeBuffer: (...args: unknown[]) => send('xrange', args, null),
+      scan: (...args: unknown[]) => send('scan', args, 'utf8'),
+    };
+    redis.connections.add(this);
+  }
+
+  at(): RedisConnection {
+    return this as unknown as RedisConnection;
+  }
+
+  nodes(): readonly RedisConnection[] {
+    return [this.at()];
+  }
+
+  redirect(): null {
+    return null;
+  }
+
+  runId(): string | null {
+    return this.#runId;
+  }
+
+  reachable(): boolean {
+    return this.#runId !== null;
+  }
+
+  ready(msMax: number): Promise<void> {
+    return this.#waiting.until(() => this.reachable(), msMax);
+  }
+
+  send(command: Command): Promise<unknown> {
+    if (!this.#owner.alive) return new Promise(() => undefined);
+    if (this.#runId === null) return Promise.reject(closed());
+    return new Promise((resolve, reject) => this.#sent.push({ command, resolve, reject }));
+  }
+
+  atTurnEnd(work: () => void): void {
+    this.#scheduler.atTurnEnd(work);
+  }
+
+  async reread(): Promise<void> {
+    const sent = this.#time.monotonic();
+    const time = (await this.send(new Command('time', [])).catch(() => null)) as [string, string] | null;
+    if (time !== null) this.#time.follow(time, sent, this.#time.monotonic());
+  }
+
+  async close(): Promise<void> {
+    this.#redis.connections.delete(this);
+  }
+
+  /** Cuts the connection. Replies that were on their way are lost. Commands that were on their way do not run. */
+  cut(): void {
+    this.#runId = null;
+    const lost = this.#sent;
+    this.#sent = [];
+    for (const { reject } of lost) reject(closed());
+  }
+
+  connect(): void {
+    this.#runId = this.#redis.runId;
+    void this.reread();
+    this.#waiting.wake();
+  }
+
+  /** Returns the commands that Redis has not run yet. */
+  unrun(): Command[] {
+    return this.#sent.filter(({ answer }) => answer === undefined).map(({ command }) => command);
+  }
+
+  choices(): Choice[] {
+    const { name, frozen, alive } = this.#owner;
+    if (!alive) return [];
+    if (this.#runId === null) return frozen ? [] : [{ what: `${name}: connects`, run: () => this.connect() }];
+    const found: Choice[] = [];
+    const first = this.#sent[0];
+    const isLate = this.#scheduler.nowMs < this.lateUntilMs;
+    if (first?.answer !== undefined && !frozen && !isLate)
+      found.push({ what: `${name}: gets the reply to ${nameOf(first.command)}`, run: () => this.#deliver() });
+    const next = this.#sent.find(({ answer }) => answer === undefined);
+    if (next !== undefined)
+      found.push({ what: `${name}: ${nameOf(next.command)}`, run: () => this.#runNext(next) });
+    return found;
+  }
+
+  #deliver(): void {
+    this.#sent.shift()?.answer?.();
+  }
+
+  async #runNext(sent: Sent): Promise<void> {
+    await this.#redis.run(sent.command).then(
+      (reply) => {
+        sent.answer = () => sent.resolve(reply);
+      },
+      (error) => {
+        sent.answer = () => sent.reject(error);
+      },
+    );
+    // Most replies arrive at once. The others arrive in a later step, after other processes have continued.
+    const isLate = this.#scheduler.nowMs < this.lateUntilMs;
+    if (this.#sent[0] === sent && !this.#owner.frozen && !isLate && this.#scheduler.random.chance(0.7))
+      this.#deliver();
+  }
+}
+
+const names = new Map<string, string>();
+
+/** Makes the names of scripts known to the trace. */
+export function nameScripts(scripts: ReadonlyMap<string, Script>): void {
+  for (const { name, sha, combined } of scripts.values()) {
+    names.set(sha, name);
+    if (combined) names.set(combined.sha, `${name} (combined)`);
+  }
+}
+
+const nameOf = ({ name, args }: Command): string => names.get(String(args[0])) ?? name;

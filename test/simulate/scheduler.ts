@@ -1,0 +1,180 @@
+/**
+ * Decides what happens next in a simulated installation. Everything that a node waits for is a choice: a command of
+ * Redis, a reply, a statement of Postgres, an answer of a receiver, or the next timer. A step makes one choice and lets
+ * all promises settle.
+ */
+import { Time, type Timer } from '../../src/time.js';
+import type { SeededRandom } from './seeded_random.js';
+
+export interface Choice {
+  readonly what: string;
+  run(): unknown;
+}
+
+/** The process that a choice belongs to. A frozen process makes no choices until it continues. */
+export interface Owner {
+  readonly name: string;
+  readonly alive: boolean;
+  readonly frozen: boolean;
+}
+
+interface Pending {
+  dueMs: number;
+  readonly everyMs: number | undefined;
+  readonly work: () => void;
+}
+
+class SimulatedTimer implements Timer {
+  readonly pending: Pending;
+
+  constructor(pending: Pending) {
+    this.pending = pending;
+  }
+
+  unref(): Timer {
+    return this;
+  }
+}
+
+const startMs = 1_800_000_000_000;
+
+/** The clock and the timers of one process. The clock may run faster or slower than the time of the scheduler. */
+export class ProcessTime extends Time {
+  readonly #scheduler: Scheduler;
+  readonly #rate: number;
+  readonly #pending = new Set<Pending>();
+
+  constructor(scheduler: Scheduler, driftPpm: number) {
+    super();
+    this.#scheduler = scheduler;
+    this.#rate = 1 + driftPpm / 1_000_000;
+  }
+
+  machine(): number {
+    return startMs + Math.floor(this.monotonic());
+  }
+
+  monotonic(): number {
+    return this.#scheduler.nowMs * this.#rate;
+  }
+
+  after(ms: number, work: () => void): Timer {
+    return this.#add(ms, undefined, work);
+  }
+
+  every(ms: number, work: () => void): Timer {
+    return this.#add(ms, Math.max(1, ms), work);
+  }
+
+  cancel(timer: Timer | undefined): void {
+    if (timer instanceof SimulatedTimer) this.#pending.delete(timer.pending);
+  }
+
+  soon(work: () => void): void {
+    this.#scheduler.atTurnEnd(work);
+  }
+
+  stop(): void {
+    this.#pending.clear();
+  }
+
+  /** Returns the first timer, and its time by the clock of the scheduler. */
+  next(): { readonly atMs: number; readonly fire: () => void } | undefined {
+    let first: Pending | undefined;
+    for (const pending of this.#pending)
+      if (first === undefined || pending.dueMs < first.dueMs) first = pending;
+    const found = first;
+    return found && { atMs: found.dueMs / this.#rate, fire: () => this.#fire(found) };
+  }
+
+  #fire(pending: Pending): void {
+    if (pending.everyMs === undefined) this.#pending.delete(pending);
+    else pending.dueMs = this.monotonic() + pending.everyMs;
+    pending.work();
+  }
+
+  #add(ms: number, everyMs: number | undefined, work: () => void): SimulatedTimer {
+    const pending = { dueMs: this.monotonic() + Math.max(1, ms), everyMs, work };
+    this.#pending.add(pending);
+    return new SimulatedTimer(pending);
+  }
+}
+
+/** The share of steps that move the time although something else can happen. */
+const impatience = 0.04;
+
+export class Scheduler {
+  readonly random: SeededRandom;
+  /** The last steps, for the report of a failure. */
+  readonly trace: string[] = [];
+  steps = 0;
+  nowMs = 1_000;
+  readonly #sources: Array<() => readonly Choice[]> = [];
+  readonly #clocks = new Map<Owner, ProcessTime>();
+  #turnEnd: Array<() => void> = [];
+  readonly #traceMax: number;
+
+  constructor(random: SeededRandom, traceMax: number) {
+    this.random = random;
+    this.#traceMax = traceMax;
+  }
+
+  addSource(source: () => readonly Choice[]): void {
+    this.#sources.push(source);
+  }
+
+  addClock(owner: Owner, time: ProcessTime): void {
+    this.#clocks.set(owner, time);
+  }
+
+  removeClock(owner: Owner): void {
+    this.#clocks.get(owner)?.stop();
+    this.#clocks.delete(owner);
+  }
+
+  atTurnEnd(work: () => void): void {
+    this.#turnEnd.push(work);
+  }
+
+  note(what: string): void {
+    this.trace.push(`${this.steps} ${(this.nowMs / 1_000).toFixed(3)}s ${what}`);
+    if (this.trace.length > 2 * this.#traceMax) this.trace.splice(0, this.#traceMax);
+  }
+
+  /** Makes one choice. Waits until nothing runs any more. */
+  async step(): Promise<void> {
+    this.steps++;
+    const choices = this.#sources.flatMap((source) => source());
+    if (choices.length === 0 || this.random.chance(impatience)) this.#nextTimer();
+    else {
+      const { what, run } = this.random.pick(choices);
+      this.note(what);
+      await run();
+    }
+    await this.settle();
+  }
+
+  /** Lets all promises settle that wait for no choice. */
+  async settle(): Promise<void> {
+    do {
+      for (const work of this.#turnEnd.splice(0)) work();
+      await new Promise((resolve) => setImmediate(resolve));
+    } while (this.#turnEnd.length > 0);
+  }
+
+  /** Moves the time to the next timer and fires it. A timer of a process that was frozen fires late. */
+  #nextTimer(): void {
+    let first: { readonly atMs: number; readonly fire: () => void } | undefined;
+    let of: Owner | undefined;
+    for (const [owner, clock] of this.#clocks) {
+      const next = owner.frozen ? undefined : clock.next();
+      if (next === undefined || (first !== undefined && next.atMs >= first.atMs)) continue;
+      first = next;
+      of = owner;
+    }
+    if (first === undefined || of === undefined) return;
+    this.nowMs = Math.max(this.nowMs, first.atMs);
+    this.note(`${of.name}: timer`);
+    first.fire();
+  }
+}

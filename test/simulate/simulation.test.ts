@@ -1,0 +1,92 @@
+/** Tests that simulated installations keep their promises, and that a seed determines a run. */
+import { fileURLToPath } from 'node:url';
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createPool, statement } from '../../src/postgres/pool.js';
+import { readScripts } from '../../src/redis/scripts/contract.js';
+import { type FreshRedis, freshRedis, migratedDatabase } from '../support/servers.js';
+import { simulatedScripts } from './redis.js';
+import { simulate } from './simulation.js';
+
+const scripts = simulatedScripts(readScripts(fileURLToPath(new URL('../../lua', import.meta.url))));
+let redis: FreshRedis;
+let client: Redis;
+
+beforeAll(async () => {
+  redis = await freshRedis();
+  client = new Redis(redis.url, { protocol: 2, disableClientInfo: true });
+});
+afterAll(async () => {
+  client?.disconnect();
+  await redis?.stop();
+});
+
+test('a seed determines every step of a run', async () => {
+  const [first, second] = [
+    await simulate({ seed: 7, steps: 1_500, scripts, client }),
+    await simulate({ seed: 7, steps: 1_500, scripts, client }),
+  ];
+  expect(first.faults.length).toBeGreaterThan(3);
+  expect(second.trace).toEqual(first.trace);
+  expect([second.steps, second.sent, second.faults]).toEqual([first.steps, first.sent, first.faults]);
+});
+
+test('twenty simulated installations lose, repeat and reorder nothing', async () => {
+  let sent = 0;
+  for (let seed = 1; seed <= 20; seed++) {
+    const report = await simulate({ seed, steps: 800, scripts, client });
+    expect(report.violation, `npm run simulate -- --seed ${seed} --steps 800`).toBeNull();
+    sent += report.sent;
+  }
+  expect(sent).toBeGreaterThan(100);
+});
+
+const tables = {
+  messages: 'select chat_id, user_id, message_id, version, record from messages order by 1, 2, 3',
+  sequences:
+    'select chat_id, user_id, last_message_id, version, incarnation from chat_sequences order by 1, 2',
+  partitions: 'select partition, incarnation, flushed_version from partitions order by 1',
+};
+
+test('PostgreSQL and its stand-in refuse the same transactions and store the same rows', async () => {
+  const database = await migratedDatabase();
+  const pool = createPool({ url: database.url, max: 1, name: 'test' });
+  try {
+    let refused = 0;
+    for (const seed of [3, 5, 8, 13, 21]) {
+      const report = await simulate({ seed, steps: 1_500, scripts, client });
+      expect(report.violation).toBeNull();
+      await pool.query(statement('test_empty', 'truncate messages, chat_sequences, partitions'));
+      for (const { calls, rows, refused: code } of report.transactions) {
+        const answer = await pool.batch(calls).catch((error: { code?: string }) => error.code);
+        if (code !== undefined) refused++;
+        expect(answer).toEqual(code ?? rows);
+      }
+      const { tables: stored } = report;
+      const found = async (name: keyof typeof tables) =>
+        (await pool.query(statement(`test_${name}`, tables[name]))).rows.map((row) => Object.values(row));
+      const sorted = <T extends { readonly key: readonly number[] }>(rows: Iterable<T>) =>
+        [...rows].sort((a, b) => a.key.map((own, i) => own - (b.key[i] as number)).find((n) => n !== 0) ?? 0);
+      expect(await found('messages')).toEqual(
+        sorted(stored.of('messages').values()).map(({ key, version, record }) => [...key, version, record]),
+      );
+      expect(await found('sequences')).toEqual(
+        sorted(stored.sequencesOf('chat_sequences').values()).map(({ key, last, version, incarnation }) => [
+          ...key,
+          last,
+          version,
+          incarnation,
+        ]),
+      );
+      expect(await found('partitions')).toEqual(
+        [...stored.partitions.values()]
+          .sort((a, b) => a.partition - b.partition)
+          .map(({ partition, incarnation, flushed_version }) => [partition, incarnation, flushed_version]),
+      );
+    }
+    expect(refused).toBeGreaterThan(0);
+  } finally {
+    await pool.close();
+    await database.drop();
+  }
+});

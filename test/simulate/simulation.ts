@@ -1,0 +1,419 @@
+/** Runs one simulated installation from a seed: clients, faults, the end without faults, and the checks. */
+import type { Redis } from 'ioredis';
+import { deliveryLimits } from '../../src/delivery/limits.js';
+import { ApiError } from '../../src/errors.js';
+import type { Script } from '../../src/redis/scripts/contract.js';
+import { unpackMessage } from '../../src/store/core/codec.js';
+import { isDirect, makeKeys } from '../../src/store/core/keys.js';
+import type { NewMessage, Sender } from '../../src/store/messages/messages.js';
+import { Oracle, type Sent } from './oracle.js';
+import { bots, controlRows, directs, group, makeSecrets, partitions, users } from './people.js';
+import { SimulatedPostgres } from './postgres.js';
+import { Network, type Role, SimulatedProcess, type World } from './process.js';
+import { type Leases, Receivers } from './receivers.js';
+import { SimulatedRedis } from './redis.js';
+import { Scheduler } from './scheduler.js';
+import { SeededRandom } from './seeded_random.js';
+
+export interface Options {
+  readonly seed: number;
+  /** The number of steps with clients and faults. Further steps let the installation come to rest. */
+  readonly steps: number;
+  readonly scripts: ReadonlyMap<string, Script>;
+  readonly client: Redis;
+  /** The faults to omit, by number. Used to find the faults that a failure needs. */
+  readonly omitted?: ReadonlySet<number>;
+}
+
+export interface Report {
+  readonly steps: number;
+  readonly faults: readonly string[];
+  /** What went wrong, or null. */
+  readonly violation: string | null;
+  readonly trace: readonly string[];
+  readonly sent: number;
+  readonly transactions: SimulatedPostgres['transactions'];
+  readonly tables: SimulatedPostgres['tables'];
+}
+
+class Violation extends Error {}
+
+const layout: ReadonlyArray<readonly Role[]> = [
+  ['front', 'deliver'],
+  ['front', 'deliver', 'flush'],
+  ['flush'],
+];
+/** How many steps the installation may need to come to rest. */
+const restSteps = 60_000;
+const clientsMax = 6;
+const traceMax = 400;
+const leaseMs = deliveryLimits.webhook_lease_ms;
+
+const isUnknown = (error: unknown) => error instanceof ApiError && error.kind === 'unavailable';
+
+class Simulation {
+  readonly #options: Options;
+  readonly #random: SeededRandom;
+  readonly #faultRandom: SeededRandom;
+  readonly #scheduler: Scheduler;
+  readonly #world: World;
+  readonly #receivers: Receivers;
+  readonly #oracle: Oracle;
+  readonly #processes: SimulatedProcess[] = [];
+  readonly faults: string[] = [];
+  violation: string | null = null;
+  #faultCount = 0;
+  #running = 0;
+  #texts = 0;
+  #target: Sent | undefined;
+  #syncedAt = 0;
+  #lostAt = Number.NEGATIVE_INFINITY;
+  #jumpedAt = Number.NEGATIVE_INFINITY;
+  readonly #leases: Leases = {
+    mayOverlap: () => this.#scheduler.nowMs < Math.max(this.#lostAt, this.#jumpedAt) + 2 * leaseMs,
+    areLost: () => this.#scheduler.nowMs < this.#lostAt + leaseMs,
+  };
+  readonly #frozen = new Set<{
+    readonly process: SimulatedProcess;
+    readonly untilMs: number;
+    readonly untilStep: number;
+  }>();
+  #started = 0;
+  #images = new Map<string, string>();
+
+  constructor(options: Options) {
+    const { seed, scripts, client } = options;
+    this.#options = options;
+    this.#random = new SeededRandom(seed);
+    this.#faultRandom = new SeededRandom(seed + 0x51ed270b);
+    const scheduler = new Scheduler(this.#random, traceMax);
+    this.#scheduler = scheduler;
+    const secrets = makeSecrets();
+    const network = new Network(scheduler);
+    const redis = new SimulatedRedis(client, scheduler, (channel, hint) => network.hint(channel, hint));
+    const postgres = new SimulatedPostgres(scheduler, controlRows(secrets), (...row) =>
+      this.#noteRow(...row),
+    );
+    const keys = makeKeys(partitions);
+    const onError = (error: unknown) => {
+      if (error instanceof ApiError || (error as NodeJS.ErrnoException).code === 'ECONNRESET') return;
+      if (/Connection is closed|incarnation/.test(String(error))) return;
+      this.#violate(`unexpected error: ${(error as Error).stack}`);
+    };
+    this.#world = { scheduler, redis, postgres, scripts, keys, secrets, network, onError };
+    const violate = (what: string) => this.#violate(what);
+    this.#receivers = new Receivers(network, scheduler, this.#leases, violate);
+    this.#oracle = new Oracle(violate);
+  }
+
+  async run(): Promise<Report> {
+    const { redis, postgres } = this.#world;
+    const scheduler = this.#scheduler;
+    await redis.open(this.#world.scripts);
+    for (const roles of layout) this.#start(roles);
+    postgres.fault = () => {
+      const drawn = this.#faultRandom.number();
+      return drawn < 0.02 ? 'refused' : drawn < 0.04 ? 'unanswered' : 'none';
+    };
+    try {
+      while (scheduler.steps < this.#options.steps && this.violation === null) {
+        await this.#disturb();
+        this.#tend();
+        if (this.#running < clientsMax && this.#random.chance(0.08)) this.#call();
+        await scheduler.step();
+      }
+      if (this.violation === null) await this.#rest();
+    } catch (error) {
+      this.violation ??= (error as Error).stack ?? String(error);
+    }
+    for (const each of this.#processes) if (each.alive) await each.crash();
+    return {
+      ...{ steps: scheduler.steps, faults: this.faults, violation: this.violation },
+      trace: scheduler.trace.slice(-traceMax),
+      ...{ sent: this.#oracle.sent.size, transactions: postgres.transactions, tables: postgres.tables },
+    };
+  }
+
+  #violate(what: string): void {
+    this.violation ??= what;
+  }
+
+  #start(roles: readonly Role[]): void {
+    const drift = this.#random.int(-500, 500);
+    const name = `${roles.map((role) => role[0]).join('')}${++this.#started}`;
+    const made = new SimulatedProcess(this.#world, name, roles, drift);
+    this.#processes.push(made);
+  }
+
+  /** Each version of a partition belongs to one image of one entity. */
+  #noteRow(kind: string, key: readonly number[], version: number, record: Buffer | null): void {
+    if (kind !== 'msg') return;
+    const entity = key.join(':');
+    const image = `${entity} ${record?.toString('latin1') ?? ''}`;
+    const place = `${this.#world.keys.partitions.of(key[0] as number)} ${version}`;
+    const known = this.#images.get(place);
+    if (known !== undefined && known !== image)
+      this.#violate(`version ${version} belongs to ${known.split(' ', 1)} and to ${entity}`);
+    this.#images.set(place, image);
+  }
+
+  // Faults.
+
+  async #disturb(): Promise<void> {
+    const random = this.#faultRandom;
+    if (!random.chance(0.008)) return;
+    const kinds = Object.entries(this.#faultKinds);
+    const [name, cause] = random.pick(kinds);
+    const fate = new SeededRandom(random.int(0, 2 ** 31));
+    const number = this.#faultCount++;
+    if (this.#options.omitted?.has(number)) return;
+    const what = `fault ${number}: ${name}`;
+    this.faults.push(`${this.#scheduler.steps} ${what}`);
+    this.#scheduler.note(what);
+    await cause(fate);
+    await this.#scheduler.settle();
+  }
+
+  readonly #faultKinds: Readonly<Record<string, (random: SeededRandom) => Promise<void> | void>> = {
+    'a process dies': async (random) => {
+      const alive = this.#processes.filter((each) => each.alive);
+      const dying = random.pick(alive);
+      await dying.crash();
+      this.#processes.splice(this.#processes.indexOf(dying), 1);
+      this.#start(dying.roles);
+    },
+    'a process freezes': (random) => {
+      const chosen = random.pick(this.#processes);
+      if (chosen.frozen) return;
+      chosen.frozen = true;
+      this.#world.network.taint(chosen);
+      this.#frozen.add({
+        process: chosen,
+        untilMs: this.#scheduler.nowMs + random.int(10, 15_000),
+        untilStep: this.#scheduler.steps + random.int(20, 600),
+      });
+    },
+    'a connection to Redis breaks': (random) => random.pick(this.#processes).connection.cut(),
+    'Redis answers late': (random) => {
+      random.pick(this.#processes).connection.lateUntilMs = this.#scheduler.nowMs + random.int(10, 6_000);
+    },
+    'Redis syncs': () => this.#sync(),
+    'Redis restarts with all data': () => this.#world.redis.restart(false),
+    'Redis fails over and loses its tail': async () => {
+      this.#lostAt = this.#scheduler.nowMs;
+      this.#oracle.lose(this.#syncedAt);
+      this.#receivers.forgive();
+      await this.#world.redis.restart(true);
+      this.#syncedAt = this.#scheduler.steps;
+    },
+    'the clock of Redis jumps': (random) => {
+      this.#jumpedAt = this.#scheduler.nowMs;
+      this.#world.redis.skewMs += random.int(-3_000, 8_000);
+    },
+    'Postgres is away': (random) => {
+      this.#world.postgres.awayUntilMs = this.#scheduler.nowMs + random.int(10, 20_000);
+    },
+    'Postgres answers late': (random) => {
+      const untilMs = this.#scheduler.nowMs + random.int(10, 8_000);
+      this.#world.postgres.lateUntilMs.set(random.pick(this.#processes), untilMs);
+    },
+  };
+
+  async #sync(): Promise<void> {
+    await this.#world.redis.sync();
+    this.#syncedAt = this.#scheduler.steps;
+  }
+
+  // Clients.
+
+  #call(): void {
+    const fronts = this.#processes.filter(({ roles, frozen }) => roles.includes('front') && !frozen);
+    if (fronts.length === 0) return;
+    const known = [...this.#oracle.sent.values()].slice(-30);
+    // Calls often concern the message of the call before, so that they meet.
+    if (known.length > 0 && this.#random.chance(0.5)) this.#target = this.#random.pick(known);
+    const target = this.#target ?? known[0];
+    const drawn = this.#random.number();
+    this.#running++;
+    const ended = () => {
+      this.#running--;
+    };
+    const work =
+      target === undefined || drawn < 0.4
+        ? this.#send()
+        : drawn < 0.65
+          ? this.#write(target, false)
+          : drawn < 0.68
+            ? this.#write(target, true)
+            : this.#read(target);
+    work.catch((error) => this.#violate(`client: ${(error as Error).stack}`)).finally(ended);
+  }
+
+  /** Calls fronts until one answers. Returns undefined if the outcome is unknown. */
+  async #retried<T>(work: (front: SimulatedProcess, again: boolean) => Promise<T>): Promise<T | undefined> {
+    for (let attempt = 0; attempt < 3; attempt++) {
+      const fronts = this.#processes.filter(({ roles }) => roles.includes('front'));
+      if (fronts.length === 0) return undefined;
+      const front = this.#random.pick(fronts);
+      const answer = await Promise.race([
+        work(front, attempt > 0).catch((error) => {
+          if (isUnknown(error)) return undefined;
+          throw error;
+        }),
+        this.#gone(front),
+      ]);
+      if (answer !== undefined) return answer;
+    }
+    return undefined;
+  }
+
+  /** Resolves when a process is dead, or after a time at which clients give up. */
+  readonly #waiting = new Set<{ readonly front: SimulatedProcess; readonly atStep: number; end(): void }>();
+  #gone(front: SimulatedProcess): Promise<undefined> {
+    return new Promise((resolve) => {
+      const waiting = {
+        front,
+        atStep: this.#scheduler.steps + 3_000,
+        end: () => resolve(undefined),
+      };
+      this.#waiting.add(waiting);
+    });
+  }
+
+  async #send(): Promise<void> {
+    const random = this.#random;
+    const text = `t${++this.#texts}`;
+    const chat = random.chance(0.35) ? group : random.pick(directs);
+    const byBot = isDirect(chat) && random.chance(0.4);
+    const sender = byBot ? botSender(chat.id) : userSender(isDirect(chat) ? chat.user : random.pick(users));
+    const seed = `send${this.#texts}`;
+    const sent = await this.#retried((front, again) =>
+      front.store.under(seed, again).messages.send(chat, sender, newMessage(text)),
+    );
+    if (sent === undefined) return;
+    this.#oracle.noteSent({ chat, id: sent.id, text, until: this.#scheduler.steps, byBot });
+  }
+
+  async #write({ chat, id, text: first, byBot }: Sent, deletes: boolean): Promise<void> {
+    const key = Oracle.key(chat, id);
+    const text = deletes ? '' : `${first}.${++this.#texts}`;
+    const seed = `write${++this.#texts}`;
+    const sender = byBot ? botSender(chat.id) : userSender(isDirect(chat) ? chat.user : users[0]);
+    const from = this.#scheduler.steps;
+    let refused = false;
+    const done = await this.#retried(async (front, again) => {
+      const { messages } = front.store.under(seed, again);
+      try {
+        if (deletes) await messages.remove(chat, sender, id);
+        else await messages.edit(chat, sender, id, { what: 'text', content: { text }, markup: null });
+      } catch (error) {
+        if (!(error instanceof ApiError) || isUnknown(error)) throw error;
+        refused = true;
+      }
+      return true as const;
+    });
+    // A refusal after an attempt with an unknown outcome may come from the effect of that attempt.
+    const output = done && !refused ? 'done' : null;
+    this.#oracle.note(key, seed, { what: 'write', text }, output, from, this.#scheduler.steps);
+  }
+
+  async #read({ chat, id }: Sent): Promise<void> {
+    const key = Oracle.key(chat, id);
+    const from = this.#scheduler.steps;
+    const row = this.#world.postgres.tables.of('messages').get(`${chat.id}:${chat.user}:${id}`);
+    const found = await this.#retried(
+      async (front) => (await front.store.history.list(chat, id + 1, 1)) ?? [],
+    );
+    if (found === undefined) return;
+    const message = found.find((each) => each.id === id);
+    const read = message?.record.content.text ?? '';
+    const version = message?.record.version ?? Number.POSITIVE_INFINITY;
+    if (row && version < row.version)
+      this.#violate(`message ${key} was read in version ${version}, and Postgres had ${row.version}`);
+    this.#oracle.note(key, `read${from}`, { what: 'read' }, { text: read }, from, this.#scheduler.steps);
+  }
+
+  // The end of a run.
+
+  async #rest(): Promise<void> {
+    const { postgres, redis, keys } = this.#world;
+    const scheduler = this.#scheduler;
+    scheduler.note('no more faults');
+    postgres.fault = () => 'none';
+    postgres.awayUntilMs = 0;
+    postgres.lateUntilMs.clear();
+    this.#receivers.healthy = true;
+    for (const each of this.#processes) {
+      each.frozen = false;
+      each.connection.lateUntilMs = 0;
+    }
+    const end = scheduler.steps + restSteps;
+    for (let quiet = 0; quiet < 3; ) {
+      for (let i = 0; i < 300; i++) {
+        this.#tend();
+        await scheduler.step();
+      }
+      if (this.violation !== null) return;
+      const left: string[] = [];
+      if (this.#running > 0) left.push(`${this.#running} calls`);
+      for (let partition = 0; partition < partitions; partition++) {
+        if ((await redis.length(keys.journal(partition))) > 0) left.push(`journal ${partition}`);
+        if ((await redis.length(keys.outbox(partition))) > 0) left.push(`outbox ${partition}`);
+      }
+      for (const bot of bots) if ((await redis.length(keys.queue(bot))) > 0) left.push(`queue of bot ${bot}`);
+      quiet = left.length === 0 ? quiet + 1 : 0;
+      if (scheduler.steps > end) throw new Violation(`did not come to rest: ${left.join(', ')}`);
+    }
+    this.#finalChecks();
+  }
+
+  /** Ends waits of clients, and lets frozen processes continue. */
+  #tend(): void {
+    const { steps, nowMs } = this.#scheduler;
+    for (const waiting of this.#waiting)
+      if (!waiting.front.alive || steps > waiting.atStep) {
+        this.#waiting.delete(waiting);
+        waiting.end();
+      }
+    for (const frozen of this.#frozen)
+      if (nowMs >= frozen.untilMs || steps >= frozen.untilStep) {
+        this.#frozen.delete(frozen);
+        frozen.process.frozen = false;
+      }
+  }
+
+  #finalChecks(): void {
+    const { tables } = this.#world.postgres;
+    const step = this.#scheduler.steps;
+    for (const [key, { chat, id, text, byBot }] of this.#oracle.sent) {
+      const row = tables.of('messages').get(`${chat.id}:${chat.user}:${id}`);
+      const record = row?.record ? unpackMessage(row.record) : null;
+      if (!row && !this.#oracle.loose.has(key)) this.#violate(`message ${key} (${text}) is not in Postgres`);
+      if (row)
+        this.#oracle.note(
+          key,
+          'postgres',
+          { what: 'read' },
+          { text: record?.content.text ?? '' },
+          step,
+          step + 1,
+        );
+      if (byBot || this.#oracle.loose.has(key)) continue;
+      for (const bot of isDirect(chat) ? [chat.id] : bots)
+        if (!this.#receivers.accepted.get(bot)?.has(text))
+          this.#violate(`bot ${bot} did not get message ${key} (${text})`);
+    }
+    this.#oracle.verify();
+  }
+}
+
+const profile = (id: number, isBot: boolean) =>
+  isBot ? { id, bot: 1 as const, n: `Bot ${id}`, u: `bot_${id}` } : { id, n: `User ${id}` };
+const botSender = (id: number): Sender => ({ id, isBot: true, profile: profile(id, true) });
+const userSender = (id: number): Sender => ({ id, isBot: false, profile: profile(id, false) });
+
+const newMessage = (text: string): NewMessage => ({
+  ...{ content: { text }, markup: null, flags: 0, replyTo: 0, allowMissingReply: false },
+});
+
+export const simulate = (options: Options): Promise<Report> => new Simulation(options).run();
