@@ -7,7 +7,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 /** The results that the pages read. Types that these results contain are generated too. */
 const roots = [
   ...['BotPage', 'ChatMember', 'ChatSummary', 'Invitation', 'Message', 'OwnedBot', 'OwnedBotSettings'],
-  ...['InlineAnswer', 'Named', 'Post', 'PostReactions', 'Self', 'StoredUploads'],
+  ...['InlineAnswer', 'MessageDraft', 'Named', 'Post', 'PostReactions', 'Self', 'StoredUploads'],
   ...['InviteLinkPreview', 'JoinedByLink', 'JoinRequest', 'ListedInviteLink', 'PublicChat'],
   // The operators' page
   ...['OperatorDeadLetter', 'Overview', 'RankedBot'],

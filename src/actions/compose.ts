@@ -4,7 +4,7 @@ import { type ErrorName, fail } from '../errors.js';
 import { type EntityInput, formatText } from '../rules/entities/format.js';
 import { checkKeyboard, checkReplyKeyboard, type ReplyKeyboardInput } from '../rules/keyboard.js';
 import { ruleLimits as limits } from '../rules/limits.js';
-import { captionText, messageText } from '../rules/text.js';
+import { captionText, isBlank, messageText } from '../rules/text.js';
 import { userProfile } from '../store/chats/chats.js';
 import { type Content, type Entity, type InlineKeyboard, messageFlags } from '../store/core/codec.js';
 import type { Bot, User } from '../store/core/control.js';
@@ -127,21 +127,33 @@ async function resolveMentions(store: Store, writer: Writer, entities: readonly 
  * parsing it would delay all other calls. Errors: `text_empty`, `text_too_long`, `parse_mode_unsupported`,
  * `entities_unparsable`.
  */
-export function textContent(
-  store: Store,
-  writer: Writer,
-  given: {
-    readonly text: string;
-    readonly parse_mode?: string | undefined;
-    readonly entities?: readonly EntityInput[] | undefined;
-  },
-): Content | Promise<Content> {
+export function textContent(store: Store, writer: Writer, given: GivenText): Content | Promise<Content> {
+  const { text, entities } = parseText(given);
+  messageText(text);
+  return contentOf(store, writer, text, entities);
+}
+
+/**
+ * Builds the content of a draft. A text that is absent or blank becomes ''. Errors: those of `textContent` without
+ * `text_empty`.
+ */
+export function draftContent(store: Store, writer: Writer, given: GivenText): Content | Promise<Content> {
+  const { text, entities } = parseText(given);
+  return isBlank(text) ? { text: '' } : contentOf(store, writer, messageText(text), entities);
+}
+
+interface GivenText {
+  readonly text: string;
+  readonly parse_mode?: string | undefined;
+  readonly entities?: readonly EntityInput[] | undefined;
+}
+
+function parseText(given: GivenText): { readonly text: string; readonly entities: readonly Entity[] } {
   // Converts CRLF to LF. Forms send line breaks as CRLF, JSON sends them as LF, and both must give the same text.
   const source = given.text.includes('\r') ? given.text.replaceAll('\r', '') : given.text;
   if (source.length > limits.markup_length_max) fail('text_too_long');
   const { text, entities } = formatText(source, given.parse_mode, given.entities);
-  messageText(text);
-  return contentOf(store, writer, text, entities as readonly Entity[]);
+  return { text, entities: entities as readonly Entity[] };
 }
 
 function contentOf(

@@ -1,4 +1,4 @@
-/** Contains code that several calls about invite links and requests to join share. */
+/** Contains code that several calls about invite links and join requests share. */
 import { z } from 'zod';
 import { type ErrorName, fail } from '../errors.js';
 import { ruleLimits as limits } from '../rules/limits.js';

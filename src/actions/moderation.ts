@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { nowMs } from '../clock.js';
 import { type ErrorName, fail } from '../errors.js';
 import { ruleLimits as limits } from '../rules/limits.js';
-import { permissionNames } from '../rules/permissions.js';
+import { formerMedia, permissionNames } from '../rules/permissions.js';
 import type { ChatKind } from '../store/chats/chats.js';
 import type { Profile } from '../store/core/codec.js';
 import type { Bot } from '../store/core/control.js';
@@ -25,7 +25,7 @@ export const untilDate = optional(integer()).describe(
 );
 
 export const chatPermissions = json(
-  z.object(Object.fromEntries(permissionNames.map((name) => [name, optional(yesOrNo)])), {
+  z.object(Object.fromEntries([...permissionNames, formerMedia].map((name) => [name, optional(yesOrNo)])), {
     error: 'an object of permissions',
   }),
 ).describe('Absent permissions are denied');

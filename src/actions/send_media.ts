@@ -1,14 +1,19 @@
-/** Contains code that several methods share with which bots send media (behaviour §4). */
+/** Contains code that the methods and endpoints share with which bots and people send media (behaviour §4). */
 import { z } from 'zod';
 import type { ErrorName } from '../errors.js';
 import { mediaOf } from '../files/file_id.js';
 import type { MethodContext } from '../server/method.js';
 import type { Content, MediaType } from '../store/core/codec.js';
+import type { ChatRef } from '../store/core/keys.js';
+import type { StoredMessage } from '../store/core/stored_message.js';
+import type { NewMessage, Sender } from '../store/messages/messages.js';
+import type { Store } from '../store/store.js';
 import { type MessageView, viewMessage } from '../view/messages.js';
 import { boolean, entities, integer, json, optional, parseMode, replyMarkup, text } from '../wire/schema.js';
 import {
   botSender,
   captionContent,
+  chatErrors,
   chatOfBot,
   keyboardErrors,
   markupOf,
@@ -16,7 +21,7 @@ import {
   sendingOf,
   sendingParams,
 } from './compose.js';
-import { takeMedia, thumbnailErrors, withMedia } from './media.js';
+import { type MediaContext, takeMedia, thumbnailErrors, withMedia } from './media.js';
 
 /** Accepts a URL, a `file_id` or `attach://<name>`. The parameter is absent if the uploaded part has the same name. */
 export const media = optional(text).describe(
@@ -84,20 +89,13 @@ export type MediaDescriptor = z.infer<typeof mediaDescriptor>;
 
 export const mediaParams = { ...sendingParams, ...captionParams, reply_markup: replyMarkup };
 
-export const mediaErrors = [
-  'chat_id_empty',
-  'chat_not_found',
-  'cant_initiate',
-  'bot_blocked',
-  'not_group_member',
-  'not_channel_member',
-  'posting_not_allowed',
+/** The errors of files and captions, whoever sends them. */
+export const fileErrors = [
   'sending_not_permitted',
   'caption_too_long',
   'parse_mode_unsupported',
   'entities_unparsable',
   'entities_too_long',
-  ...keyboardErrors,
   'reply_not_found',
   'wrong_file_id',
   'file_type_mismatch',
@@ -107,8 +105,24 @@ export const mediaErrors = [
   ...thumbnailErrors,
 ] as const satisfies readonly ErrorName[];
 
-type MediaParams = SendingParams &
-  Omit<MediaDescriptor, 'type' | 'media'> & { readonly reply_markup?: Parameters<typeof markupOf>[0] };
+export const mediaErrors = [
+  ...chatErrors,
+  'bot_blocked',
+  'posting_not_allowed',
+  ...keyboardErrors,
+  ...fileErrors,
+] as const satisfies readonly ErrorName[];
+
+type FileParams = Omit<MediaDescriptor, 'type' | 'media'>;
+
+type MediaParams = SendingParams & FileParams & { readonly reply_markup?: Parameters<typeof markupOf>[0] };
+
+/** Where a message goes, from whom, and everything but its content. */
+export interface Sending {
+  readonly chat: ChatRef;
+  readonly sender: Sender;
+  readonly rest: Omit<NewMessage, 'content'>;
+}
 
 /**
  * Passes media and caption to `make`, which builds the message. Stores uploads only when `make` asks for the content.
@@ -132,29 +146,40 @@ export function withDescribed<T>(
 }
 
 /**
- * Sends one message with media. `type` is also the name of the parameter or of the multipart part that contains the
- * file. Runs all checks that do not need the file before it stores an upload. Errors: `mediaErrors`.
+ * Sends one message with media, from a bot or a person. `type` is also the name of the parameter or of the multipart
+ * part that contains the file. Runs all checks that do not need the file before it stores an upload. Errors:
+ * `fileErrors` and those of `store.messages.send`.
  */
+export async function sendFile(
+  context: MediaContext & { readonly store: Store },
+  { chat, sender, rest }: Sending,
+  type: MediaType,
+  value: string | undefined,
+  p: FileParams,
+): Promise<StoredMessage> {
+  const { store, files } = context;
+  const words = await captionContent(store, { id: sender.id, isBot: sender.isBot, chat }, p);
+  return withMedia(
+    context,
+    () => takeMedia(context, type, type, value, p),
+    (take) =>
+      store.messages.send(chat, sender, async () => ({
+        content: { ...words, media: mediaOf(files, (await take()).file, p.has_spoiler) },
+        ...rest,
+      })),
+  );
+}
+
+/** Sends one message with media as a bot. Errors: `mediaErrors`. */
 export async function sendMedia(
   context: MethodContext,
   type: MediaType,
   value: string | undefined,
   p: MediaParams,
 ): Promise<MessageView> {
-  const { bot, store, files } = context;
-  const sender = botSender(bot);
-  const chat = chatOfBot(bot.id, p.chat_id);
-  const markup = markupOf(p.reply_markup);
-  const words = await captionContent(store, { id: bot.id, isBot: true, chat }, p);
-  const sent = await withMedia(
-    context,
-    () => takeMedia(context, type, type, value, p),
-    (take) =>
-      store.messages.send(chat, sender, async () => ({
-        content: { ...words, media: mediaOf(files, (await take()).file, p.has_spoiler) },
-        ...markup,
-        ...sendingOf(p),
-      })),
-  );
+  const sender = botSender(context.bot);
+  const chat = chatOfBot(context.bot.id, p.chat_id);
+  const rest = { ...markupOf(p.reply_markup), ...sendingOf(p) };
+  const sent = await sendFile(context, { chat, sender, rest }, type, value, p);
   return viewMessage(sent, { isBot: true, bot: sender.profile });
 }

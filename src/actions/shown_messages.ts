@@ -47,18 +47,29 @@ export async function asSeenBy(
 }
 
 /**
- * Returns a message that this person sent or edited, as this person sees it. A quoted message in a reply may contain
+ * Returns messages that this person sent to a chat, as this person sees them. A quoted message in a reply may contain
  * one of the person's tokens.
  */
+export async function viewAllOwn(
+  store: Store,
+  chat: ChatRef,
+  user: User,
+  messages: readonly StoredMessage[],
+): Promise<MessageView[]> {
+  const [viewer, shown] = await Promise.all([
+    personViewer(store, chat, user),
+    asSeenBy(store, user, messages),
+  ]);
+  return shown.map((message) => viewMessage(message, viewer));
+}
+
+/** Returns a message that this person sent or edited, as this person sees it. */
 export async function viewOwn(
   store: Store,
   chat: ChatRef,
   user: User,
   message: StoredMessage,
 ): Promise<MessageView> {
-  const [viewer, [shown = message]] = await Promise.all([
-    personViewer(store, chat, user),
-    asSeenBy(store, user, [message]),
-  ]);
-  return viewMessage(shown, viewer);
+  const [shown] = await viewAllOwn(store, chat, user, [message]);
+  return shown as MessageView;
 }

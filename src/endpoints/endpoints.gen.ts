@@ -22,6 +22,7 @@ import { updateBot } from './bots/update.js';
 import { setWriteAccess } from './bots/write_access.js';
 import { pressButton } from './chats/callback.js';
 import { createChat } from './chats/create.js';
+import { getDraft, stopDraft } from './chats/drafts.js';
 import { forwardMessages } from './chats/forward.js';
 import { getChat, getPublicChat } from './chats/get.js';
 import { askInline, sendInlineResult } from './chats/inline.js';
@@ -30,13 +31,14 @@ import { joinChat, leaveChat } from './chats/join.js';
 import { approveJoinRequest, declineJoinRequest, listJoinRequests } from './chats/join_requests.js';
 import { listChats } from './chats/list.js';
 import { listMembers, putMember, removeMember } from './chats/members.js';
-import { deleteMessage, editMessage, listMessages, postMessage } from './chats/messages.js';
+import { deleteMessage, editMessage, listMessages } from './chats/messages.js';
 import { muteChat, unmuteChat } from './chats/mute.js';
 import { openLink } from './chats/open_link.js';
 import { pinMessage, unpinMessage } from './chats/pin.js';
 import { getPoll, vote } from './chats/polls.js';
 import { readChat } from './chats/read.js';
 import { getReplyKeyboard } from './chats/reply_keyboard.js';
+import { postAlbum, postMessage } from './chats/send.js';
 import { putPhoto, removePhoto, updateChat } from './chats/update.js';
 import { downloadFile } from './files/download.js';
 import { reportLeaks } from './leaks/report.js';
@@ -107,6 +109,8 @@ export const endpoints: readonly Endpoint[] = [
   setWriteAccess,
   pressButton,
   createChat,
+  getDraft,
+  stopDraft,
   forwardMessages,
   getChat,
   getPublicChat,
@@ -130,7 +134,6 @@ export const endpoints: readonly Endpoint[] = [
   deleteMessage,
   editMessage,
   listMessages,
-  postMessage,
   muteChat,
   unmuteChat,
   openLink,
@@ -140,6 +143,8 @@ export const endpoints: readonly Endpoint[] = [
   vote,
   readChat,
   getReplyKeyboard,
+  postAlbum,
+  postMessage,
   putPhoto,
   removePhoto,
   updateChat,

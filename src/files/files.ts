@@ -51,6 +51,8 @@ const photoType = /^image\/(jpeg|png|gif|webp|bmp|avif|heic|heif)$/;
 
 const mimeType = /^[a-z]+\/[a-z0-9][a-z0-9.+-]{0,80}$/;
 
+const playable = /^(?!image\/svg)(image|video|audio)\//;
+
 /** Keeps the end of a long name, because it contains the file type. */
 function shortened(name: string): string {
   const points = [...name.replace(/\p{Cc}/gu, '')];
@@ -66,16 +68,34 @@ const unnamed: readonly MediaType[] = ['photo', 'voice', 'video_note'];
 /** The types whose content must be valid. A file of these types is refused if it could not be measured. */
 const checked: readonly MediaType[] = ['photo', 'video_note'];
 
+/** Refuses a picture that is too large or too narrow for the programs that show it. Error: `photo_invalid`. */
+function checkPhoto({ mime = '', width = 1, height = 1 }: Measured): void {
+  const [short, long] = [Math.min(width, height), Math.max(width, height)];
+  const isShowable = width + height <= limits.photo_sides_px_max && long <= short * limits.photo_aspect_max;
+  if (!photoType.test(mime) || !isShowable) fail('photo_invalid');
+}
+
 function checkContent(type: MediaType, found: Measured, said: Described): void {
-  if (type === 'photo' && !photoType.test(found.mime ?? '')) fail('photo_invalid');
+  if (type === 'photo') checkPhoto(found);
   if (type !== 'video_note') return;
   const { width = 0, height = 0 } = found.width === undefined ? said : found;
   const isSquare = width === height && width <= limits.video_note_side_px_max;
   if (!isSquare || !found.mime?.startsWith('video/')) fail('video_note_invalid');
 }
 
+/**
+ * Returns the MIME type of a file, by its content if possible. Media that the application plays get no type that a
+ * browser could run as a page. Players call a file with sound only a video, because its container could hold one.
+ */
+function mimeOf(type: MediaType, upload: Upload, found: Measured): string {
+  const mime = found.mime ?? (mimeType.test(upload.contentType) ? upload.contentType : octets);
+  if (type === 'document') return mime;
+  if (!playable.test(mime)) return octets;
+  const isSound = (type === 'audio' || type === 'voice') && !found.moving;
+  return isSound ? mime.replace(/^video\//, 'audio/') : mime;
+}
+
 function describe(type: MediaType, upload: Upload, found: Measured, said: Described): Omit<MediaFile, 'key'> {
-  const declared = mimeType.test(upload.contentType) ? upload.contentType : octets;
   const [width, height] = [found.width ?? said.width, found.height ?? said.height];
   const duration = found.duration ?? said.duration;
   const performer = said.performer || found.performer;
@@ -86,7 +106,7 @@ function describe(type: MediaType, upload: Upload, found: Measured, said: Descri
   return {
     type,
     size: upload.bytes.length,
-    mime: found.mime ?? declared,
+    mime: mimeOf(type, upload, found),
     ...(name && { name }),
     ...(framed && width && height && { width, height }),
     ...(timed && duration && { duration }),

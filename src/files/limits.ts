@@ -14,6 +14,9 @@ export const fileLimits = {
   avatar_small_side_px: 128,
   avatar_given_side_px_min: 32,
   avatar_given_aspect_max: 20,
+  /** Width and height of a photo together, and how many times its longer side may be as long as its shorter one. */
+  photo_sides_px_max: 10_000,
+  photo_aspect_max: 20,
   thumbnail_side_px_max: 320,
   video_note_bytes_max: 12 * 1024 * 1024,
   video_note_side_px_max: 640,

@@ -64,6 +64,7 @@ import { sendDocument } from './messages/sendDocument.js';
 import { sendLocation } from './messages/sendLocation.js';
 import { sendMediaGroup } from './messages/sendMediaGroup.js';
 import { sendMessage } from './messages/sendMessage.js';
+import { sendMessageDraft } from './messages/sendMessageDraft.js';
 import { sendPhoto } from './messages/sendPhoto.js';
 import { sendPoll } from './messages/sendPoll.js';
 import { sendVenue } from './messages/sendVenue.js';
@@ -147,6 +148,7 @@ export const methods: readonly Method[] = [
   sendLocation,
   sendMediaGroup,
   sendMessage,
+  sendMessageDraft,
   sendPhoto,
   sendPoll,
   sendVenue,

@@ -196,7 +196,7 @@ async function switchMap(runner: Runner): Promise<void> {
 }
 
 async function clean({ source, target, share, say }: Runner): Promise<void> {
-  // Marks the partitions again. A standby that lacks the mark may have replaced the source in the meantime.
+  // Marks the partitions again. Meanwhile, a standby without the mark may have replaced the source.
   await copy.markOutdated(source, share);
   await copy.endCopy(source, target, share);
   const deleted = await copy.deleteRows(source, share);

@@ -42,7 +42,7 @@ export const postgresLimits = {
   /** The number of invite links of one chat. The first limit counts links in use, the second revoked links. */
   links_per_chat_max: 100,
   revoked_links_per_chat_max: 100,
-  /** The number of pending requests to join. A request has a fixed size of less than 200 bytes. */
+  /** The number of pending join requests. A request has a fixed size of less than 200 bytes. */
   join_requests_per_chat_max: 10_000,
   join_requests_per_user_max: 100,
   join_request_age_ms_max: 30 * 24 * 3_600_000,

@@ -22,7 +22,9 @@ const defaults = {
 } as const;
 
 export type PermissionName = keyof typeof defaults;
-export type Permissions = Readonly<Partial<Record<PermissionName, boolean>>>;
+/** The former permission for all files. Older libraries still send it. */
+export const formerMedia = 'can_send_media_messages';
+export type Permissions = Readonly<Partial<Record<PermissionName | typeof formerMedia, boolean>>>;
 export const permissionNames = Object.keys(defaults) as readonly PermissionName[];
 
 const media = [
@@ -41,10 +43,11 @@ const media = [
  */
 export function fullPermissions(given: Permissions, independent: boolean): Record<PermissionName, boolean> {
   const all = Object.fromEntries(permissionNames.map((name) => [name, given[name] === true]));
+  if (given[formerMedia] === true) for (const name of media) all[name] = true;
   if (!independent) {
     if (all.can_send_other_messages || all.can_add_web_page_previews)
       for (const name of ['can_send_messages', ...media]) all[name] = true;
-    if (all.can_send_polls) all.can_send_messages = true;
+    if (all.can_send_polls || given[formerMedia] === true) all.can_send_messages = true;
   }
   return all as Record<PermissionName, boolean>;
 }

@@ -15,6 +15,7 @@ export const updateKinds = [
   'poll_answer',
   'inline_query',
   'chosen_inline_result',
+  'stopped_message_generation',
 ] as const;
 export type UpdateKind = (typeof updateKinds)[number];
 

@@ -35,7 +35,7 @@ export function parseMultipart(contentType: string, body: Buffer): MultipartPart
   const delimiter = Buffer.from(`\r\n--${readBoundary(contentType)}`, 'latin1');
   const parts: MultipartPart[] = [];
   let textBytes = 0;
-  // The body may start with a delimiter that lacks its line break.
+  // At the start of the body, the delimiter has no line break before it.
   const startsAtOnce = body.subarray(0, delimiter.length - 2).equals(delimiter.subarray(2));
   let at = startsAtOnce ? delimiter.length - 2 : findDelimiter(body, delimiter, 0).next;
   while (!isClosing(body, at)) {

@@ -1,13 +1,18 @@
 /** Finds the endpoint for a verb and a path. */
 import type { Endpoint } from './endpoint.js';
 
-export interface Match {
-  readonly endpoint: Endpoint;
+type Routed = Pick<Endpoint, 'verb' | 'path'>;
+
+export interface Match<E extends Routed = Endpoint> {
+  readonly endpoint: E;
   readonly segments: Readonly<Record<string, string>>;
 }
 
 /** Finds an endpoint. `other_verb` means that the path exists, but only with other verbs. */
-export type FindEndpoint = (verb: string, path: string) => Match | 'other_verb' | null;
+export type FindEndpoint<E extends Routed = Endpoint> = (
+  verb: string,
+  path: string,
+) => Match<E> | 'other_verb' | null;
 
 function decoded(segment: string): string | null {
   if (!segment.includes('%')) return segment;
@@ -18,13 +23,13 @@ function decoded(segment: string): string | null {
   }
 }
 
-interface Known {
-  readonly endpoint: Endpoint;
+interface Known<E> {
+  readonly endpoint: E;
   readonly pattern: readonly string[];
   readonly parameters: ReadonlyArray<readonly [at: number, name: string]>;
 }
 
-function knownOf(endpoint: Endpoint): Known {
+function knownOf<E extends Routed>(endpoint: E): Known<E> {
   const pattern = endpoint.path.split('/');
   const parameters = pattern.flatMap((part, i) =>
     part.startsWith('{') ? [[i, part.slice(1, -1)] as const] : [],
@@ -40,7 +45,7 @@ function agrees(pattern: readonly string[], path: readonly string[]): boolean {
   return true;
 }
 
-function segmentsOf({ parameters }: Known, path: readonly string[]): Record<string, string> | null {
+function segmentsOf({ parameters }: Known<unknown>, path: readonly string[]): Record<string, string> | null {
   const segments: Record<string, string> = {};
   for (const [at, name] of parameters) {
     const value = decoded(path[at] as string);
@@ -56,8 +61,8 @@ function segmentsOf({ parameters }: Known, path: readonly string[]): Record<stri
  */
 const group = (parts: readonly string[]) => `${parts.length} ${parts[2]}`;
 
-export function createRouter(endpoints: readonly Endpoint[]): FindEndpoint {
-  const groups = new Map<string, Known[]>();
+export function createRouter<E extends Routed>(endpoints: readonly E[]): FindEndpoint<E> {
+  const groups = new Map<string, Known<E>[]>();
   for (const endpoint of endpoints) {
     const known = knownOf(endpoint);
     const name = group(known.pattern);

@@ -46,6 +46,7 @@ import { InlineWaits } from './inline/inline_waits.js';
 import { Rotation } from './maintenance/rotation.js';
 import { Sweep } from './maintenance/sweep.js';
 import { createCallbacks } from './messages/callbacks.js';
+import { createMessageDrafts } from './messages/message_drafts.js';
 import { Messages } from './messages/messages.js';
 import { createPins } from './messages/pins.js';
 import { ReadBack } from './messages/read_back.js';
@@ -152,6 +153,7 @@ type Parts = ReturnType<typeof createParts>;
 /** Lists the parts that make changes. They have no state, and they use the request ids of their call. */
 const changing = {
   callbacks: (own: StoreContext, p: Parts) => createCallbacks(own, p.readBack, p.forwarder, p.inlineIds),
+  drafts: (own: StoreContext, p: Parts) => createMessageDrafts(own, p.readBack, p.forwarder),
   messages: (own: StoreContext, p: Parts) =>
     new Messages(own, p.readBack, p.forwarder, createRepeats(own, p.chats, p.records)),
   pins: (own: StoreContext, p: Parts) => createPins(own, p.readBack, p.forwarder),

@@ -1,6 +1,6 @@
 /** Builds messages in the wire format. */
 import { viewContent } from '../content/kinds.js';
-import type { ForwardOrigin, MessageRecord, Profile, Service } from '../store/core/codec.js';
+import type { Entity, ForwardOrigin, MessageRecord, Profile, Service } from '../store/core/codec.js';
 import type { StoredMessage } from '../store/core/stored_message.js';
 import { viewChat, viewPerson, viewStranger, viewUser } from './users.js';
 
@@ -48,6 +48,15 @@ function viewService(message: StoredMessage, viewer: Viewer): MessageView {
   return { ...service, pinned_message: reply ? viewRecord(message, reply.id, reply.record, viewer) : gone };
 }
 
+export const viewEntities = (entities: readonly Entity[] | undefined) =>
+  entities?.map((entity) => {
+    // Shows a token as `code`, so that viewers can copy it. The text already contains the live token or its replacement
+    // words.
+    if (entity.type === 'bot_token') return { type: 'code', offset: entity.offset, length: entity.length };
+    const mentioned = entity.user as Profile | undefined;
+    return mentioned && mentioned.n !== undefined ? { ...entity, user: viewStranger(mentioned) } : entity;
+  });
+
 function viewRecord(message: StoredMessage, id: number, record: MessageRecord, viewer: Viewer): MessageView {
   const { chat, peer } = message;
   const direct = chat.user !== 0;
@@ -56,13 +65,7 @@ function viewRecord(message: StoredMessage, id: number, record: MessageRecord, v
   const other = direct && !viewer.isBot ? bot : peer;
   const user = viewer.isBot ? viewUser : viewPerson;
   const { content, markup } = record;
-  const entities = content.entities?.map((entity) => {
-    // Shows a token as `code`, so that viewers can copy it. The text already contains the live token or its replacement
-    // words.
-    if (entity.type === 'bot_token') return { type: 'code', offset: entity.offset, length: entity.length };
-    const mentioned = entity.user as Profile | undefined;
-    return mentioned && mentioned.n !== undefined ? { ...entity, user: viewStranger(mentioned) } : entity;
-  });
+  const entities = viewEntities(content.entities);
   const view: Record<string, unknown> = { message_id: id };
   if (from !== undefined) view.from = user(from);
   if (peer.t === 'channel') view.sender_chat = viewChat(peer);

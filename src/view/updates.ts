@@ -90,6 +90,11 @@ export function viewUpdate(update: UpdateEntry, bot: Profile): Readonly<Record<s
       update_id: update.updateId,
       chosen_inline_result: { from: viewUser(update.from), ...update.choice },
     };
+  if (update.kind === 'stopped_message_generation')
+    return {
+      update_id: update.updateId,
+      stopped_message_generation: { chat: viewChat(update.message.peer), draft_id: Number(update.id) },
+    };
   if (update.press)
     return { update_id: update.updateId, callback_query: viewPress(update, update.press, bot) };
   return { update_id: update.updateId, [update.kind]: viewMessage(update.message, { isBot: true, bot }) };

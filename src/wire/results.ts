@@ -304,7 +304,7 @@ export const joinRequest = z
     date: unixSeconds,
     invite_link: inviteLink.optional(),
   })
-  .meta({ id: 'ChatJoinRequest', description: 'A request to join a group or channel.' });
+  .meta({ id: 'ChatJoinRequest', description: 'A join request of a group or channel.' });
 
 export const reactionCountUpdated = z
   .strictObject({
@@ -350,6 +350,30 @@ const chosenInlineResult = z
   })
   .meta({ id: 'ChosenInlineResult', description: 'An inline result that a person sent to a chat.' });
 
+const generationStopped = z
+  .strictObject({ chat, draft_id: z.int() })
+  .meta({ id: 'MessageGenerationStopped', description: 'A person stopped the draft of a message.' });
+
+const draftFields = {
+  draft_id: z.int().describe('Chosen by the bot'),
+  after_message_id: z
+    .int()
+    .min(0)
+    .describe('Id of the last message before the draft. A newer message of the bot replaces the draft'),
+  can_stop: z.boolean(),
+  stopped: z.boolean(),
+  text: z.string().describe('Empty while the bot has written nothing, and after a stop'),
+  entities: z.array(messageEntity).optional(),
+};
+
+export const shownDraft = z
+  .strictObject(draftFields)
+  .meta({ id: 'MessageDraft', description: 'The message that a bot is writing in a direct chat.' });
+
+export const draftEvent = z
+  .strictObject({ chat_id: z.int(), from_id: z.int().positive().describe('Id of the bot'), ...draftFields })
+  .meta({ id: 'MessageDraftEvent', description: 'A bot shows the message that it is writing.' });
+
 export const update = z
   .strictObject({
     update_id: z.int().positive().describe('Unique per bot and increasing'),
@@ -368,6 +392,7 @@ export const update = z
     chosen_inline_result: chosenInlineResult
       .optional()
       .describe('Only for bots whose owner turned on inline feedback'),
+    stopped_message_generation: generationStopped.optional(),
   })
   .meta({ id: 'Update', description: 'An update. Has exactly one of its optional fields.' });
 

@@ -168,6 +168,11 @@ export const chatId = z
   )
   .describe('Id of the chat, `@username` of a public chat, or id of the person for a direct chat');
 
+/** Accepts the id of the person in a direct chat. Calls with it do not count against the limit of the chat. */
+export const privateChatId = z
+  .preprocess(asNumber, z.number(noChat).int(noChat).min(-idMax, noChat).max(idMax, noChat))
+  .describe('Id of the person');
+
 const noMessage = { error: 'an integer' };
 /** Uses a single pipe. After a second pipe, zod does not report a missing parameter as required. */
 export const messageId = z

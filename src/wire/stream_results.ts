@@ -1,7 +1,7 @@
 /** Defines the data of each event on people's streams, by the name of the event (behaviour §11). */
 import { z } from 'zod';
 import { reactionPayload } from './post_results.js';
-import { message, messageEvent, messageReference } from './results.js';
+import { draftEvent, message, messageEvent, messageReference } from './results.js';
 
 const chatId = z.int().describe('Id of the chat');
 
@@ -51,6 +51,17 @@ export const streamEvents = {
       action: z.string(),
     })
     .meta({ id: 'ChatActionEvent', description: 'A bot performs an action in a chat, for instance typing.' }),
+  message_draft: draftEvent,
+  message_draft_stopped: z
+    .strictObject({
+      chat_id: chatId,
+      draft_id: z.int(),
+      kept: z.boolean().describe('Whether the draft stays visible'),
+    })
+    .meta({
+      id: 'MessageDraftStoppedEvent',
+      description: 'The caller stopped a draft, in this or another session.',
+    }),
   callback_answer: z
     .strictObject({
       chat_id: chatId,

@@ -450,7 +450,7 @@ describe('cached answers', () => {
     await asking;
   }, 40_000);
 
-  test('only the person of a personal answer gets it again and may choose from it', async () => {
+  test('an answer marked as personal is reused only for the person who asked, and only that person may send its results', async () => {
     const { shown } = await asked(ann, 'personal', [article('p')], { ...wide, is_personal: true });
     expect((await resultOf(ask(ann, 'personal'))).inline_query_id).toBe(shown.inline_query_id);
     const asking = ask(ben, 'personal');

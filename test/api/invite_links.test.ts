@@ -190,7 +190,7 @@ test('a person who opens a link that needs approval waits for the decision of a 
   expect(updates.filter((each) => each.chat_join_request)).toEqual([]);
 });
 
-test('nobody can approve a request to join after the person has withdrawn it', async () => {
+test('nobody can approve a join request after the person has withdrawn it', async () => {
   const chat = await newGroup();
   const { invite_link } = await resultOf(
     calling(chat)('createChatInviteLink', { creates_join_request: true }),
@@ -214,7 +214,7 @@ test('nobody can approve a request to join after the person has withdrawn it', a
   ]);
 });
 
-test('a bot without a list of update kinds gets updates about requests to join a group', async () => {
+test('a bot without a list of update kinds gets updates about join requests', async () => {
   const chat = await service.newGroup(ann, 'Default');
   const fresh = await service.newBot(ann, 'fresh');
   const rights = { can_invite_users: true };

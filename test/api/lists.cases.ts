@@ -299,6 +299,16 @@ const direct: Readonly<Record<string, Row>> = {
       return service.app(owner, 'GET', `/api/chats/${group}/reply_keyboard`);
     },
   },
+  'GET /api/chats/{chat_id}/draft': {
+    bytes: 31 * kib,
+    answer: async ({ service, bot, owner }) => {
+      await service.openChat(owner, bot);
+      await resultOf(
+        service.bot(bot, 'sendMessageDraft', { chat_id: owner.id, draft_id: 1, text: largeText }),
+      );
+      return service.app(owner, 'GET', `/api/chats/${bot.id}/draft`);
+    },
+  },
   'GET /api/chats/{chat_id}/posts': {
     keyOf: idOf,
     page: async ({ channel, posts }) => ({ path: `/api/chats/${channel}/posts`, keys: posts.map(idOf) }),
@@ -498,6 +508,16 @@ const direct: Readonly<Record<string, Row>> = {
           ...{ type: 'photo', media: `https://example.org/${n}.jpg`, caption: wide.repeat(1_024) },
         })),
         reply_parameters: { message_id: messages.at(-1) },
+      }),
+  },
+  'POST /api/chats/{chat_id}/albums': {
+    ...{ bytes: 10 * message.bytes, items: 10, listOf: (result) => result },
+    answer: ({ service, owner, group, messages }) =>
+      service.app(owner, 'POST', `/api/chats/${group}/albums`, {
+        media: numbers(10).map((n) => ({
+          ...{ type: 'photo', media: `https://example.org/${n}.jpg`, caption: wide.repeat(1_024) },
+        })),
+        reply_to_message_id: messages.at(-1),
       }),
   },
   copyMessages: {

@@ -40,11 +40,12 @@ test('every endpoint that returns a list divides it into pages', () => {
     const hasItems = result instanceof z.ZodArray || 'items' in fields;
     return hasItems && !('cursor' in (params as z.ZodObject).shape);
   });
-  // There are two exceptions: a forward answers with one reference per message, and the bot ranking has at most 50
-  // entries.
+  // There are three exceptions: a forward answers with one reference per message, an album with one message per item,
+  // and the bot ranking has at most 50 entries.
   expect(plain.map(({ verb, path }) => `${verb} ${path}`)).toEqual([
     'GET /api/admin/bots',
     'POST /api/chats/{chat_id}/forward',
+    'POST /api/chats/{chat_id}/albums',
   ]);
 });
 

@@ -123,6 +123,31 @@ test('a restricted member can send only what is permitted, even after leaving an
   await resultOf(write(ben, chat));
 });
 
+test.each([
+  ['as parameters', (given: object) => given],
+  ['in permissions', (given: object) => ({ permissions: given })],
+])('the permissions that older libraries send %s restrict a member', async (_, params) => {
+  const chat = await newGroup();
+  const at = { chat_id: chat, user_id: ben.id };
+  await resultOf(call('restrictChatMember', { ...at, ...params({ can_send_messages: true }) }));
+  const texts = { can_send_messages: true, can_send_photos: false, can_send_polls: false };
+  expect(await memberOf(chat, ben)).toMatchObject({ status: 'restricted', ...texts });
+  await resultOf(call('restrictChatMember', { ...at, ...params({ can_send_media_messages: true }) }));
+  const files = { can_send_messages: true, can_send_photos: true, can_send_other_messages: false };
+  expect(await memberOf(chat, ben)).toMatchObject({ status: 'restricted', ...files });
+});
+
+test('all former permissions together lift a restriction, and a call without any denies everything', async () => {
+  const chat = await newGroup();
+  const at = { chat_id: chat, user_id: ben.id };
+  await resultOf(call('restrictChatMember', at));
+  expect(await memberOf(chat, ben)).toMatchObject({ status: 'restricted', can_send_messages: false });
+  const all = { can_send_messages: true, can_send_media_messages: true };
+  const more = { can_send_other_messages: true, can_add_web_page_previews: true };
+  await resultOf(call('restrictChatMember', { ...at, ...all, ...more }));
+  expect(await memberOf(chat, ben)).toMatchObject({ status: 'member' });
+});
+
 test('a restricted bot cannot send, copy or forward the kinds of messages that its restriction forbids', async () => {
   const chat = await newGroup();
   const other = await service.newBot(ann, 'talker');

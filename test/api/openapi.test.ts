@@ -200,6 +200,8 @@ test('the OpenAPI document lists each event of a stream with the schema of its d
     ['chat_left', 'ChatLeftEvent'],
     ['chat_read', 'ChatReadEvent'],
     ['chat_action', 'ChatActionEvent'],
+    ['message_draft', 'MessageDraftEvent'],
+    ['message_draft_stopped', 'MessageDraftStoppedEvent'],
     ['callback_answer', 'CallbackAnswerEvent'],
     ['post_reactions', 'PostReactionsEvent'],
     ['reset', 'ResetEvent'],

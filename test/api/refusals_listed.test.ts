@@ -7,7 +7,8 @@ import type { Method } from '../../src/server/method.js';
 
 const takes = ({ params }: Method, name: string) => params instanceof z.ZodObject && name in params.shape;
 
-const sends = ({ name }: Method) => /^(send|forward|copy)/.test(name) && name !== 'sendChatAction';
+const sends = ({ name }: Method) =>
+  /^(send|forward|copy)/.test(name) && !['sendChatAction', 'sendMessageDraft'].includes(name);
 const edits = ({ name }: Method) => name.startsWith('editMessage');
 
 /** The chat of a menu button is optional, and is the id of a person. */
@@ -16,10 +17,11 @@ const inChat = ({ params }: Method) =>
 
 const rules: ReadonlyArray<readonly [string, (method: Method) => boolean, readonly ErrorName[]]> = [
   ['takes chat_id', inChat, ['chat_id_empty', 'chat_not_found']],
-  // createPost publishes only in channels. Methods for commands need no membership in the chat they name.
+  // createPost publishes only in channels, and sendMessageDraft is only for direct chats. Methods for commands need no
+  // membership in the chat they name.
   [
     'has access to a chat',
-    (method) => inChat(method) && method.name !== 'createPost',
+    (method) => inChat(method) && !['createPost', 'sendMessageDraft'].includes(method.name),
     ['not_group_member', 'not_channel_member'],
   ],
   ['sends', sends, ['cant_initiate', 'bot_blocked', 'posting_not_allowed']],

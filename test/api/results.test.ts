@@ -59,6 +59,10 @@ test('answers of inline methods match their schemas', async () => {
   const at = `/api/chats/${bot.id}`;
   const mode = { enabled: true, placeholder: 'Search', feedback: true };
   await resultOf(service.app(ann, 'PUT', `/api/me/bots/${bot.id}/inline_mode`, mode));
+  const draft = { draft_id: 1, text: '<b>x</b>', parse_mode: 'HTML', can_stop: true };
+  await resultOf(service.bot(bot, 'sendMessageDraft', { chat_id: ann.id, ...draft }));
+  await resultOf(service.app(ann, 'GET', `${at}/draft`));
+  await resultOf(service.app(ann, 'POST', `${at}/draft/stop`, { draft_id: 1 }));
   await resultOf(service.app(ann, 'GET', `/api/names/${bot.username}`));
   await resultOf(service.bot(bot, 'getMe'));
   const next = async (field: string) => {
@@ -251,6 +255,11 @@ test('answers with media, pins, forwards and copies match their schemas', async 
   await resultOf(service.app(ann, 'GET', pollPath));
   await resultOf(service.app(ann, 'POST', pollPath, { option_ids: [0] }));
   await call('stopPoll', { message_id: poll.message_id });
+  const own = `/api/chats/${bot.id}`;
+  const album = ['photo', 'video'].map((type) => ({ type, media: files + type, caption: type }));
+  await resultOf(service.app(ann, 'POST', `${own}/albums`, { media: album }));
+  for (const sent of [{ voice: `${files}voice`, text: 'c' }, { location: at }])
+    await resultOf(service.app(ann, 'POST', `${own}/messages`, sent));
   await call('sendContact', { phone_number: '1', first_name: 'f', last_name: 'l', vcard: 'v' });
   const form = new FormData();
   form.set('chat_id', String(chat_id));
@@ -419,7 +428,7 @@ test('answers about invitations match their schemas', async () => {
   }
 });
 
-test('answers about invite links and requests to join match their schemas', async () => {
+test('answers about invite links and join requests match their schemas', async () => {
   const [ann, eve] = [await service.newUser('ann'), await service.newUser('eve')];
   const bot = await service.newBot(ann, 'doorman');
   const group = await service.newGroup(ann, 'Readers');

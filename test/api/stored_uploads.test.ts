@@ -154,3 +154,21 @@ test('the sweep frees the bytes of removed files and of files that were never sa
   expect(rows).toEqual([]);
   await resultOf(upload(bots[0], owner.id, 60 * 1024));
 });
+
+test('files that a person sends count against the stored bytes of the person, also in parallel', async () => {
+  const { owner, bots } = await newOwner('sender');
+  const send = (path: string, parts: Parameters<typeof post>[1], front = 0) =>
+    post(`${service.fronts[front]?.url}/api/chats/${bots[0].id}/${path}`, parts, {
+      headers: { authorization: `Bearer ${owner.token}` },
+    });
+  const before = files().length;
+  const calls = Array.from({ length: 20 }, (_, n) => send('messages', [file('document', 8_192)], n % 2));
+  const answers = await Promise.all(calls);
+  expect(answers.filter(({ status }) => status === 200)).toHaveLength(8);
+  for (const answer of answers.filter(({ status }) => status !== 200)) isRefused(answer);
+  expect(await stored(owner)).toMatchObject({ bytes: max });
+  const media = JSON.stringify(['a', 'b'].map((name) => ({ type: 'document', media: `attach://${name}` })));
+  isRefused(await send('albums', [field('media', media), file('a', 10), file('b', 10)]));
+  expect(await stored(owner)).toMatchObject({ bytes: max });
+  expect(files()).toHaveLength(before + 8);
+});

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { makeKeys } from '../../src/store/core/keys.js';
 import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
@@ -40,6 +39,14 @@ const poll = async (params: object = {}, front = 0) =>
   }>;
 const texts = async (params: object = {}, front = 0) =>
   (await poll(params, front)).map(({ message }) => message?.text);
+/** Starts a poll of 20 s, and returns its answer once the poll waits. */
+async function waitingPoll(front: number) {
+  const named = () => seen.redis.hget(keys.queueState(bot.id), 'poll');
+  const before = await named();
+  const answer = service.bot(bot, 'getUpdates', { timeout: 20 }, front);
+  await expect.poll(named, { timeout: 10_000 }).not.toBe(before);
+  return { answer };
+}
 const pendingCount = async () =>
   (await resultOf(service.bot(bot, 'getWebhookInfo', {}, 1))).pending_update_count;
 
@@ -48,8 +55,7 @@ test.each([
   [0, 1],
   [1, 0],
 ])('a newer poll ends the older one with 409 (fronts %i and %i)', async (first, second) => {
-  const older = service.bot(bot, 'getUpdates', { timeout: 20 }, first);
-  await sleep(100);
+  const { answer: older } = await waitingPoll(first);
   const started = performance.now();
   const newer = service.bot(bot, 'getUpdates', { timeout: 20 }, second);
   expectEnvelope(await older, 409, terminated);
@@ -61,16 +67,14 @@ test.each([
 });
 
 test('a poll without a timeout also ends an older waiting poll', async () => {
-  const older = service.bot(bot, 'getUpdates', { timeout: 20 }, 0);
-  await sleep(100);
+  const { answer: older } = await waitingPoll(0);
   expect(await poll({}, 1)).toEqual([]);
   expectEnvelope(await older, 409, terminated);
 });
 
 test('setting a webhook ends a waiting poll', async () => {
   const state = keys.queueState(bot.id);
-  const waiting = service.bot(bot, 'getUpdates', { timeout: 20 }, 1);
-  await sleep(100);
+  const { answer: waiting } = await waitingPoll(1);
   await seen.redis.hset(state, 'hook', '1');
   expectEnvelope(await waiting, 409, 'Conflict: terminated by setWebhook request');
   const active =

@@ -137,7 +137,7 @@ test('a person who is in the maximum number of chats cannot join by an invite li
   expect(await join(code, eve)).toMatchObject({ status: 'joined' });
 });
 
-test('only administrators with the right to invite can manage invite links and decide on requests to join', async () => {
+test('only administrators with the right to invite can manage invite links and decide on join requests', async () => {
   const link = await create({ creates_join_request: true });
   await put(eve, 'administrator', { can_change_info: true });
   await join(link.code, ben);
@@ -180,7 +180,7 @@ test('a chat has a limited number of invite links, without expired ones', async 
   expect(rows.filter(({ revoked }) => revoked)).toHaveLength(limits.revoked_links_per_chat_max);
 });
 
-test('a chat and a person have a limited number of pending requests to join', async () => {
+test('a chat and a person have a limited number of pending join requests', async () => {
   const { code } = await create({ creates_join_request: true });
   await node.db.query(
     `with made as (insert into chats (type, title, creator_id)
@@ -201,7 +201,7 @@ test('a chat and a person have a limited number of pending requests to join', as
   expect(await join(code, eve)).toMatchObject({ status: 'requested' });
 });
 
-test('a request to join ends when the person is approved, declined, banned or joins in another way', async () => {
+test('a join request ends when the person is approved, declined, banned or joins in another way', async () => {
   const [asking, open] = [await create({ creates_join_request: true }), await create()];
   await join(asking.code, ben);
   await join(asking.code, ben);
@@ -223,7 +223,7 @@ test('a request to join ends when the person is approved, declined, banned or jo
   expect(await pending()).toEqual([]);
 });
 
-test('only bots with the right to invite are told about a request to join', async () => {
+test('only bots with the right to invite are told about a join request', async () => {
   const [deciding, reading] = [await makeBot(node, owner), await makeBot(node, owner)];
   await put(deciding, 'administrator', { can_invite_users: true }, true);
   await put(reading, 'administrator', { can_change_info: true }, true);

@@ -175,6 +175,8 @@ test('behaviour §11: history and event stream show the message that a reply ans
       membership: () => undefined,
       read: () => undefined,
       action: () => undefined,
+      draft: () => undefined,
+      draftStopped: () => undefined,
       leave: () => undefined,
     },
   });

@@ -21,6 +21,7 @@ async function open(node: TestNode, user: number, from = '') {
   const nothing = () => undefined;
   const listener: StreamListener = {
     ...{ membership: nothing, action: nothing, read: nothing, leave: nothing },
+    ...{ draft: nothing, draftStopped: nothing },
     start(at) {
       cursor = at;
     },

@@ -10,7 +10,7 @@ export interface Part {
 export async function post(
   url: string,
   parts: readonly Part[],
-  { chunked = false, end = '\r\n' } = {},
+  { chunked = false, end = '\r\n', headers = {} as Readonly<Record<string, string>> } = {},
 ): Promise<Answer> {
   const pieces = parts.flatMap(({ head, body }) => [`--b\r\n${head}\r\n\r\n`, body, '\r\n']);
   const body = Buffer.concat([...pieces, `--b--${end}`].map((piece) => Buffer.from(piece)));
@@ -20,6 +20,7 @@ export async function post(
       {
         method: 'POST',
         headers: {
+          ...headers,
           'content-type': 'multipart/form-data; boundary=b',
           ...(chunked ? { 'transfer-encoding': 'chunked' } : { 'content-length': body.length }),
         },

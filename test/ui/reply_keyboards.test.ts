@@ -121,6 +121,31 @@ test('a forced reply opens the reply field once, and again after a reload until 
   await page.context().close();
 });
 
+test('a keyboard that is sent while the keyboard of a chat is loaded is shown', async () => {
+  const carol = await world.service.newUser('carol');
+  await world.service.openChat(carol, bot);
+  await send(carol.id, 'Hello');
+  const page = await world.open(carol);
+  let answer = () => {};
+  let loads = 0;
+  await page.route(/\/reply_keyboard$/, async (route) => {
+    if (++loads > 1) return route.continue();
+    const response = await route.fetch();
+    await new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    await route.fulfill({ response });
+  });
+  await page.goto(`${world.wire.url}/app#/chat/${bot.id}`);
+  await page.getByRole('log').getByText('Hello').waitFor();
+  await expect.poll(() => loads).toBe(1);
+  await send(carol.id, 'Late keys', { keyboard: [['Late']] });
+  await page.getByRole('log').getByText('Late keys').waitFor();
+  answer();
+  await keysOf(page).getByRole('button', { name: 'Late' }).waitFor();
+  await page.context().close();
+});
+
 test('in a group, only the mentioned person sees a selective keyboard, and a press replies to its message', async () => {
   const group = await world.service.newGroup(alice, 'Dinner', [bob, bot]);
   const [a, b] = [await world.open(alice, `#/chat/${group}`), await world.open(bob, `#/chat/${group}`)];

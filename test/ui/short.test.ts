@@ -1,5 +1,6 @@
 /** Tests the short form of the browser tests: two people and a grammY bot, each shown live in the other's window. */
 import { rmSync, writeFileSync } from 'node:fs';
+import { Agent } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -30,7 +31,9 @@ beforeAll(async () => {
   const { service } = world;
   [alice, bob] = await Promise.all([service.newUser('alice'), service.newUser('bob')]);
   made = await service.newBot(alice, 'echo');
-  bot = new Bot(made.token, { client: { apiRoot: service.fronts[0].url } });
+  // A front closes connections that are idle for 8 s, and a call on such a connection can fail.
+  const agent = new Agent({ keepAlive: true, timeout: 4_000 });
+  bot = new Bot(made.token, { client: { apiRoot: service.fronts[0].url, baseFetchConfig: { agent } } });
   bot.command('start', (ctx) =>
     ctx.reply('Welcome', { reply_markup: new InlineKeyboard().text('Press', 'pressed') }),
   );

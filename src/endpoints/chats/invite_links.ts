@@ -138,7 +138,7 @@ export const joinByInviteLink = defineEndpoint({
 export const withdrawJoinRequest = defineEndpoint({
   verb: 'POST',
   path: '/api/invite_links/withdraw',
-  summary: 'Withdraws a request to join the chat of an invite link.',
+  summary: 'Withdraws a join request made through an invite link.',
   params,
   errors: ['invite_link_empty', 'invite_link_expired', 'join_request_not_found'],
   handler: ({ user, store }, p) => store.chats.withdrawRequest(p.link, user.id),

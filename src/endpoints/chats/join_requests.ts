@@ -19,7 +19,7 @@ const refusals = ['chat_not_found', 'not_chat_member', 'join_requests_not_allowe
 export const listJoinRequests = defineEndpoint({
   verb: 'GET',
   path,
-  summary: 'Lists the pending requests to join a group or channel, newest first.',
+  summary: 'Lists the pending join requests of a group or channel, newest first.',
   params: z.object({ chat_id: appChatId, cursor: numberCursor, limit: optional(pageSize) }),
   errors: refusals,
   result: joinRequests,
@@ -53,11 +53,11 @@ const defineDecisionEndpoint = (decision: Decision, summary: string, more: reado
 
 export const approveJoinRequest = defineDecisionEndpoint(
   'approve',
-  'Approves a request to join. The person becomes a member.',
+  'Approves a join request. The person becomes a member.',
   ['too_many_chats'],
 );
 
 export const declineJoinRequest = defineDecisionEndpoint(
   'decline',
-  'Declines a request to join. The person may ask again.',
+  'Declines a join request. The person may ask again.',
 );

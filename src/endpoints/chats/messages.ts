@@ -1,10 +1,8 @@
 import { z } from 'zod';
-import { captionContent, chatOfUser, textContent, userSender, writingErrors } from '../../actions/compose.js';
-import { takeMedia, withMedia } from '../../actions/media.js';
+import { captionContent, chatOfUser, textContent, userSender } from '../../actions/compose.js';
 import { personViewer, readableChat } from '../../actions/reading.js';
 import { asSeenBy, viewOwn } from '../../actions/shown_messages.js';
 import { fail } from '../../errors.js';
-import { mediaOf } from '../../files/file_id.js';
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { defineEndpoint } from '../../server/endpoint.js';
 import { page } from '../../server/pages.js';
@@ -43,68 +41,6 @@ export const listMessages = defineEndpoint({
       return own.map((message) => viewMessage(message, viewer));
     });
     return next === 0 ? shown : { next_cursor: String(next), ...shown };
-  },
-});
-
-export const postMessage = defineEndpoint({
-  verb: 'POST',
-  path,
-  inRedis: true,
-  summary: 'Sends a text message, or a photo with the text as its caption.',
-  params: z.object({
-    chat_id: appChatId,
-    text: optional(text).describe('Up to 4096 characters, or up to 1024 as a caption'),
-    caption: optional(text).describe('Caption of a photo, instead of `text`'),
-    photo: optional(text).describe('An uploaded part, an HTTPS URL, or a `file_id`'),
-    parse_mode: parseMode,
-    reply_to_message_id: optional(integer()),
-  }),
-  errors: [
-    ...writingErrors,
-    'text_empty',
-    'text_too_long',
-    'caption_too_long',
-    'entities_unparsable',
-    'entities_too_long',
-    'sending_not_permitted',
-    'reply_not_found',
-    'wrong_file_id',
-    'file_type_mismatch',
-    'file_empty',
-    'photo_invalid',
-    'too_much_stored',
-  ],
-  result: message,
-  handler: async (context, p) => {
-    const { user, store, files, uploads } = context;
-    const chat = chatOfUser(user.id, p.chat_id);
-    const rest = {
-      markup: null,
-      flags: 0,
-      replyTo: p.reply_to_message_id ?? 0,
-      allowMissingReply: false,
-    };
-    const sender = userSender(user);
-    const writer = { id: user.id, isBot: false, chat };
-    if (p.photo === undefined && !uploads.has('photo')) {
-      const content = await textContent(store, writer, { ...p, text: p.text ?? fail('text_empty') });
-      const sent = await store.messages.send(chat, sender, { content, ...rest });
-      return viewOwn(store, chat, user, sent);
-    }
-    const words = await captionContent(store, writer, {
-      caption: p.caption ?? p.text,
-      parse_mode: p.parse_mode,
-    });
-    const sent = await withMedia(
-      context,
-      () => takeMedia(context, 'photo', 'photo', p.photo),
-      (take) =>
-        store.messages.send(chat, sender, async () => ({
-          content: { ...words, media: mediaOf(files, (await take()).file) },
-          ...rest,
-        })),
-    );
-    return viewOwn(store, chat, user, sent);
   },
 });
 

@@ -103,6 +103,14 @@ export const openStream = defineEndpoint({
           const data = { chat_id: nameOf(chat), from_id: Number(bot), action };
           inOrder(() => write(`event: chat_action\ndata: ${JSON.stringify(data)}\n\n`));
         },
+        draft(chat, draft) {
+          const data = { chat_id: nameOf(chat), from_id: chat.id, ...draft };
+          inOrder(() => write(`event: message_draft\ndata: ${JSON.stringify(data)}\n\n`));
+        },
+        draftStopped(chat, stopped) {
+          const data = { chat_id: nameOf(chat), ...stopped };
+          inOrder(() => write(`event: message_draft_stopped\ndata: ${JSON.stringify(data)}\n\n`));
+        },
         read(chat_id, message_id) {
           const data = { chat_id, message_id };
           inOrder(() => write(`event: chat_read\ndata: ${JSON.stringify(data)}\n\n`));

@@ -7,7 +7,7 @@ import { defineMethod, type Method } from '../../server/method.js';
 import type { Decision } from '../../store/chats/invite_links.js';
 import { done } from '../../wire/results.js';
 
-/** Defines a method that decides on a request to join. */
+/** Defines a method that decides on a join request. */
 export const decisionMethod = ({
   name,
   summary,
@@ -35,7 +35,7 @@ export const decisionMethod = ({
 
 export const approveChatJoinRequest: Method = decisionMethod({
   name: 'approveChatJoinRequest',
-  summary: 'Approves a request to join a group or channel.',
+  summary: 'Approves a join request of a group or channel.',
   decision: 'approve',
   errors: ['too_many_chats'],
 });

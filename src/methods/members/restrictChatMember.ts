@@ -8,10 +8,31 @@ import {
   untilDate,
 } from '../../actions/moderation.js';
 import { fail } from '../../errors.js';
-import { fullPermissions, permissionNames } from '../../rules/permissions.js';
+import { formerMedia, fullPermissions, type Permissions, permissionNames } from '../../rules/permissions.js';
 import { defineMethod } from '../../server/method.js';
 import { done } from '../../wire/results.js';
 import { boolean, optional } from '../../wire/schema.js';
+
+const former = optional(boolean).describe('Former parameter, has an effect only without `permissions`');
+
+const formerParams = {
+  can_send_messages: former,
+  [formerMedia]: former,
+  can_send_other_messages: former,
+  can_add_web_page_previews: former,
+};
+
+/**
+ * Returns the permissions that older libraries send as parameters. All of them together include polls, because they
+ * lifted a restriction before polls existed.
+ */
+function formerPermissions(
+  given: { readonly [name in keyof typeof formerParams]?: boolean | undefined },
+): Permissions {
+  const names = Object.keys(formerParams) as (keyof typeof formerParams)[];
+  const granted = names.map((name) => [name, given[name] === true]);
+  return { ...Object.fromEntries(granted), can_send_polls: names.every((name) => given[name] === true) };
+}
 
 /** Restricts a member of a group. A call that grants all permissions lifts the restrictions. */
 export const restrictChatMember = defineMethod({
@@ -20,7 +41,8 @@ export const restrictChatMember = defineMethod({
   summary: 'Restricts what a member of a group may do.',
   params: z.object({
     ...memberParams,
-    permissions: chatPermissions,
+    permissions: optional(chatPermissions).describe('Absent permissions are denied'),
+    ...formerParams,
     use_independent_chat_permissions: optional(boolean),
     until_date: untilDate,
   }),
@@ -29,7 +51,10 @@ export const restrictChatMember = defineMethod({
   handler: async (context, p) => {
     const { chat, kind, by, member } = await moderated(context, p, 'groups_only');
     if (kind !== 'group') fail('groups_only');
-    const rights = fullPermissions(p.permissions, p.use_independent_chat_permissions === true);
+    const rights = fullPermissions(
+      p.permissions ?? formerPermissions(p),
+      p.use_independent_chat_permissions === true,
+    );
     const lifted = permissionNames.every((name) => rights[name] || !liftable.has(name));
     await context.store.chats.restrict(chat, by, member, lifted ? null : rights, endOf(p.until_date));
     return true;

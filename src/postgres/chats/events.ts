@@ -66,7 +66,7 @@ export interface MemberEvent {
   readonly service: Readonly<Record<string, unknown>> | null;
   /** The link by which the member joined or asked to join, or null for other changes. */
   readonly link: EventLink | null;
-  /** The bots that may decide on a request to join, or null for other changes. */
+  /** The bots that may decide on a join request, or null for other changes. */
   readonly request_bots: readonly number[] | null;
   /** Unix time in seconds. */
   readonly date: number;

@@ -1,4 +1,4 @@
-/** Holds SQL statements for joining by an invite link, and for requests to join. */
+/** Holds SQL statements for joining by an invite link, and for join requests. */
 import { type ErrorName, fail } from '../../errors.js';
 import { lockPerson } from '../accounts/users.js';
 import { postgresLimits as limits } from '../limits.js';
@@ -17,7 +17,7 @@ async function mustBeActive(sql: Sql, user: number, refusal: ErrorName): Promise
 }
 
 /**
- * Stores a request to join, and an event for the bots that may decide on it. A repeated call changes nothing.
+ * Stores a join request, and an event for the bots that may decide on it. A repeated call changes nothing.
  */
 async function ask(sql: Sql, chat: number, user: number, link: InviteLinkRow): Promise<void> {
   const { of_chat, of_user } = await sql.one<{ of_chat: number; of_user: number }>`
@@ -42,7 +42,7 @@ export interface Joined {
 }
 
 /**
- * Makes a person a member through a link, or stores the person's request to join. Errors: `invite_link_expired` for a
+ * Makes a person a member through a link, or stores the person's join request. Errors: `invite_link_expired` for a
  * link that is unknown, revoked, expired or used up, `kicked_from_chat`, `too_many_chats`, `too_many_join_requests`,
  * `unauthorized`.
  */
@@ -69,7 +69,7 @@ export function joinByLink(db: Database, code: string, user: number): Promise<Jo
 
 export type RequestMissing = 'join_request_missing' | 'join_request_not_found';
 
-/** Removes a request to join and returns its link. Throws the errors of `decideRequest`. */
+/** Removes a join request and returns its link. Throws the errors of `decideRequest`. */
 async function takeRequest(
   sql: Sql,
   chat: number,
@@ -87,7 +87,7 @@ async function takeRequest(
 export type Decision = 'approve' | 'decline';
 
 /**
- * Decides on a request to join. An approved person becomes a member. A declined person may ask again. Errors:
+ * Decides on a join request. An approved person becomes a member. A declined person may ask again. Errors:
  * `chat_not_found`, `join_requests_not_allowed`, `already_participant`, `missing`, and for an approval also
  * `too_many_chats` and `missing` for people whose account is suspended.
  */

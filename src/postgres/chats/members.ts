@@ -98,7 +98,7 @@ async function countBanned(sql: Sql, chat: number): Promise<void> {
   if (await isFull()) fail('too_many_banned');
 }
 
-/** Deletes a person's invitation, even a declined one, and the person's request to join. */
+/** Deletes a person's invitation, even a declined one, and the person's join request. */
 export async function removeInvitation(sql: Sql, chat: number, user: number): Promise<void> {
   await sql.query('delete from chat_invitations where user_id = $1 and chat_id = $2', [user, chat]);
   await sql.query('delete from join_requests where user_id = $1 and chat_id = $2', [user, chat]);

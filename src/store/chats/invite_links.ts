@@ -21,7 +21,7 @@ const codeAtEnd = /[A-Za-z0-9_-]{1,64}$/;
 export const codeOf = (link: string): string => codeAtEnd.exec(link.slice(-64))?.[0] ?? '';
 
 /**
- * Manages invite links and requests to join. `postgres/chats/invite_links.ts` and `postgres/chats/join_requests.ts`
+ * Manages invite links and join requests. `postgres/chats/invite_links.ts` and `postgres/chats/join_requests.ts`
  * list the errors.
  */
 export class InviteLinks extends Members {
@@ -75,7 +75,7 @@ export class InviteLinks extends Members {
     return joined;
   }
 
-  /** Approves or declines a request to join. */
+  /** Approves or declines a join request. */
   async decideRequest(
     chat: ChatRef,
     by: number,

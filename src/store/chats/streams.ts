@@ -21,6 +21,7 @@ import { storeLimits as limits } from '../limits.js';
 import { actionHint, type Chats } from './chats.js';
 import type { Presence } from './presence.js';
 import { readHint } from './read_marks.js';
+import { DraftPace, type MessageDraft, readDraftHint, type StoppedDraft } from './shown_drafts.js';
 
 export type ChangeKind = 'n' | 'e' | 'd' | 'a' | 'p' | 'gap';
 
@@ -51,6 +52,9 @@ export interface StreamListener {
    */
   membership(chat: ChatRef, isIn: boolean): void;
   action(chat: ChatRef, text: string): void;
+  /** Reports the draft that a bot shows in a direct chat. The stream leaves out drafts that newer ones replace soon. */
+  draft(chat: ChatRef, draft: MessageDraft): void;
+  draftStopped(chat: ChatRef, stopped: StoppedDraft): void;
   /** Reports that the person has read a chat up to a message. The report is not stored. */
   read(chat: number, message: number): void;
   /** Reports that this node is shutting down. The stream reports no more changes. */
@@ -164,6 +168,7 @@ class Stream {
   #byPartition = new Map<number, ChatRef[]>();
   readonly #unlisten = new Map<string, () => void>();
   #unlistenUser = () => {};
+  readonly #drafts: DraftPace;
   #stale = true;
   #reloading = false;
   readonly #dirty = new Set<number>();
@@ -179,6 +184,7 @@ class Stream {
     this.#onEnd = onEnd;
     this.#resumes = cursor !== '';
     this.#cursors = parseCursor(cursor, from.context.keys.partitions.count);
+    this.#drafts = new DraftPace(from.context.time, (chat, draft) => listener.draft(chat, draft));
   }
 
   async start(): Promise<void> {
@@ -214,6 +220,7 @@ class Stream {
     this.#onEnd();
     for (const stop of this.#unlisten.values()) stop();
     this.#unlistenUser();
+    this.#drafts.end();
   }
 
   leave(): void {
@@ -260,8 +267,14 @@ class Stream {
     const partition = context.keys.partitions.of(chat.id);
     const stop = await hints.listen(context.keys.chatChannel(chat), (hint) => {
       const text = String(hint);
+      const draft = readDraftHint(text);
       if (text.startsWith(actionHint)) this.#listener.action(chat, text.slice(actionHint.length));
-      else this.check([partition]);
+      else if (draft === null) this.check([partition]);
+      else if (typeof draft === 'function') this.#drafts.take(chat, draft);
+      else {
+        this.#drafts.drop(chat);
+        this.#listener.draftStopped(chat, draft);
+      }
     });
     this.#unlisten.set(chatText(chat), stop);
     if (this.#state === 'open') this.#listener.membership(chat, true);

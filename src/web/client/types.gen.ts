@@ -11,6 +11,8 @@ export type StreamEvents = {
   chat_left: ChatLeftEvent;
   chat_read: ChatReadEvent;
   chat_action: ChatActionEvent;
+  message_draft: MessageDraftEvent;
+  message_draft_stopped: MessageDraftStoppedEvent;
   callback_answer: CallbackAnswerEvent;
   post_reactions: PostReactionsEvent;
   reset: ResetEvent;
@@ -208,6 +210,19 @@ export type InlineAnswer = {
     text: string;
     start_parameter: string;
   };
+};
+
+/** The message that a bot is writing in a direct chat. */
+export type MessageDraft = {
+  /** Chosen by the bot */
+  draft_id: number;
+  /** Id of the last message before the draft. A newer message of the bot replaces the draft */
+  after_message_id: number;
+  can_stop: boolean;
+  stopped: boolean;
+  /** Empty while the bot has written nothing, and after a stop */
+  text: string;
+  entities?: Array<MessageEntity>;
 };
 
 /** The user, bot or chat with this username. */
@@ -684,6 +699,31 @@ export type ChatActionEvent = {
   /** Id of the bot */
   from_id: number;
   action: string;
+};
+
+/** A bot shows the message that it is writing. */
+export type MessageDraftEvent = {
+  chat_id: number;
+  /** Id of the bot */
+  from_id: number;
+  /** Chosen by the bot */
+  draft_id: number;
+  /** Id of the last message before the draft. A newer message of the bot replaces the draft */
+  after_message_id: number;
+  can_stop: boolean;
+  stopped: boolean;
+  /** Empty while the bot has written nothing, and after a stop */
+  text: string;
+  entities?: Array<MessageEntity>;
+};
+
+/** The caller stopped a draft, in this or another session. */
+export type MessageDraftStoppedEvent = {
+  /** Id of the chat */
+  chat_id: number;
+  draft_id: number;
+  /** Whether the draft stays visible */
+  kept: boolean;
 };
 
 /** A bot answered a button press of the caller. */

@@ -6,6 +6,7 @@ import { previewOf } from '../names.js';
 import { me } from '../session.js';
 import { Cell, Signal } from '../signal.js';
 import type { ChatSummary, Invitation, Message, Page, StreamEvents } from '../types.js';
+import { botDrafts } from './bot_drafts.js';
 import { restoreDrafts } from './drafts.js';
 import { History } from './history.js';
 import { takeOver } from './kept.js';
@@ -302,6 +303,12 @@ const onEvent = (...[event, data]: LiveEvent<StreamEvents>): void => {
       return;
     case 'chat_action':
       setTyping(data.chat_id, { from: data.from_id, action: data.action });
+      return;
+    case 'message_draft':
+      botDrafts.show(data.chat_id, data);
+      return;
+    case 'message_draft_stopped':
+      botDrafts.stopped(data.chat_id, data.draft_id, data.kept);
       return;
     case 'callback_answer':
       noteAnswer(data);

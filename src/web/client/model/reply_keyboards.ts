@@ -7,6 +7,8 @@ const chats_max = 30;
 
 class ReplyKeyboards extends Signal {
   readonly #byChat = new Map<number, Message | null>();
+  /** The newest load of each chat that has not ended. The answers of older loads are ignored. */
+  readonly #loads = new Map<number, object>();
 
   /** Returns the message that shows or removes a keyboard or asks for a reply, or null if none is loaded. */
   of(chat: number): Message | null {
@@ -15,20 +17,25 @@ class ReplyKeyboards extends Signal {
 
   /** Ignores errors. The keyboard is loaded again when the chat is opened again. */
   async load(chat: number): Promise<void> {
-    const before = this.of(chat);
+    const load = {};
+    this.#loads.set(chat, load);
     try {
       const { message } = await get<{ message?: Message }>(`/api/chats/${chat}/reply_keyboard`);
-      // Keeps a keyboard that arrived from the stream in the meantime.
-      if (this.of(chat) === before) this.#set(chat, message ?? null);
-    } catch {}
+      if (this.#loads.get(chat) === load) this.#set(chat, message ?? null);
+    } catch {
+    } finally {
+      if (this.#loads.get(chat) === load) this.#loads.delete(chat);
+    }
   }
 
   /** Takes the keyboard of a new message. Only the service knows whether the person sees a selective keyboard. */
   take(message: Message): void {
     const { chat, reply_keyboard, message_id } = message;
-    const isOpen = this.#byChat.has(chat.id);
-    if (!reply_keyboard || !isOpen || message_id < (this.of(chat.id)?.message_id ?? 0)) return;
-    if (reply_keyboard.selective && chat.type === 'group') void this.load(chat.id);
+    if (!reply_keyboard || message_id < (this.of(chat.id)?.message_id ?? 0)) return;
+    // The answer of a load that has begun may be older than this message.
+    const isLoading = this.#loads.has(chat.id);
+    if (!isLoading && !this.#byChat.has(chat.id)) return;
+    if (isLoading || (reply_keyboard.selective && chat.type === 'group')) void this.load(chat.id);
     else this.#set(chat.id, message);
   }
 

@@ -1,4 +1,4 @@
-/** Shows invite links and requests to join: the page of a link, and the sections in the details of a chat. */
+/** Shows invite links and join requests: the page of a link, and the sections in the details of a chat. */
 import { useEffect, useState } from 'react';
 import { call } from '../api.js';
 import { copyText } from '../clipboard.js';
@@ -180,7 +180,7 @@ export function InviteLinks({ chat }: { chat: number }) {
   );
 }
 
-/** Lists the requests to join a chat, with buttons to accept and decline. Shows nothing if there are none. */
+/** Lists the join requests of a chat, with buttons to accept and decline. Shows nothing if there are none. */
 export function JoinRequests({ chat, accepted }: { chat: number; accepted: () => void }) {
   const path = `/api/chats/${chat}/join_requests`;
   const { items, cursor, failure, load } = usePages<JoinRequest>(path);

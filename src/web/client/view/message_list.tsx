@@ -3,13 +3,15 @@
  */
 import { type RefObject, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
 import { Virtualizer, type VirtualizerHandle } from 'virtua';
+import { botDrafts } from '../model/bot_drafts.js';
 import { markRead, setLooked, unread_max } from '../model/chats.js';
 import { type History, inOneAlbum, type Outgoing } from '../model/history.js';
-import { personName, previewOf, serviceKindOf, serviceText, summaryOf } from '../names.js';
+import { chatName, personName, previewOf, serviceKindOf, serviceText, summaryOf } from '../names.js';
 import { me } from '../session.js';
 import { useSignal } from '../signal.js';
-import type { ChatSummary, Message } from '../types.js';
+import type { ChatSummary, Message, MessageDraft } from '../types.js';
 import { dayText, t, timeText, unreadText } from '../words.js';
+import { DraftBubble } from './draft.js';
 import { Icon } from './icons.js';
 import { Bubble, type MessageActions } from './message.js';
 import { Spinner, Trouble } from './ui.js';
@@ -19,7 +21,8 @@ type Item =
   | { kind: 'unread'; key: string }
   | { kind: 'service'; key: string; message: Message }
   | { kind: 'messages'; key: string; messages: Message[]; joined: boolean; showName: boolean }
-  | { kind: 'outgoing'; key: string; outgoing: Outgoing };
+  | { kind: 'outgoing'; key: string; outgoing: Outgoing }
+  | { kind: 'draft'; key: string; draft: MessageDraft };
 
 /** Returns whether the item shows the message with this id. */
 const holds = (item: Item, id: number): boolean =>
@@ -79,6 +82,15 @@ function itemsOf({ messages, outgoing, atStart, first }: History, type: string, 
   }
   for (const one of outgoing) items.push({ kind: 'outgoing', key: one.key, outgoing: one });
   return items;
+}
+
+/** Adds the draft of the bot. A message that the bot sent after the draft replaces it. */
+function withDraft(items: Item[], { messages, atEnd }: History, draft: MessageDraft | null): Item[] {
+  if (draft === null || !atEnd || (draft.stopped && draft.text === '')) return items;
+  const newest = messages.findLast(({ from }) => from?.id !== me.value?.id)?.message_id ?? 0;
+  return newest > draft.after_message_id
+    ? items
+    : [...items, { kind: 'draft', key: `b${draft.draft_id}`, draft }];
 }
 
 function Pending({ outgoing, history }: { outgoing: Outgoing; history: History }) {
@@ -340,13 +352,14 @@ function useScrolling(
 }
 
 interface RowProps {
+  chat: ChatSummary;
   item: Item;
   history: History;
   marked: number;
   actions: MessageActions;
 }
 
-function Row({ item, history, marked, actions }: RowProps) {
+function Row({ chat, item, history, marked, actions }: RowProps) {
   switch (item.kind) {
     case 'day':
       return (
@@ -368,6 +381,8 @@ function Row({ item, history, marked, actions }: RowProps) {
       );
     case 'outgoing':
       return <Pending outgoing={item.outgoing} history={history} />;
+    case 'draft':
+      return <DraftBubble chat={chat.id} draft={item.draft} name={chatName(chat)} />;
     case 'messages':
       return (
         <Bubble
@@ -387,8 +402,14 @@ export function MessageList(props: MessageListProps) {
   const mark = useMark(chat, props.bottom);
   const box = useRef<HTMLDivElement>(null);
   const firstId = useRef(0);
+  useSignal(botDrafts);
+  const draft = botDrafts.of(chat.id);
+  useEffect(() => {
+    if (chat.type === 'private') void botDrafts.load(chat.id);
+  }, [chat.id, chat.type]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the version changes with the content of the history
-  const items = useMemo(() => itemsOf(history, chat.type, mark), [history, version, chat.type, mark]);
+  const rows = useMemo(() => itemsOf(history, chat.type, mark), [history, version, chat.type, mark]);
+  const items = useMemo(() => withDraft(rows, history, draft), [rows, history, draft]);
   const { list, far, isBehind, marked, onScroll, onResize, toNewest } = useScrolling(props, items, mark);
   const unread = isBehind ? unreadText(chat.unread_count) : '';
   const actions = useStable(props.actions);
@@ -420,7 +441,9 @@ export function MessageList(props: MessageListProps) {
           onResize={onResize}
           bufferSize={400}
         >
-          {(item) => <Row key={item.key} item={item} history={history} marked={marked} actions={actions} />}
+          {(item) => (
+            <Row key={item.key} chat={chat} item={item} history={history} marked={marked} actions={actions} />
+          )}
         </Virtualizer>
         <div className="foot" />
       </div>

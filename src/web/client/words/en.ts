@@ -305,6 +305,8 @@ export const en = {
   try_number: 'attempt {n}',
   type_to_confirm: 'Type {name} to confirm',
   typing: 'typing…',
+  thinking: 'thinking…',
+  stop_draft: 'Stop',
   unmute: 'Unmute',
   unpin: 'Unpin',
   unread: '{n} unread',

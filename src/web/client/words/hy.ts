@@ -308,6 +308,8 @@ export const words: Words = {
   try_number: 'փորձ {n}',
   type_to_confirm: 'Հաստատելու համար գրեք {name}',
   typing: 'գրում է…',
+  thinking: 'մտածում է…',
+  stop_draft: 'Կանգնեցնել',
   unmute: 'Միացնել ձայնը',
   unpin: 'Ապամրացնել',
   unread: 'չկարդացված՝ {n}',

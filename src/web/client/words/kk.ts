@@ -308,6 +308,8 @@ export const words: Words = {
   try_number: '{n}-әрекет',
   type_to_confirm: 'Растау үшін {name} деп жазыңыз',
   typing: 'жазуда…',
+  thinking: 'ойлануда…',
+  stop_draft: 'Тоқтату',
   unmute: 'Дыбысты қосу',
   unpin: 'Бекітуден алу',
   unread: 'оқылмаған: {n}',

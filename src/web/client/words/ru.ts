@@ -307,6 +307,8 @@ export const words: Words = {
   try_number: 'попытка {n}',
   type_to_confirm: 'Для подтверждения введите {name}',
   typing: 'печатает…',
+  thinking: 'думает…',
+  stop_draft: 'Остановить',
   unmute: 'Включить звук',
   unpin: 'Открепить',
   unread: 'непрочитанных: {n}',

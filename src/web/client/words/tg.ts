@@ -309,6 +309,8 @@ export const words: Words = {
   try_number: 'кӯшиши {n}',
   type_to_confirm: 'Барои тасдиқ {name} нависед',
   typing: 'менависад…',
+  thinking: 'фикр мекунад…',
+  stop_draft: 'Қатъ кардан',
   unmute: 'Садоро фаъол кардан',
   unpin: 'Аз часпиш гирифтан',
   unread: '{n} нохонда',

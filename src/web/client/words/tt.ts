@@ -307,6 +307,8 @@ export const words: Words = {
   try_number: '{n} омтылыш',
   type_to_confirm: 'Раслау өчен {name} дип языгыз',
   typing: 'яза…',
+  thinking: 'уйлый…',
+  stop_draft: 'Туктату',
   unmute: 'Тавышны кабызу',
   unpin: 'Беркетүне алу',
   unread: 'укылмаган: {n}',

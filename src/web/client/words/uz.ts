@@ -307,6 +307,8 @@ export const words: Words = {
   try_number: '{n}-urinish',
   type_to_confirm: 'Tasdiqlash uchun {name} deb yozing',
   typing: 'yozmoqda…',
+  thinking: 'o‘ylamoqda…',
+  stop_draft: 'To‘xtatish',
   unmute: 'Ovozni yoqish',
   unpin: 'Qadoqdan olish',
   unread: '{n} ta oʻqilmagan',

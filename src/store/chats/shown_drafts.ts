@@ -1,0 +1,93 @@
+/** Shows drafts of bots on event streams (decision 0061). Hints carry the drafts. */
+import type { Time, Timer } from '../../time.js';
+import { type ChatRef, chatText } from '../core/keys.js';
+import { storeLimits as limits } from '../limits.js';
+
+/** The prefixes of hints about drafts. Such hints announce no change. */
+const draftHint = 'draft ';
+const stoppedHint = 'draft_stopped ';
+
+export interface MessageDraft {
+  readonly draft_id: number;
+  /** The id of the last message before the draft. The bot's next message replaces the draft. */
+  readonly after_message_id: number;
+  readonly can_stop: boolean;
+  readonly stopped: boolean;
+  /** Empty while the bot has written nothing, and for a stopped draft that the bot does not keep. */
+  readonly text: string;
+  readonly entities?: readonly unknown[];
+}
+
+export interface StoppedDraft {
+  readonly draft_id: number;
+  /** Whether the stopped draft stays visible. */
+  readonly kept: boolean;
+}
+
+/** Builds a draft from the fields in Redis (`lua/lib/draft.lua`). */
+export const draftOf = (
+  id: string,
+  after: string,
+  flags: string,
+  stopped: boolean,
+  content: string,
+): MessageDraft => ({
+  draft_id: Number(id),
+  after_message_id: Number(after),
+  can_stop: flags.includes('s') && !stopped,
+  stopped,
+  ...(content === '' ? { text: '' } : JSON.parse(content)),
+});
+
+/** Reads a hint. Returns null if the hint is not about a draft. */
+export function readDraftHint(hint: string): (() => MessageDraft) | StoppedDraft | null {
+  if (hint.startsWith(stoppedHint)) {
+    const [id, kept] = hint.slice(stoppedHint.length).split(' ');
+    return { draft_id: Number(id), kept: kept === 'k' };
+  }
+  if (!hint.startsWith(draftHint)) return null;
+  const parts = /^(-?\d+) (\d+) -(\w*) /.exec(hint.slice(draftHint.length)) as RegExpExecArray;
+  const [head, id, after, flags] = parts as unknown as [string, string, string, string];
+  // Most drafts are replaced before a stream shows them, so they are parsed only when they are shown.
+  return () => draftOf(id, after, flags, false, hint.slice(draftHint.length + head.length));
+}
+
+/** Shows at most one draft of a chat per `draft_show_interval_ms`. The newest draft replaces a draft that waits. */
+export class DraftPace {
+  readonly #time: Time;
+  readonly #show: (chat: ChatRef, draft: MessageDraft) => void;
+  readonly #paused = new Map<string, { timer: Timer; next: (() => MessageDraft) | null }>();
+
+  constructor(time: Time, show: (chat: ChatRef, draft: MessageDraft) => void) {
+    this.#time = time;
+    this.#show = show;
+  }
+
+  take(chat: ChatRef, draft: () => MessageDraft): void {
+    const paused = this.#paused.get(chatText(chat));
+    if (paused === undefined) this.#showNow(chat, draft);
+    else paused.next = draft;
+  }
+
+  /** Forgets the draft that waits. */
+  drop(chat: ChatRef): void {
+    const paused = this.#paused.get(chatText(chat));
+    if (paused !== undefined) paused.next = null;
+  }
+
+  end(): void {
+    for (const { timer } of this.#paused.values()) this.#time.cancel(timer);
+    this.#paused.clear();
+  }
+
+  #showNow(chat: ChatRef, draft: () => MessageDraft): void {
+    this.#show(chat, draft());
+    const name = chatText(chat);
+    const timer = this.#time.after(limits.draft_show_interval_ms, () => {
+      const next = this.#paused.get(name)?.next ?? null;
+      this.#paused.delete(name);
+      if (next !== null) this.#showNow(chat, next);
+    });
+    this.#paused.set(name, { timer, next: null });
+  }
+}
