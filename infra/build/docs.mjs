@@ -4,7 +4,17 @@ import { dirname, join, normalize } from 'node:path';
 import { Marked } from 'marked';
 
 /** The guides in the order of the menu. Documents that are not listed here come after them, sorted by name. */
-const order = ['bots', 'api', 'behaviour', 'interface', 'operating', 'settings', 'growing', 'postgres'];
+const order = [
+  'bots',
+  'testing_bots',
+  'api',
+  'behaviour',
+  'interface',
+  'operating',
+  'settings',
+  'growing',
+  'postgres',
+];
 
 const isMarkdown = (name) => name.endsWith('.md');
 const bare = (text) =>

@@ -4,6 +4,8 @@ import { rateText, settings } from '../../dist/config/config.js';
 import { endpoints } from '../../dist/endpoints/endpoints.gen.js';
 import { catalogue } from '../../dist/errors.js';
 import { methods } from '../../dist/methods/methods.gen.js';
+import { actions } from '../../dist/testmode/actions.js';
+import { testEndpoints } from '../../dist/testmode/endpoints.js';
 import { withFigures } from './growing.mjs';
 import { table, withTable } from './markdown_tables.mjs';
 
@@ -46,6 +48,28 @@ const endpointsTable = () =>
     endpoints.map(({ verb, path, caller, summary }) => [code(`${verb} ${path}`), caller, summary]),
   );
 
+const testEndpointsTable = () =>
+  table(
+    ['call', 'what it does'],
+    testEndpoints.map(({ verb, path, summary }) => [code(`${verb} ${path}`), summary]),
+  );
+
+const actionsTable = () =>
+  table(
+    ['action', 'parameters', 'what it does'],
+    actions.map(({ name, summary, params }) => [
+      code(name),
+      Object.keys(params.shape).map(code).join(', '),
+      summary,
+    ]),
+  );
+
+/** Returns an example for tests of bots. The suite runs it. */
+const exampleText = (language, file) => {
+  const text = readFileSync(new URL(`../../test/testmode/${file}`, import.meta.url), 'utf8');
+  return `\`\`\`${language}\n${text}\`\`\``;
+};
+
 const errorsTable = () =>
   table(
     ['status', 'description'],
@@ -58,6 +82,11 @@ const tables = [
   ['endpoints', 'api.md', endpointsTable],
   ['errors', 'api.md', errorsTable],
   ['settings', 'settings.md', settingsTable],
+  ['vitest', 'testing_bots.md', () => exampleText('ts', 'example.test.ts')],
+  ['node_test', 'testing_bots.md', () => exampleText('js', 'examples/bot.mjs')],
+  ['pytest', 'testing_bots.md', () => exampleText('py', 'examples/test_bot.py')],
+  ['actions', 'testing_bots.md', actionsTable],
+  ['test_endpoints', 'testing_bots.md', testEndpointsTable],
 ];
 
 function update(file, make) {

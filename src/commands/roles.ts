@@ -13,6 +13,7 @@ import { startFront } from '../processes/front.js';
 import { startMetrics } from '../processes/metrics.js';
 import { reportAs } from '../processes/node.js';
 import { noteShards, shardUrls } from '../processes/shards.js';
+import { openTestServers, TestMode } from '../testmode/server.js';
 import { type Starter, serve, settings, task, withDev } from './running.js';
 
 /** Maps the name of each command to its roles. Each process also reports its state to operators. */
@@ -35,6 +36,19 @@ const roles: ReadonlyArray<readonly [name: string, description: string, starters
   ],
 ];
 
+/** Runs all roles on temporary data, with the endpoints for tests of bots. */
+function serveTests() {
+  const tests = new TestMode();
+  const starters: Starter[] = [
+    startBacklog,
+    startFlush,
+    (backends, stopping) => startDeliver(backends, stopping, tests.aroundSend),
+    (backends, stopping) => tests.startFront(backends, (around) => startFront(backends, stopping, around)),
+    reportAs('test-server'),
+  ];
+  return serve('test-server', starters, openTestServers);
+}
+
 export function addRoles(program: Command): void {
   const command = (name: string, description: string) =>
     program.command(name).description(description).addHelpText('after', `\n${settings}`);
@@ -45,6 +59,10 @@ export function addRoles(program: Command): void {
     'dev',
     'runs everything as npm start does: private Redis and Postgres, migrations, all roles and demo data',
   ).action(() => task('dev', (config) => runDev(config)));
+  command(
+    'test-server',
+    'runs a server for the tests of a bot, with temporary data; never in production',
+  ).action(serveTests);
   command('migrate', 'updates the schema of the database and of all shards').action(() =>
     task('migrate', async (config, log) => {
       const urls = shardUrls(requireSettings(config, ['DATABASE_URL']));

@@ -15,6 +15,7 @@ import {
 } from '../config/config.js';
 import { version } from '../config/version.js';
 import { devEnvironment } from '../dev/home.js';
+import { Refusal } from '../dev/refusal.js';
 import { EngineError } from '../http/engine.js';
 import { type Adoption, IdentityError } from '../journal/identity.js';
 import { createLog, type Logger } from '../obs/log.js';
@@ -39,7 +40,8 @@ function giveUp(log: Logger, error: unknown): never {
     error instanceof BackupError ||
     error instanceof CopyError ||
     error instanceof RedisCheckError ||
-    error instanceof IdentityError;
+    error instanceof IdentityError ||
+    error instanceof Refusal;
   const { message, code } = error as Error & { code?: string };
   if (log.level === 'silent') log.level = 'fatal';
   if (known && process.stderr.isTTY) process.stderr.write(`petrel: ${message}\n`);
@@ -47,13 +49,30 @@ function giveUp(log: Logger, error: unknown): never {
   process.exit(1);
 }
 
-/** Runs roles in this process until a signal arrives or the parent process ends. */
-export async function serve(name: string, starters: readonly Starter[]): Promise<void> {
+/** The settings of the roles, and what is closed after the roles have stopped. */
+export interface Prepared {
+  readonly config: Config;
+  close(): Promise<void>;
+}
+
+const asGiven = async (config: Config): Promise<Prepared> => ({ config, close: async () => undefined });
+
+/**
+ * Runs roles in this process until a signal arrives or the parent process ends. `prepare` runs before the backends are
+ * opened.
+ */
+export async function serve(
+  name: string,
+  starters: readonly Starter[],
+  prepare: (config: Config, log: Logger) => Promise<Prepared> = asGiven,
+): Promise<void> {
   let log = createLog('info', name);
   const roles: Role[] = [];
   let backends: Backends | undefined;
   const stopping = new AbortController();
   let starting: Promise<Role> | undefined;
+  let preparing: Promise<Prepared> | undefined;
+  const closePrepared = async () => (await preparing?.catch(() => undefined))?.close();
   let drainMs = 0;
   const stop = async () => {
     if (stopping.signal.aborted) return;
@@ -79,6 +98,7 @@ export async function serve(name: string, starters: readonly Starter[]): Promise
       log.warn(
         'Redis or Postgres did not answer during the shutdown: nothing is lost, and the records of this process expire',
       );
+    await closePrepared().catch(onError);
     log.info('stopped');
     process.exit(code);
   };
@@ -86,9 +106,12 @@ export async function serve(name: string, starters: readonly Starter[]): Promise
   process.on('SIGINT', stop);
   process.once('disconnect', stop);
   try {
-    const config = readConfig();
-    log = createLog(config.LOG_LEVEL, name);
+    const given = readConfig();
+    log = createLog(given.LOG_LEVEL, name);
     for (const line of misspelt()) log.warn(line);
+    preparing = prepare(given, log);
+    const { config } = await preparing;
+    if (stopping.signal.aborted) return;
     drainMs = config.DRAIN_MS;
     backends = await openBackends(config, name, log, 'unless_used');
     for (const start of starters) {
@@ -99,6 +122,8 @@ export async function serve(name: string, starters: readonly Starter[]): Promise
     log.info({ version }, 'ready');
     process.send?.({ type: 'ready' });
   } catch (error) {
+    if (stopping.signal.aborted) return;
+    await closePrepared().catch(() => undefined);
     giveUp(log, error);
   }
 }

@@ -33,7 +33,7 @@ interface Place {
 
 const role = 'petrel';
 const database = 'petrel';
-/** How long child processes may take to release the shared memory after a kill -9 of the postmaster. */
+/** How long child processes may take to release the shared memory after the main process of Postgres was killed. */
 const release_ms_max = 10_000;
 
 /**

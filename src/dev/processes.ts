@@ -1,6 +1,7 @@
 /** Ends processes and finds free ports. Also reads the start time and command line of a process. */
 import { type ChildProcess, spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
+import { createSocket } from 'node:dgram';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -71,15 +72,37 @@ function tryPort(port: number): Promise<number> {
   });
 }
 
+/** How long a server may take to start on its port. */
+const reserve_ms = 30_000;
+
+/**
+ * Reserves a port against other processes that look for a free port. Holds the UDP port of the same number, which no
+ * server uses. Returns false if another process has reserved it.
+ */
+function reservePort(port: number): Promise<boolean> {
+  const socket = createSocket('udp4');
+  return new Promise((resolve) => {
+    socket.once('error', () => socket.close(() => resolve(false)));
+    socket.bind({ port, address: '127.0.0.1', exclusive: true }, () => {
+      socket.unref();
+      setTimeout(() => socket.close(), reserve_ms).unref();
+      resolve(true);
+    });
+  });
+}
+
 /** Counts up from a random port, so that no port is returned twice before it is in use. */
 let nextPort = randomInt(port_min, port_max + 1);
 
-/** Returns a loopback port that was free a moment ago and is not used for outgoing connections. */
+/**
+ * Returns a loopback port that is free and not used for outgoing connections. No other process gets the same port from
+ * this function within `reserve_ms`.
+ */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < 20; tries++) {
     const port = nextPort;
     nextPort = port === port_max ? port_min : port + 1;
-    if ((await tryPort(port).catch(() => 0)) !== 0) return port;
+    if ((await reservePort(port)) && (await tryPort(port).catch(() => 0)) !== 0) return port;
   }
   return tryPort(0);
 }
@@ -134,16 +157,17 @@ export async function launchServer(options: {
   exited.then((how) => {
     ended = how;
   });
-  for (let pause = 5; !(await isReady(pid)) || ended !== undefined; pause = Math.min(pause * 1.5, 25)) {
+  for (let pause = 5; ; pause = Math.min(pause * 1.5, 25)) {
+    const ready = await isReady(pid);
     if (signal?.aborted) {
       await stop();
       throw new Refusal(`the start of ${name} was cancelled`);
     }
     if (ended !== undefined)
       throw new Refusal(`${name} did not start (${ended}): ${logSince(logPath, start)}`);
+    if (ready) return { pid, exited, stop };
     await sleep(pause);
   }
-  return { pid, exited, stop };
 }
 
 /**

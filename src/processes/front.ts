@@ -165,7 +165,12 @@ function openDispatch(backends: Backends, own: DispatchOptions['own']): Dispatch
   });
 }
 
-export async function startFront(backends: Backends): Promise<Role> {
+/** Starts a front. `around` can wrap how requests are handled. */
+export async function startFront(
+  backends: Backends,
+  _stopping?: AbortSignal,
+  around: (dispatch: Dispatch) => Dispatch = (dispatch) => dispatch,
+): Promise<Role> {
   const { config, log, store, connection, traces } = backends;
   const engine = loadEngine();
   const uploads = await watchFiles(backends);
@@ -178,12 +183,13 @@ export async function startFront(backends: Backends): Promise<Role> {
   // front.
   const isReady = () =>
     !leaving && connection.reachable() && (connection.clustered || store.auth.stats.leased);
-  const dispatch = openDispatch(backends, {
+  const routed = openDispatch(backends, {
     ...referencePages({ methods, endpoints, baseUrl: config.BASE_URL, rates: ratesOf(config) }),
     ...statusPages(metrics, isReady, uploads.problem),
     ...applicationPages(),
     ...demoPages(config.DEMO_FILE, demoKeyPath),
   });
+  const dispatch = around(routed);
   const handler: RequestHandler = (request) =>
     leaving && request.handover ? fail('leaving') : dispatch.handle(request);
   const meter = createRequestMeter();

@@ -1,9 +1,10 @@
+import { type ChildProcess, spawn } from 'node:child_process';
 import { statSync, writeFileSync } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { commandOf, type LocalServer } from '../../src/dev/processes.js';
+import { commandOf, type LocalServer, launchServer } from '../../src/dev/processes.js';
 import { startRedis } from '../../src/dev/redis.js';
 import { temporaryFolder } from '../support/servers.js';
 
@@ -107,6 +108,23 @@ test('a stale pid file does not stop a process that now has its pid', async () =
 test('the error of a failed start of Redis quotes the log of Redis', async () => {
   const first = await start();
   await expect(startRedis({ dir: join(dir, 'other'), port: first.port })).rejects.toThrow(/already in use/i);
+});
+
+test('a start that is cancelled ends the server, even if the server is ready at once', async () => {
   const giveUp = startRedis({ dir: join(dir, 'third'), signal: AbortSignal.abort() });
-  await expect(giveUp).rejects.toThrow(/cancelled/);
+  await expect(giveUp).rejects.toThrow('the start of Redis was cancelled');
+  let child: ChildProcess | undefined;
+  const launched = launchServer({
+    name: 'X',
+    logPath: join(dir, 'x.log'),
+    spawn: () => {
+      child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1_000)']);
+      return child;
+    },
+    isReady: () => true,
+    stopSignals: [['SIGTERM', 5_000]],
+    signal: AbortSignal.abort(),
+  });
+  await expect(launched).rejects.toThrow('the start of X was cancelled');
+  expect(child?.signalCode).toBe('SIGTERM');
 });

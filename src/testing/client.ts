@@ -1,0 +1,325 @@
+/** Provides typed helpers for tests of bots against `petrel test-server`. Has no dependencies. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { fileURLToPath } from 'node:url';
+
+/** A JSON value of an answer. */
+// biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
+export type Json = any;
+
+/** A chat of a world, or the id of a chat. */
+export type Chat = 'bot' | 'group' | 'channel' | number;
+
+export interface WorldForm {
+  /** Names of 2 to 16 lower-case letters. `['ann']` by default. The first person owns the bot and the chats. */
+  readonly people?: readonly string[];
+  /** Makes a public group with the bot as an administrator. */
+  readonly group?: boolean;
+  /** Makes a public channel with the bot as an administrator. */
+  readonly channel?: boolean;
+}
+
+export interface RecordedEntry {
+  readonly n: number;
+  /** Unix time in ms by the clock of the test server. */
+  readonly at: number;
+  readonly kind: 'action' | 'call' | 'delivery';
+  /** The name of the action or method, or the kind of the delivered update. */
+  readonly name: string;
+  readonly person?: string;
+  readonly params: Json;
+  /** The HTTP status of the answer. 0 if a receiver did not answer. */
+  readonly status: number;
+  readonly answer: Json;
+  /** Set if a fault replaced the answer. */
+  readonly fault?: 'not done' | 'answer lost';
+}
+
+export interface EntryFilter {
+  readonly kind?: RecordedEntry['kind'];
+  readonly name?: string;
+  /** Skips the entries up to this `n`. */
+  readonly after?: number;
+}
+
+/** What happens to the next calls of a method, or to the next deliveries. */
+export interface Fault {
+  /** Waits first, up to 60,000 ms. */
+  readonly delay_ms?: number;
+  /** Replaces the answer: 400 to 599. */
+  readonly status?: number;
+  /** Seconds to wait, as the answer tells. 1 by default. */
+  readonly retry_after?: number;
+  /** Carries out the call or delivery, and replaces only its answer. */
+  readonly applied?: boolean;
+  /** 1 by default, at most 1,000. */
+  readonly times?: number;
+}
+
+interface WorldData {
+  readonly world: number;
+  readonly bot: { readonly id: number; readonly username: string; readonly token: string };
+  readonly people: ReadonlyArray<{
+    readonly name: string;
+    readonly id: number;
+    readonly username: string;
+    readonly first_name: string;
+    readonly token: string;
+  }>;
+  readonly chats: { readonly group?: number; readonly channel?: number };
+}
+
+/** An answer with an error. */
+export class PetrelError extends Error {
+  readonly status: number;
+  readonly answer: Json;
+
+  constructor(call: string, status: number, answer: Json) {
+    super(`${call}: ${answer?.description ?? `status ${status}`}`);
+    this.status = status;
+    this.answer = answer;
+  }
+}
+
+type Call = (verb: string, path: string, params?: object) => Promise<Json>;
+
+const callsTo =
+  (url: string): Call =>
+  async (verb, path, params) => {
+    const response = await fetch(`${url}/api/test/${path}`, {
+      method: verb,
+      ...(params && { headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(params) }),
+    });
+    const answer: Json = await response.json();
+    if (!answer.ok) throw new PetrelError(`${verb} /api/test/${path}`, response.status, answer);
+    return answer.result;
+  };
+
+/** A person of a world. Every action goes through the application API, with its checks and errors. */
+export class Person {
+  readonly name: string;
+  readonly id: number;
+  readonly username: string;
+  readonly first_name: string;
+  /** The token for other calls of the application API. */
+  readonly token: string;
+  readonly #act: (action: string, params: object) => Promise<Json>;
+
+  constructor(data: WorldData['people'][number], act: (action: string, params: object) => Promise<Json>) {
+    this.name = data.name;
+    this.id = data.id;
+    this.username = data.username;
+    this.first_name = data.first_name;
+    this.token = data.token;
+    this.#act = act;
+  }
+
+  /** Presses Start in the chat with the bot. */
+  start(payload?: string): Promise<Json> {
+    return this.#act('start', { payload });
+  }
+
+  /** Sends a message and returns it. */
+  send(
+    text: string,
+    options: { readonly chat?: Chat; readonly reply_to_message_id?: number } = {},
+  ): Promise<Json> {
+    return this.#act('send', { text, ...options });
+  }
+
+  /** Presses the inline button with this data. */
+  press(message_id: number, data: string, options: { readonly chat?: Chat } = {}): Promise<Json> {
+    return this.#act('press', { message_id, data, ...options });
+  }
+
+  /** Adds a reaction to a message of the channel. */
+  react(message_id: number, emoji: string): Promise<Json> {
+    return this.#act('react', { message_id, emoji });
+  }
+
+  join(chat: Chat): Promise<Json> {
+    return this.#act('join', { chat });
+  }
+
+  leave(chat: Chat): Promise<Json> {
+    return this.#act('leave', { chat });
+  }
+
+  /** Blocks the bot. */
+  block(): Promise<Json> {
+    return this.#act('block', {});
+  }
+
+  unblock(): Promise<Json> {
+    return this.#act('unblock', {});
+  }
+
+  /** Runs an action by its name. */
+  act(action: string, params: object = {}): Promise<Json> {
+    return this.#act(action, params);
+  }
+}
+
+/** A bot with its people and chats. Worlds are separate from each other. */
+export class World {
+  readonly id: number;
+  readonly bot: WorldData['bot'];
+  readonly people: readonly Person[];
+  readonly chats: WorldData['chats'];
+  /** The root for bot libraries, such as `apiRoot` of grammY. */
+  readonly apiRoot: string;
+  readonly #call: Call;
+
+  constructor(data: WorldData, url: string, call: Call) {
+    this.id = data.world;
+    this.bot = data.bot;
+    this.chats = data.chats;
+    this.apiRoot = url;
+    this.#call = call;
+    this.people = data.people.map(
+      (person) =>
+        new Person(person, (action, params) =>
+          call('POST', `worlds/${data.world}/people/${person.name}/${action}`, params),
+        ),
+    );
+  }
+
+  /** Returns the person with this name. The default is the first person. */
+  person(name?: string): Person {
+    const found = name === undefined ? this.people[0] : this.people.find((person) => person.name === name);
+    if (found === undefined) throw new Error(`this world has no person ${name}`);
+    return found;
+  }
+
+  /** Returns the recorded entries, oldest first. */
+  async recording(filter: EntryFilter = {}): Promise<RecordedEntry[]> {
+    return this.#recorded({ ...filter });
+  }
+
+  /** Returns the calls of the bot. */
+  calls(method?: string): Promise<RecordedEntry[]> {
+    return this.#recorded({ kind: 'call', ...(method !== undefined && { name: method }) });
+  }
+
+  /**
+   * Waits until the bot has made `count` calls of a method, and returns these calls. Throws if it has not after
+   * `timeoutMs`, 5 s by default and at most 30 s. Waits on the clock of the machine.
+   */
+  async waitForCalls(
+    method: string,
+    { count = 1, timeoutMs = 5_000, after = 0 } = {},
+  ): Promise<[RecordedEntry, ...RecordedEntry[]]> {
+    const calls = await this.#recorded({ kind: 'call', name: method, count, wait_ms: timeoutMs, after });
+    if (calls.length < count)
+      throw new Error(
+        `the bot made ${calls.length} calls of ${method} within ${timeoutMs} ms instead of ${count}`,
+      );
+    return calls as [RecordedEntry, ...RecordedEntry[]];
+  }
+
+  /** Returns the deliveries to the webhook, optionally of one kind of update. */
+  deliveries(kind?: string): Promise<RecordedEntry[]> {
+    return this.#recorded({ kind: 'delivery', ...(kind !== undefined && { name: kind }) });
+  }
+
+  /** Delays or fails the next calls of a method (`on`), or the next deliveries (`delivery`). */
+  async fault(on: string, fault: Fault): Promise<void> {
+    await this.#call('POST', `worlds/${this.id}/faults`, { on, ...fault });
+  }
+
+  /** Removes the faults that have not happened yet. */
+  async clearFaults(): Promise<void> {
+    await this.#call('DELETE', `worlds/${this.id}/faults`);
+  }
+
+  /** Repeats the actions of people in a recording, in order. The world needs people with the same names. */
+  async replay(recording: readonly RecordedEntry[]): Promise<void> {
+    for (const { kind, person, name, params } of recording)
+      if (kind === 'action') await this.person(person).act(name, params);
+  }
+
+  /** Removes the world. */
+  async remove(): Promise<void> {
+    await this.#call('DELETE', `worlds/${this.id}`);
+  }
+
+  async #recorded(query: Record<string, string | number>): Promise<RecordedEntry[]> {
+    const text = new URLSearchParams(
+      Object.entries(query).map(([name, value]): [string, string] => [name, String(value)]),
+    );
+    return (await this.#call('GET', `worlds/${this.id}/recording?${text}`)).items;
+  }
+}
+
+/** A running test server. */
+export class TestServer {
+  readonly url: string;
+  readonly #call: Call;
+  readonly #child: ChildProcess | undefined;
+
+  /** `url` has no slash at its end. */
+  constructor(url: string, child?: ChildProcess) {
+    this.url = url;
+    this.#call = callsTo(url);
+    this.#child = child;
+  }
+
+  /** Makes a world. */
+  async world(form: WorldForm = {}): Promise<World> {
+    return new World(await this.#call('POST', 'worlds', form), this.url, this.#call);
+  }
+
+  /** Stops the server, if `startTestServer` started it. */
+  async stop(): Promise<void> {
+    const child = this.#child;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const exited = once(child, 'exit');
+    child.kill('SIGTERM');
+    await exited;
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}
+
+/**
+ * Starts a test server as a child process, and waits until it is ready. It ends with this process. Rejects with the end
+ * of its log if it does not start.
+ */
+export async function startTestServer(
+  options: {
+    readonly port?: number;
+    /** Settings of the server, such as `RATE_PER_BOT`. */
+    readonly settings?: Readonly<Record<string, string>>;
+  } = {},
+): Promise<TestServer> {
+  const port = options.port ?? (await freePort());
+  // The server does not inherit other variables, because test runners set names that are also settings, such as
+  // BASE_URL.
+  const { PATH, HOME, TMPDIR } = process.env;
+  const main = fileURLToPath(new URL('../main.js', import.meta.url));
+  const child = spawn(process.execPath, [main, 'test-server'], {
+    env: { PATH, HOME, TMPDIR, UWS_HTTP_MAX_HEADERS_SIZE: '65536', ...options.settings, PORT: String(port) },
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  });
+  let log = '';
+  const keep = (chunk: Buffer) => {
+    log = (log + chunk.toString()).slice(-4_000);
+  };
+  child.stdout?.on('data', keep);
+  child.stderr?.on('data', keep);
+  const first = await Promise.race([once(child, 'message'), once(child, 'exit')]);
+  if ((first[0] as { type?: unknown } | null)?.type !== 'ready')
+    throw new Error(`the test server did not start:\n${log}`);
+  // A test runner can end although the server still runs. The server ends when the channel closes.
+  child.unref();
+  child.channel?.unref();
+  return new TestServer(`http://127.0.0.1:${port}`, child);
+}

@@ -1,0 +1,122 @@
+/** Maps the actions of people to calls of the application API. */
+import { z } from 'zod';
+import { fail } from '../errors.js';
+import { integer, optional, text } from '../wire/schema.js';
+import type { InnerCall } from './inner_call.js';
+import type { Person, World } from './worlds.js';
+
+const chat = optional(z.union([z.enum(['bot', 'group', 'channel']), integer()])).describe(
+  '`bot` (default), `group`, `channel`, or the id of a chat',
+);
+
+type Call = Omit<InnerCall, 'token'>;
+/** Makes a call as the person, and returns its result. */
+type Read = (call: Call) => Promise<unknown>;
+type MakeCall<P> = (world: World, params: P, read: Read) => Call | Promise<Call>;
+
+interface Post {
+  readonly id: number;
+  readonly message_id: number;
+}
+
+export interface Action {
+  readonly name: string;
+  readonly summary: string;
+  readonly params: z.ZodType;
+  readonly call: MakeCall<never>;
+}
+
+const defineAction = <P extends z.ZodType>(action: {
+  readonly name: string;
+  readonly summary: string;
+  readonly params: P;
+  readonly call: MakeCall<z.output<P>>;
+}) => action as Action;
+
+/** Returns the id of a chat for people. Error: `chat_not_found`. */
+function chatId({ bot, chats }: World, given: string | number | undefined): number {
+  if (typeof given === 'number') return given;
+  if (given === 'group' || given === 'channel') return chats[given] ?? fail('chat_not_found');
+  return bot.id;
+}
+
+const messagePath = (world: World, p: { chat?: string | number | undefined; message_id: number }) =>
+  `/api/chats/${chatId(world, p.chat)}/messages/${p.message_id}`;
+
+const botPath = ({ bot }: World) => `/api/bots/${bot.username}`;
+const inChat = z.object({ chat });
+const onMessage = z.object({ chat, message_id: integer() });
+
+export const actions: readonly Action[] = [
+  defineAction({
+    name: 'start',
+    summary: 'Presses Start in the chat with the bot. The bot gets `/start` with the payload.',
+    params: z.object({ payload: optional(text) }),
+    call: (world, params) => ({ verb: 'POST', path: `${botPath(world)}/start`, params }),
+  }),
+  defineAction({
+    name: 'send',
+    summary: 'Sends a text message.',
+    params: z.object({ chat, text, reply_to_message_id: optional(integer()) }),
+    call: (world, { chat: to, ...params }) => ({
+      verb: 'POST',
+      path: `/api/chats/${chatId(world, to)}/messages`,
+      params,
+    }),
+  }),
+  defineAction({
+    name: 'press',
+    summary: 'Presses an inline button of a message.',
+    params: onMessage.extend({ data: text }),
+    call: (world, p) => ({
+      verb: 'POST',
+      path: `${messagePath(world, p)}/callback`,
+      params: { data: p.data },
+    }),
+  }),
+  defineAction({
+    name: 'react',
+    summary: 'Adds a reaction to a message of the channel.',
+    params: z.object({ message_id: integer(), emoji: text }),
+    call: async (world, { message_id, emoji }, read) => {
+      const newest = { before: message_id + 1, limit: 1 };
+      const path = `/api/chats/${chatId(world, 'channel')}/posts`;
+      const { items } = (await read({ verb: 'GET', path, params: newest })) as { items: Post[] };
+      const post = items.find((each) => each.message_id === message_id) ?? fail('post_not_found');
+      return { verb: 'POST', path: `/api/posts/${post.id}/reactions`, params: { emoji } };
+    },
+  }),
+  defineAction({
+    name: 'join',
+    summary: 'Joins a chat.',
+    params: inChat,
+    call: (world, p) => ({ verb: 'POST', path: `/api/chats/${chatId(world, p.chat)}/join` }),
+  }),
+  defineAction({
+    name: 'leave',
+    summary: 'Leaves a chat.',
+    params: inChat,
+    call: (world, p) => ({ verb: 'POST', path: `/api/chats/${chatId(world, p.chat)}/leave` }),
+  }),
+  defineAction({
+    name: 'block',
+    summary: 'Blocks the bot.',
+    params: z.object({}),
+    call: (world) => ({ verb: 'POST', path: `${botPath(world)}/block` }),
+  }),
+  defineAction({
+    name: 'unblock',
+    summary: 'Unblocks the bot.',
+    params: z.object({}),
+    call: (world) => ({ verb: 'DELETE', path: `${botPath(world)}/block` }),
+  }),
+];
+
+const byName = new Map(actions.map((action) => [action.name, action]));
+
+/** Error: `not_found`. */
+export const actionNamed = (name: string): Action => byName.get(name) ?? fail('not_found');
+
+/** Error: `user_not_found`. */
+export const personNamed = (world: World, name: string): Person =>
+  world.people.find((person) => person.name === name) ?? fail('user_not_found');

@@ -1,0 +1,58 @@
+/** Records the deliveries to the webhooks of worlds, and applies the faults that tests ask for. */
+import type { Send } from '../delivery/context.js';
+import type { Outcome } from '../delivery/outcome.js';
+import type { Time } from '../time.js';
+import { type Fault, type Faults, onDelivery } from './faults.js';
+import type { Recording } from './recording.js';
+import type { World } from './worlds.js';
+
+export interface DeliveryContext {
+  readonly recording: Recording;
+  readonly faults: Faults;
+  /** The clock of the machine. */
+  readonly machine: Time;
+  readonly worldOf: (bot: number) => World | undefined;
+}
+
+/** Returns the bot of a delivery. `webhook-id` is the id of the bot, a hyphen and the id of the update. */
+const botOf = (headers: Readonly<Record<string, string>>) => Number.parseInt(headers['webhook-id'] ?? '', 10);
+
+const replaced = ({ status = 0, retry_after }: Fault): Outcome => ({
+  ...{ kind: 'answered', status, body: Buffer.alloc(0), truncated: false, latencyMs: 0, address: '' },
+  retryAfterMs: retry_after === undefined ? undefined : retry_after * 1_000,
+});
+
+function jsonOf(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString());
+  } catch {
+    return body.toString();
+  }
+}
+
+const answerOf = (outcome: Outcome) =>
+  outcome.kind === 'answered' ? jsonOf(outcome.body) : { error: outcome.message };
+
+/** Returns the kind of an update: the name of its field besides `update_id`. */
+const kindOf = (update: object) => Object.keys(update).find((name) => name !== 'update_id') ?? '';
+
+/** Wraps the function that sends a delivery. */
+export function createTestSend({ recording, faults, machine, worldOf }: DeliveryContext, send: Send): Send {
+  return async (receiver, headers, body, signal) => {
+    const world = worldOf(botOf(headers));
+    if (world === undefined) return send(receiver, headers, body, signal);
+    const fault = faults.take(world.id, onDelivery);
+    if (fault !== undefined) await machine.sleep(fault.delay_ms, { signal });
+    const isReplaced = fault?.status !== undefined;
+    const real = !isReplaced || fault.applied ? await send(receiver, headers, body, signal) : undefined;
+    const outcome = isReplaced || real === undefined ? replaced(fault as Fault) : real;
+    const update = JSON.parse(body.toString());
+    recording.add(world.id, {
+      ...{ kind: 'delivery', name: kindOf(update), params: update },
+      status: outcome.kind === 'answered' ? outcome.status : 0,
+      answer: answerOf(outcome),
+      ...(isReplaced && { fault: fault.applied ? 'answer lost' : 'not done' }),
+    });
+    return outcome;
+  };
+}

@@ -1,0 +1,175 @@
+/** Lists the endpoints of the test server. They exist in no other role. */
+import { z } from 'zod';
+import { fail } from '../errors.js';
+import { ruleLimits } from '../rules/limits.js';
+import type { Dispatch } from '../server/dispatch.js';
+import type { Outcome } from '../server/idempotency.js';
+import { parseWith } from '../server/method.js';
+import type { Params } from '../server/params.js';
+import type { Time } from '../time.js';
+import { boolean, integer, json, optional, text } from '../wire/schema.js';
+import { actionNamed, personNamed } from './actions.js';
+import { type Faults, onDelivery } from './faults.js';
+import { type InnerCall, innerCall, innerResult } from './inner_call.js';
+import { testModeLimits as limits } from './limits.js';
+import { entryKinds, type Recording } from './recording.js';
+import type { World, Worlds } from './worlds.js';
+
+export interface TestContext {
+  readonly worlds: Worlds;
+  readonly recording: Recording;
+  readonly faults: Faults;
+  readonly methodNamed: (name: string) => { readonly name: string } | undefined;
+  readonly dispatch: Dispatch;
+  /** The clock of the machine. */
+  readonly machine: Time;
+  /** The parameters of the call, without those in the path. */
+  readonly given: Params;
+}
+
+export interface TestEndpoint {
+  readonly verb: 'GET' | 'POST' | 'DELETE';
+  readonly path: string;
+  readonly summary: string;
+  readonly params: z.ZodType;
+  /** Returns the result, or an `Outcome` that is passed on. */
+  readonly handler: (context: TestContext, params: never) => unknown;
+}
+
+const defineTestEndpoint = <P extends z.ZodType>(endpoint: {
+  readonly verb: TestEndpoint['verb'];
+  readonly path: string;
+  readonly summary: string;
+  readonly params: P;
+  readonly handler: (context: TestContext, params: z.output<P>) => unknown;
+}) => endpoint as TestEndpoint;
+
+/** An answer of the application API that an action passes on. */
+export class Passed {
+  readonly outcome: Outcome;
+
+  constructor(outcome: Outcome) {
+    this.outcome = outcome;
+  }
+}
+
+const between = (min: number, max: number) =>
+  optional(integer().refine((n) => n >= min && n <= max, { error: `an integer from ${min} to ${max}` }));
+const clamped = (max: number) => between(0, max);
+
+const names = 'up to 20 different names of 2 to 16 lower-case letters';
+const peopleNames = z
+  .array(z.string().regex(/^[a-z]{2,16}$/, { error: names }), { error: names })
+  .min(1, { error: names })
+  .max(limits.world_people_max, { error: names })
+  .refine((list) => new Set(list).size === list.length, { error: names });
+
+const worlds = '/api/test/worlds';
+const inWorld = z.object({ world: integer() });
+
+/** Writes the chat ids of a direct chat as bots see them. */
+const view = ({ id, bot, people, chats }: World) => ({ world: id, bot, people, chats });
+
+export const testEndpoints: readonly TestEndpoint[] = [
+  defineTestEndpoint({
+    verb: 'POST',
+    path: worlds,
+    summary:
+      'Makes a world: a bot with its token, people with direct chats with the bot, and, on request, a public group and channel with the bot as an administrator.',
+    params: z.object({
+      people: optional(json(peopleNames)),
+      group: optional(boolean),
+      channel: optional(boolean),
+    }),
+    handler: async ({ worlds: all }, { people = ['ann'], group = false, channel = false }) =>
+      view(await all.create({ people, group, channel })),
+  }),
+  defineTestEndpoint({
+    verb: 'GET',
+    path: `${worlds}/{world}`,
+    summary: 'Returns a world.',
+    params: inWorld,
+    handler: ({ worlds: all }, p) => view(all.find(p.world)),
+  }),
+  defineTestEndpoint({
+    verb: 'DELETE',
+    path: `${worlds}/{world}`,
+    summary: 'Removes a world. Afterwards its tokens do not work, and its recording is gone.',
+    params: inWorld,
+    handler: async ({ worlds: all, recording, faults }, p) => {
+      await all.remove(p.world);
+      recording.remove(p.world);
+      faults.clear(p.world);
+      return true;
+    },
+  }),
+  defineTestEndpoint({
+    verb: 'POST',
+    path: `${worlds}/{world}/people/{person}/{action}`,
+    summary: 'Lets a person act, and answers as the application API does.',
+    params: inWorld.extend({ person: text, action: text }),
+    handler: async ({ worlds: all, recording, dispatch, given }, p) => {
+      const world = all.find(p.world);
+      const { name, token } = personNamed(world, p.person);
+      const action = actionNamed(p.action);
+      const read = (call: Omit<InnerCall, 'token'>) => innerResult(dispatch, { ...call, token });
+      const call = await action.call(world, parseWith(action.params, given) as never, read);
+      const outcome = await innerCall(dispatch, { ...call, token });
+      const { status, body } = outcome;
+      const params = { ...given };
+      recording.add(world.id, {
+        ...{ kind: 'action', name: action.name, person: name, params, status },
+        answer: JSON.parse(body),
+      });
+      return new Passed(outcome);
+    },
+  }),
+  defineTestEndpoint({
+    verb: 'POST',
+    path: `${worlds}/{world}/faults`,
+    summary:
+      'Delays or fails the next calls of a method, or the next deliveries to the webhook. Faults with the same `on` apply in the order of the requests.',
+    params: inWorld.extend({
+      on: text.describe('The name of a method, or `delivery`'),
+      delay_ms: clamped(limits.fault_delay_ms_max),
+      status: between(400, 599).describe('Replaces the answer'),
+      retry_after: between(1, limits.fault_retry_after_max).describe('Seconds'),
+      applied: optional(boolean).describe('Carries out the call or delivery, and replaces only its answer'),
+      times: between(1, limits.fault_times_max),
+    }),
+    handler: ({ worlds: all, faults, methodNamed }, p) => {
+      const { id } = all.find(p.world);
+      if (p.on !== onDelivery && !methodNamed(p.on)) return fail('method_not_found');
+      const { delay_ms = 0, status, retry_after, applied = false } = p;
+      faults.add(id, p.on, { delay_ms, status, retry_after, applied }, p.times ?? 1);
+      return true;
+    },
+  }),
+  defineTestEndpoint({
+    verb: 'DELETE',
+    path: `${worlds}/{world}/faults`,
+    summary: 'Removes the faults that have not happened yet.',
+    params: inWorld,
+    handler: ({ worlds: all, faults }, p) => {
+      faults.clear(all.find(p.world).id);
+      return true;
+    },
+  }),
+  defineTestEndpoint({
+    verb: 'GET',
+    path: `${worlds}/{world}/recording`,
+    summary:
+      'Lists what happened in a world, oldest first. With `wait_ms`, waits until there are `count` entries.',
+    params: inWorld.extend({
+      kind: optional(z.enum(entryKinds, { error: `one of: ${entryKinds.join(', ')}` })),
+      name: optional(text).describe('Name of the action or method, or kind of the delivered update'),
+      after: clamped(ruleLimits.id_max).describe('Skips the entries up to this `n`'),
+      count: clamped(limits.recording_page_max),
+      wait_ms: clamped(limits.recording_wait_ms_max),
+    }),
+    handler: async ({ worlds: all, recording, machine }, { world, count = 1, wait_ms = 0, ...filter }) => {
+      const { id } = all.find(world);
+      return { items: await recording.wait(id, filter, { count, ms: wait_ms, clock: machine }) };
+    },
+  }),
+];

@@ -1,0 +1,53 @@
+/** Holds the faults that tests ask for: late and failing calls of a bot, and deliveries to its webhook. */
+import { fail } from '../errors.js';
+import { testModeLimits as limits } from './limits.js';
+
+export interface Fault {
+  /** How long the call or delivery waits first, in ms. */
+  readonly delay_ms: number;
+  /** The HTTP status that replaces the answer. Undefined only delays. */
+  readonly status: number | undefined;
+  /** Seconds. */
+  readonly retry_after: number | undefined;
+  /** Whether the call or delivery is carried out although its answer is replaced. */
+  readonly applied: boolean;
+}
+
+interface Planned {
+  /** A method in lower case, or `delivery`. */
+  readonly on: string;
+  readonly fault: Fault;
+  times: number;
+}
+
+/** What a fault applies to if it is not a method. */
+export const onDelivery = 'delivery';
+
+/** The faults of all worlds. Each world has at most `limits.world_faults_max`. */
+export class Faults {
+  readonly #planned = new Map<number, Planned[]>();
+
+  /** Applies `fault` to the next `times` calls of `on`. Error: `too_many_requests`. */
+  add(world: number, on: string, fault: Fault, times: number): void {
+    const planned = this.#planned.get(world) ?? [];
+    if (planned.length >= limits.world_faults_max) fail('too_many_requests', { retry_after: 1 });
+    planned.push({ on: on.toLowerCase(), fault, times });
+    this.#planned.set(world, planned);
+  }
+
+  /** Returns the fault of this call or delivery, if there is one. Each fault that is returned counts once. */
+  take(world: number, on: string): Fault | undefined {
+    const planned = this.#planned.get(world);
+    const at = planned?.findIndex((each) => each.on === on.toLowerCase()) ?? -1;
+    const found = planned?.[at];
+    if (planned === undefined || found === undefined) return undefined;
+    found.times -= 1;
+    if (found.times === 0) planned.splice(at, 1);
+    return found.fault;
+  }
+
+  /** Forgets the faults of a world. */
+  clear(world: number): void {
+    this.#planned.delete(world);
+  }
+}

@@ -1,0 +1,175 @@
+/**
+ * Runs the test server: private Redis and Postgres with temporary data, and all roles in this process. The data is in
+ * memory where the system has a folder for that.
+ */
+import { accessSync, constants, mkdirSync, rmSync, statfsSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Config, rateSettings, readConfig, resolvedEnvironment } from '../config/config.js';
+import type { Send } from '../delivery/context.js';
+import { readIfThere } from '../dev/files.js';
+import { lockHome, openHome } from '../dev/home.js';
+import { startPostgres } from '../dev/postgres.js';
+import { endLeftover } from '../dev/processes.js';
+import { startRedis } from '../dev/redis.js';
+import { ensureRedis } from '../dev/redis_install.js';
+import { methods } from '../methods/methods.gen.js';
+import type { Logger } from '../obs/log.js';
+import type { Troubles } from '../obs/troubles.js';
+import { migrate } from '../postgres/migrate.js';
+import { type Random, systemRandom } from '../random.js';
+import { createMethodFinder } from '../server/bot_calls.js';
+import type { Dispatch } from '../server/dispatch.js';
+import type { Store } from '../store/store.js';
+import { systemTime, type Time } from '../time.js';
+import { createTestSend } from './deliveries.js';
+import { createTestDispatch } from './dispatch.js';
+import { Faults } from './faults.js';
+import { Recording } from './recording.js';
+import { Worlds } from './worlds.js';
+
+/** Settings of an installation that would make the test server use other data than its own. */
+const ignored = /^(REDIS_|DATABASE_|FILES_|SHARE_PORT|PRIVATE_REDIS|METRICS_PORT|DEMO_FILE|OTLP_)/;
+
+/** Postgres and Redis of a test run stay far below this. A container often has only 64 MB in memory. */
+const memoryBytesMin = 1024 ** 3;
+
+/** Returns a folder in memory, or the usual folder for temporary files. */
+function temporaryRoot(): string {
+  try {
+    accessSync('/dev/shm', constants.W_OK);
+    const { bavail, bsize } = statfsSync('/dev/shm');
+    return bavail * bsize >= memoryBytesMin ? '/dev/shm' : tmpdir();
+  } catch {
+    return tmpdir();
+  }
+}
+
+/** Ends the servers that a killed test server left in this folder, and removes their data. */
+async function clear(home: string): Promise<void> {
+  for (const file of ['redis/redis.pid', 'postgres/data/postmaster.pid']) {
+    const pid = Number(readIfThere(join(home, file))?.split('\n')[0] ?? 0);
+    const isOurs = (command: string) => command.includes(home);
+    await endLeftover(pid, isOurs, [
+      ['SIGQUIT', 2_000],
+      ['SIGKILL', 2_000],
+    ]);
+  }
+  for (const name of ['redis', 'postgres', 'files'])
+    rmSync(join(home, name), { recursive: true, force: true });
+}
+
+function environmentOf(
+  given: Readonly<Record<string, string | undefined>>,
+  own: { readonly home: string; readonly redis: string; readonly postgres: string; readonly random: Random },
+): Record<string, string | undefined> {
+  const { home, redis, postgres, random } = own;
+  const kept = Object.entries(given).filter(([name]) => !ignored.test(name));
+  const defaults = {
+    ...Object.fromEntries(rateSettings.map((name) => [name, '0'])),
+    ...{ HOST: '127.0.0.1', GUESSES_BURST: '0', DRAIN_MS: '0', PARTITIONS: '4', FLUSH_INTERVAL_MS: '250' },
+    WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8,::1/128',
+  };
+  return {
+    ...defaults,
+    ...Object.fromEntries(kept.filter(([, value]) => value)),
+    ADMIN_TOKEN: random.bytes(24).toString('hex'),
+    TOKEN_PEPPER: random.bytes(32).toString('hex'),
+    TOKEN_KEYS: `t1:${random.bytes(32).toString('base64')}`,
+    PETREL_HOME: home,
+    REDIS_URL: redis,
+    DATABASE_URL: postgres,
+  };
+}
+
+export interface TestServers {
+  readonly config: Config;
+  /** Stops the servers and removes their data. */
+  close(): Promise<void>;
+}
+
+/**
+ * Starts the private servers and creates the schema. The folder is named after the port, so that a start ends the
+ * servers that a killed test server left behind. Errors: Refusal.
+ */
+export async function openTestServers(
+  given: Config,
+  log: Logger,
+  random: Random = systemRandom,
+): Promise<TestServers> {
+  const home = join(temporaryRoot(), `petrel-test-server-${given.PORT}`);
+  openHome(home);
+  const unlock = lockHome(home);
+  await clear(home);
+  await ensureRedis((line) => log.info(line));
+  const dir = (name: string) => {
+    const path = join(home, name);
+    mkdirSync(path, { recursive: true, mode: 0o711 });
+    return path;
+  };
+  const started = await Promise.allSettled([
+    startRedis({ dir: dir('redis'), appendfsync: 'no' }),
+    startPostgres({ dir: dir('postgres'), durable: false }),
+  ]);
+  const servers = started.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+  const close = async () => {
+    await Promise.all(servers.map((server) => server.stop()));
+    rmSync(home, { recursive: true, force: true });
+    unlock();
+  };
+  try {
+    for (const result of started) if (result.status === 'rejected') throw result.reason;
+    const [redis, postgres] = servers.map(({ url }) => url) as [string, string];
+    await migrate(postgres, () => undefined);
+    const config = readConfig(environmentOf(resolvedEnvironment(), { home, redis, postgres, random }));
+    return { config, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+interface Front {
+  stop(): Promise<void>;
+}
+
+/** Connects the endpoints of the test server, which the front serves, with the role that delivers to webhooks. */
+export class TestMode {
+  readonly #recording: Recording;
+  readonly #faults = new Faults();
+  readonly #machine: Time;
+  #worlds: Worlds | undefined;
+
+  constructor(machine = systemTime) {
+    this.#machine = machine;
+    this.#recording = new Recording(machine);
+  }
+
+  /** Wraps the function that sends to webhooks. */
+  readonly aroundSend = (send: Send): Send => {
+    const parts = { recording: this.#recording, faults: this.#faults, machine: this.#machine };
+    return createTestSend({ ...parts, worldOf: (bot) => this.#worlds?.ofBot(bot) }, send);
+  };
+
+  /** Starts a front that also serves the endpoints of the test server. */
+  async startFront(
+    { store, troubles }: { readonly store: Store; readonly troubles: Troubles },
+    startFront: (around: (dispatch: Dispatch) => Dispatch) => Promise<Front>,
+  ): Promise<Front> {
+    const front = await startFront((inner) => {
+      const worlds = new Worlds({ store, dispatch: inner, onError: troubles.onError('worlds') });
+      this.#worlds = worlds;
+      return createTestDispatch(inner, {
+        ...{ worlds, recording: this.#recording, faults: this.#faults, dispatch: inner },
+        ...{ machine: this.#machine, methodNamed: createMethodFinder(methods) },
+      });
+    });
+    await this.#worlds?.refill();
+    return {
+      stop: async () => {
+        await this.#worlds?.stop();
+        await front.stop();
+      },
+    };
+  }
+}

@@ -1,0 +1,137 @@
+/**
+ * Makes worlds. A world is one bot with its token, some people with direct chats with the bot, and, on request, a group
+ * and a channel. Worlds share no account and no chat.
+ */
+import { shared } from '../clock.js';
+import { fail } from '../errors.js';
+import { rightNames } from '../rules/rights.js';
+import type { Dispatch } from '../server/dispatch.js';
+import type { Store } from '../store/store.js';
+import { innerResult } from './inner_call.js';
+import { testModeLimits as limits } from './limits.js';
+
+export interface Person {
+  readonly name: string;
+  readonly id: number;
+  readonly username: string;
+  readonly first_name: string;
+  readonly token: string;
+}
+
+export interface World {
+  readonly id: number;
+  readonly bot: { readonly id: number; readonly username: string; readonly token: string };
+  readonly people: readonly Person[];
+  /** The ids of the shared chats. */
+  readonly chats: { readonly group?: number; readonly channel?: number };
+}
+
+export interface WorldForm {
+  /** The names of the people. The first one owns the bot and the chats. */
+  readonly people: readonly string[];
+  readonly group: boolean;
+  readonly channel: boolean;
+}
+
+const plain: WorldForm = { people: ['ann'], group: false, channel: false };
+const isPlain = ({ people, group, channel }: WorldForm) =>
+  people.length === 1 && people[0] === plain.people[0] && !group && !channel;
+
+export interface WorldsOptions {
+  readonly store: Store;
+  readonly dispatch: Dispatch;
+  onError(error: unknown): void;
+}
+
+export class Worlds {
+  readonly #options: WorldsOptions;
+  readonly #worlds = new Map<number, World>();
+  readonly #byBot = new Map<number, World>();
+  /** Plain worlds that are made in advance, so that a test need not wait for the commits in Postgres. */
+  readonly #spare: World[] = [];
+  #stopped = false;
+  #last = 0;
+  /** Makes spare worlds until there are `limits.worlds_spare`. */
+  readonly refill = shared(async () => {
+    const makers = Array.from({ length: limits.worlds_made_at_once }, () => this.#makeSpares());
+    await Promise.all(makers).catch(this.#options.onError);
+  });
+
+  constructor(options: WorldsOptions) {
+    this.#options = options;
+  }
+
+  /** Makes a world, or takes a spare one. Error: `too_many_requests` if `limits.worlds_max` exist. */
+  async create(form: WorldForm): Promise<World> {
+    if (this.#worlds.size >= limits.worlds_max) fail('too_many_requests', { retry_after: 1 });
+    const world = (isPlain(form) ? this.#spare.shift() : undefined) ?? (await this.#make(form));
+    this.#worlds.set(world.id, world);
+    this.#byBot.set(world.bot.id, world);
+    if (isPlain(form)) void this.refill();
+    return world;
+  }
+
+  /** Makes no more spare worlds, and waits for those in progress. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await this.refill.running();
+  }
+
+  async #makeSpares(): Promise<void> {
+    while (!this.#stopped && this.#spare.length < limits.worlds_spare)
+      this.#spare.push(await this.#make(plain));
+  }
+
+  /** Error: `not_found`. */
+  find(id: number): World {
+    return this.#worlds.get(id) ?? fail('not_found');
+  }
+
+  ofBot(bot: number): World | undefined {
+    return this.#byBot.get(bot);
+  }
+
+  /** Deletes the bot and revokes the tokens of the people. Error: `not_found`. */
+  async remove(id: number): Promise<void> {
+    const { store } = this.#options;
+    const { bot, people } = this.find(id);
+    this.#worlds.delete(id);
+    this.#byBot.delete(bot.id);
+    await store.bots.remove((people[0] as Person).id, bot.id);
+    await Promise.all(people.map((person) => store.users.removeTokens(person.id)));
+  }
+
+  async #make({ people: names, group, channel }: WorldForm): Promise<World> {
+    const { store } = this.#options;
+    const id = ++this.#last;
+    const people = await Promise.all(names.map((name) => this.#person(id, name)));
+    const owner = people[0] as Person;
+    const { bot, token } = await store.bots.create(owner.id, `w${id}_test_bot`, `Bot ${id}`);
+    await Promise.all(people.map((person) => store.chats.openDirect(bot.id, person.id)));
+    const chats = {
+      ...(group && { group: await this.#chat(id, 'group', owner, bot.id) }),
+      ...(channel && { channel: await this.#chat(id, 'channel', owner, bot.id) }),
+    };
+    return { id, bot: { id: bot.id, username: bot.username, token }, people, chats };
+  }
+
+  async #person(world: number, name: string): Promise<Person> {
+    const username = `${name}_w${world}`;
+    const first_name = `${name[0]?.toUpperCase()}${name.slice(1)}`;
+    const { user, token } = await this.#options.store.users.create({ username, first_name });
+    return { name, id: user.id, username, first_name, token };
+  }
+
+  /** Creates a public chat with the owner, and with the bot as an administrator. */
+  async #chat(world: number, type: 'group' | 'channel', owner: Person, bot: number): Promise<number> {
+    const { token } = owner;
+    const call = (verb: string, path: string, params: Record<string, unknown>) =>
+      innerResult(this.#options.dispatch, { verb, path, token, params });
+    const title = `${type === 'group' ? 'Group' : 'Channel'} ${world}`;
+    const made = await call('POST', '/api/chats', { type, title, username: `w${world}_${type}` });
+    const { id } = made as { readonly id: number };
+    const rights = Object.fromEntries(rightNames.map((name) => [name, true]));
+    await call('PUT', `/api/chats/${id}/members/${bot}`, { status: 'administrator', rights });
+    return id;
+  }
+}

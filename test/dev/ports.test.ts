@@ -1,0 +1,29 @@
+import { execFile } from 'node:child_process';
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+import { freePort } from '../../src/dev/processes.js';
+
+/** Another process that holds UDP ports as a search for free ports does, until its input ends. */
+const holder = `
+const { createSocket } = require('node:dgram');
+const socket = createSocket('udp4');
+socket.bind({ port: Number(process.argv[1]), address: '127.0.0.1', exclusive: true }, () => socket.close());
+socket.on('error', () => process.exit(3));
+`;
+const run = promisify(execFile);
+
+test('two processes that look for free ports at the same time get different ports', async () => {
+  const port = await freePort();
+  // The other process cannot reserve the port, so it would take another one.
+  await expect(run(process.execPath, ['-e', holder, String(port)])).rejects.toMatchObject({ code: 3 });
+});
+
+test('a port that another process has reserved is skipped', async () => {
+  const next = (await freePort()) + 1;
+  const socket = createSocket('udp4').bind({ port: next, address: '127.0.0.1', exclusive: true });
+  await once(socket, 'listening');
+  expect(await freePort()).not.toBe(next);
+  socket.close();
+});

@@ -1,0 +1,129 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, expect, test } from 'vitest';
+import type { TestServer, World } from '../../src/testing/client.js';
+import { makeCertificate } from '../support/certificates.js';
+import { type Receiver, startReceiver } from '../support/receivers.js';
+import { call, onTestServer } from './server.js';
+
+let server: TestServer;
+onTestServer((started) => {
+  server = started;
+});
+
+const certificate = makeCertificate();
+const receivers: Receiver[] = [];
+afterAll(() => Promise.all(receivers.map((receiver) => receiver.close())));
+
+/** Sets a webhook whose receiver answers 200, and returns the texts that arrive. */
+async function webhookOf(world: World): Promise<string[]> {
+  const texts: string[] = [];
+  const receiver = await startReceiver(certificate, (_, response, body) => {
+    texts.push(JSON.parse(body.toString()).message.text);
+    response.end();
+  });
+  receivers.push(receiver);
+  const form = new FormData();
+  form.set('url', `https://localhost:${receiver.port}/`);
+  form.set('certificate', new Blob([certificate.cert]), 'cert.pem');
+  const set = await fetch(`${server.url}/bot${world.bot.token}/setWebhook`, { method: 'POST', body: form });
+  expect(await set.json()).toMatchObject({ ok: true });
+  return texts;
+}
+
+const send = (world: World, text: string) =>
+  call(server.url, world.bot.token, 'sendMessage', { chat_id: world.person().id, text });
+
+test('a fault replaces the next answers of a method, and the call has no effect', async () => {
+  const world = await server.world();
+  await world.fault('SendMessage', { status: 429, retry_after: 7, times: 2 });
+  await world.fault('sendMessage', { status: 503 });
+  for (const text of ['a', 'b'])
+    expect(await send(world, text)).toEqual({
+      status: 429,
+      body: {
+        ok: false,
+        error_code: 429,
+        description: 'Too Many Requests: retry after 7',
+        parameters: { retry_after: 7 },
+      },
+    });
+  expect(await send(world, 'c')).toMatchObject({
+    status: 503,
+    body: { ok: false, error_code: 503, description: 'Service Unavailable' },
+  });
+  expect((await call(server.url, world.bot.token, 'getMe')).status).toBe(200);
+  expect((await send(world, 'd')).body.result.message_id).toBe(1);
+  const calls = await world.calls('sendMessage');
+  expect(calls.map(({ status, fault }) => [status, fault])).toEqual([
+    [429, 'not done'],
+    [429, 'not done'],
+    [503, 'not done'],
+    [200, undefined],
+  ]);
+});
+
+test('a fault with "applied" loses only the answer', async () => {
+  const world = await server.world();
+  await world.fault('sendMessage', { status: 502, applied: true });
+  expect((await send(world, 'lost')).status).toBe(502);
+  expect((await send(world, 'next')).body.result.message_id).toBe(2);
+  expect((await world.calls('sendMessage'))[0]).toMatchObject({ status: 502, fault: 'answer lost' });
+});
+
+test('a fault delays a call, and DELETE removes the faults that are left', async () => {
+  const world = await server.world();
+  await world.fault('getMe', { delay_ms: 300, times: 5 });
+  const began = performance.now();
+  expect((await call(server.url, world.bot.token, 'getMe')).status).toBe(200);
+  expect(performance.now() - began).toBeGreaterThan(290);
+  await world.clearFaults();
+  await world.fault('getMe', { delay_ms: 30_000 });
+  await world.clearFaults();
+  expect((await call(server.url, world.bot.token, 'getMe')).status).toBe(200);
+});
+
+test('a delivery whose answer is lost arrives twice, one that is not done arrives once', async () => {
+  const world = await server.world();
+  const texts = await webhookOf(world);
+  await world.fault('delivery', { status: 500 });
+  await world.person().send('first');
+  await expect.poll(() => texts).toEqual(['first']);
+  await world.fault('delivery', { status: 504, applied: true });
+  await world.person().send('second');
+  await expect.poll(() => texts).toEqual(['first', 'second', 'second']);
+  await expect.poll(() => world.deliveries('message')).toHaveLength(4);
+  const deliveries = await world.deliveries();
+  expect(deliveries.map(({ params, status, fault }) => [params.message.text, status, fault])).toEqual([
+    ['first', 500, 'not done'],
+    ['first', 200, undefined],
+    ['second', 504, 'answer lost'],
+    ['second', 200, undefined],
+  ]);
+  expect(JSON.stringify(deliveries)).not.toContain(world.bot.token);
+});
+
+test('a delayed delivery is overtaken by another chat, and not by its own', async () => {
+  const world = await server.world({ people: ['ann', 'ben'] });
+  const texts = await webhookOf(world);
+  await world.fault('delivery', { delay_ms: 1_000 });
+  await world.person('ann').send('ann 1');
+  await sleep(200);
+  await world.person('ann').send('ann 2');
+  await world.person('ben').send('ben 1');
+  await expect.poll(() => texts, { timeout: 5_000 }).toEqual(['ben 1', 'ann 1', 'ann 2']);
+});
+
+test('wrong faults are refused', async () => {
+  const world = await server.world();
+  for (const [on, fault] of [
+    ['fly', { status: 500 }],
+    ['sendMessage', { status: 200 }],
+    ['sendMessage', { delay_ms: 60_001 }],
+    ['sendMessage', { status: 500, times: 0 }],
+    ['sendMessage', { status: 500, times: 1_001 }],
+    ['sendMessage', { status: 429, retry_after: 3_601 }],
+  ] as const)
+    await expect(world.fault(on, fault)).rejects.toMatchObject({ status: on === 'fly' ? 404 : 400 });
+  for (let n = 0; n < 100; n++) await world.fault('getMe', { status: 500 });
+  await expect(world.fault('getMe', { status: 500 })).rejects.toMatchObject({ status: 429 });
+});

@@ -1,0 +1,129 @@
+import { expect, test } from 'vitest';
+import type { TestServer, World } from '../../src/testing/client.js';
+import { call, onTestServer } from './server.js';
+
+let server: TestServer;
+onTestServer((started) => {
+  server = started;
+});
+
+const bot = (world: World, method: string, params: object = {}) =>
+  call(server.url, world.bot.token, method, params);
+const updatesOf = async (world: World) => (await bot(world, 'getUpdates')).body.result;
+const request = async (verb: string, path: string, body?: object) => {
+  const response = await fetch(server.url + path, {
+    method: verb,
+    ...(body && { headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) }),
+  });
+  return { status: response.status, body: await response.json() };
+};
+
+test('a bot gets what a person of its world sends, and no other bot does', async () => {
+  const [one, two] = await Promise.all([server.world(), server.world()]);
+  await one.person().send('hello');
+  expect(await updatesOf(one)).toMatchObject([
+    { message: { message_id: 1, text: 'hello', chat: { id: one.person().id } } },
+  ]);
+  expect(await updatesOf(two)).toEqual([]);
+  const { body } = await bot(two, 'sendMessage', { chat_id: one.person().id, text: 'no' });
+  expect(body).toMatchObject({ ok: false });
+});
+
+test('people start, send, press, join, react, leave and block', async () => {
+  const world = await server.world({ people: ['ann', 'ben'], group: true, channel: true });
+  const [ann, ben] = [world.person(), world.person('ben')];
+  await ann.start('promo');
+  const keyboard = { inline_keyboard: [[{ text: 'Yes', callback_data: 'yes' }]] };
+  const sent = await bot(world, 'sendMessage', { chat_id: ann.id, text: '?', reply_markup: keyboard });
+  await ann.press(sent.body.result.message_id, 'yes');
+  await ben.join('group');
+  await ben.send('hi all', { chat: 'group' });
+  await ben.leave('group');
+  const { body: post } = await bot(world, 'sendMessage', { chat_id: world.chats.channel, text: 'news' });
+  await ben.react(post.result.message_id, '👍');
+  await ann.block();
+  const refused = await bot(world, 'sendMessage', { chat_id: ann.id, text: 'still there?' });
+  expect(refused.status).toBe(403);
+  await ann.unblock();
+  expect((await bot(world, 'sendMessage', { chat_id: ann.id, text: 'again' })).status).toBe(200);
+  const updates = await updatesOf(world);
+  const shown = JSON.stringify(updates);
+  for (const text of ['/start promo', '"data":"yes"', 'hi all', '"status":"kicked"'])
+    expect(shown).toContain(text);
+  const actions = await world.recording({ kind: 'action' });
+  expect(actions.map(({ person, name, status }) => `${person} ${name} ${status}`)).toEqual([
+    ...['ann start 200', 'ann press 200', 'ben join 200', 'ben send 200', 'ben leave 200'],
+    ...['ben react 200', 'ann block 200', 'ann unblock 200'],
+  ]);
+});
+
+test('an action answers with the error of the application API, and is recorded', async () => {
+  const world = await server.world();
+  const path = `/api/test/worlds/${world.id}/people`;
+  expect(await request('POST', `${path}/ann/send`, { text: '' })).toMatchObject({
+    status: 400,
+    body: { ok: false, description: 'Bad Request: message text is empty' },
+  });
+  expect(await world.recording()).toMatchObject([{ kind: 'action', name: 'send', status: 400 }]);
+  expect((await request('POST', `${path}/eve/send`, { text: 'x' })).status).toBe(404);
+  expect((await request('POST', `${path}/ann/fly`, {})).status).toBe(404);
+  expect((await request('POST', `${path}/ann/press`, { message_id: 'x', data: 'y' })).status).toBe(400);
+  await expect(world.person().join('group')).rejects.toThrow('chat not found');
+});
+
+test('a recording has the calls of the bot with parameters and answers, but without tokens', async () => {
+  const world = await server.world();
+  const { token } = world.bot;
+  await bot(world, 'SENDMESSAGE', { chat_id: world.person().id, text: `my token is ${token}` });
+  await bot(world, 'setWebhook', { url: '', secret_token: 'hidden-secret' });
+  await bot(world, 'sendMessage', { chat_id: 1, text: 'x' });
+  await call(server.url, token.slice(0, -1), 'getMe');
+  const calls = await world.calls();
+  expect(calls).toMatchObject([
+    { name: 'sendMessage', status: 200, answer: { ok: true, result: { message_id: 1 } } },
+    { name: 'setWebhook', params: { url: '' } },
+    { name: 'sendMessage', params: { chat_id: 1 }, status: 400, answer: { ok: false } },
+  ]);
+  const text = JSON.stringify(calls);
+  expect(text).not.toContain(token.slice(-30));
+  expect(text).not.toContain('hidden-secret');
+});
+
+test('a recording waits for the calls of the bot', async () => {
+  const world = await server.world();
+  const waiting = world.waitForCalls('sendMessage', { count: 2 });
+  for (const text of ['one', 'two']) await bot(world, 'sendMessage', { chat_id: world.person().id, text });
+  expect((await waiting).map(({ params }) => params.text)).toEqual(['one', 'two']);
+  const late = world.waitForCalls('deleteMessage', { timeoutMs: 20 });
+  await expect(late).rejects.toThrow('made 0 calls of deleteMessage within 20 ms instead of 1');
+});
+
+test('a recorded conversation repeats in another world', async () => {
+  const [first, second] = [await server.world(), await server.world()];
+  await first.person().start();
+  await first.person().send('order 7');
+  await second.replay(await first.recording());
+  const texts = async (world: World) =>
+    (await updatesOf(world)).map((update: { message: { text: string } }) => update.message.text);
+  expect(await texts(second)).toEqual(['/start', 'order 7']);
+  expect(await texts(first)).toEqual(await texts(second));
+});
+
+test('a removed world answers no more', async () => {
+  const world = await server.world();
+  await world.remove();
+  expect((await bot(world, 'getMe')).status).toBe(401);
+  await expect(world.recording()).rejects.toThrow('Not Found');
+  await expect(world.remove()).rejects.toThrow('Not Found');
+});
+
+test.each([
+  [{ people: [] }],
+  [{ people: ['a'] }],
+  [{ people: ['ann', 'ann'] }],
+  [{ people: 'ann' }],
+  [{ people: Array.from({ length: 21 }, (_, i) => `p${'abcdefghijklmnopqrstu'[i]}`) }],
+  [{ group: 'perhaps' }],
+])('a world of %j is refused', async (form) => {
+  expect((await request('POST', '/api/test/worlds', form)).status).toBe(400);
+});
