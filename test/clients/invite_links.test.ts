@@ -1,4 +1,4 @@
-/** A grammY bot guards a group: it makes invite links and decides on requests to join. */
+/** A grammY bot guards a group: it makes invite links and decides on join requests. */
 import { Bot } from 'grammy';
 import { expect, test } from 'vitest';
 import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';

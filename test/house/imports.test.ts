@@ -69,6 +69,12 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   loadtest: (to) => to === 'config/version.ts' || to === 'rules/connection_causes.ts',
   processes: (to) =>
     !/^(main|commands|operations|dev|endpoints|methods)$/.test(folderOf(to)) || lists.test(to),
+  testmode: (to) =>
+    /^(server|store|wire|rules|errors|obs|config|dev|delivery)$/.test(folderOf(to)) ||
+    lists.test(to) ||
+    to === 'postgres/migrate.ts',
+  // A package for tests of bots, which imports nothing of the server.
+  testing: () => false,
   operations: (to) => !/^(main|commands|dev|endpoints|methods)$/.test(folderOf(to)),
   web: (to) => /^(server|rules|errors)$/.test(folderOf(to)),
   docs: (to) => /^(server|wire|config|errors)$/.test(folderOf(to)) || lists.test(to) || to === 'web/pages.ts',
@@ -285,9 +291,9 @@ test('the files in src/rules do no I/O', () => {
   expect(listed(wrong)).toEqual([]);
 });
 
-test('only config reads environment variables, and only dev passes them on', () => {
+test('only config reads environment variables, and only programs that start servers pass them on', () => {
   const readers = [...texts].filter(([, text]) => /\bprocess\.env\b/.test(text)).map(([file]) => file);
-  expect(readers.filter((file) => file !== 'config/config.ts' && !file.startsWith('dev/'))).toEqual([]);
+  expect(readers.filter((file) => file !== 'config/config.ts' && !/^(dev|testing)\//.test(file))).toEqual([]);
 });
 
 test('no file re-exports a folder, and no folder has a vague name', () => {

@@ -1,0 +1,3 @@
+import { testFeatures } from './features.js';
+
+testFeatures('polling');
