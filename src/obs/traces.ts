@@ -2,7 +2,8 @@
  * Exports OpenTelemetry traces: request → scripts → event → delivery. Loaded only if traces are turned on. A trace is
  * made when its request ends. Its id is derived from the change that the request made (chat, message and edit). Every
  * process that delivers the change derives the same id, so Redis need not store it, and all processes choose the same
- * traces to keep. Requests that changed no message get a random id.
+ * traces to keep. Requests that changed no message get a random id. Decision 0023 says why this is not the OpenTelemetry
+ * SDK.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createHash, randomBytes } from 'node:crypto';
