@@ -25,6 +25,23 @@ export function rotate(parts, seed) {
   return [...parts.slice(from), ...parts.slice(0, from)];
 }
 
+/**
+ * Wraps a function that runs tests. After its first call, this process outlives SIGINT and SIGTERM, which also reach the
+ * running tests. The first signal ends these tests, and every later call throws a Refusal.
+ */
+export function refuseAfterInterrupt(start, signals = process) {
+  let state = 'new';
+  const interrupt = () => {
+    state = 'interrupted';
+  };
+  return async (...args) => {
+    if (state === 'interrupted') throw new Refusal('interrupted: the remaining tests were not run');
+    if (state === 'new') for (const name of ['SIGINT', 'SIGTERM']) signals.on(name, interrupt);
+    state = 'started';
+    return start(...args);
+  };
+}
+
 const mark = { passed: 'passed ', failed: 'FAILED ', skipped: 'SKIPPED' };
 
 /**

@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { dist, Refusal, root, run, say } from './checkout.mjs';
 import { runFaults } from './faults.mjs';
-import { readMinutes, rotate, runParts } from './parts.mjs';
+import { readMinutes, refuseAfterInterrupt, rotate, runParts } from './parts.mjs';
 import { balancers, ensurePrograms, isThere, watchers } from './programs.mjs';
 import { runSimulator } from './simulate.mjs';
 import { runTopologies } from './topologies.mjs';
@@ -18,13 +18,12 @@ const built = (...path) => import(pathToFileURL(join(dist, ...path)).href);
 const runner = () =>
   join(dirname(createRequire(import.meta.url).resolve('vitest/package.json')), 'vitest.mjs');
 
-async function runTests(args, env = {}) {
+// A Ctrl-C reaches the test runner through the terminal. The launcher waits until the runner has cleaned up.
+const runTests = refuseAfterInterrupt(async (args, env = {}) => {
   const { ensureRedis } = await built('dev', 'redis_install.js');
   await ensureRedis(say);
-  // A Ctrl-C reaches the test runner through the terminal. The launcher waits until the runner has cleaned up.
-  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => {});
   return run(process.execPath, [runner(), 'run', ...args], { env: { ...process.env, ...env } });
-}
+});
 
 /** Returns the path of Chromium, if installed, in the environment variable that the tests read. */
 async function browser() {

@@ -1,8 +1,9 @@
+import { EventEmitter } from 'node:events';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { beforeEach, expect, test } from 'vitest';
 
 const url = pathToFileURL(fileURLToPath(new URL('../../infra/build/parts.mjs', import.meta.url))).href;
-const { readMinutes, rotate, runParts } = await import(url);
+const { readMinutes, refuseAfterInterrupt, rotate, runParts } = await import(url);
 
 let now = 0;
 let lines: string[] = [];
@@ -70,4 +71,16 @@ test('--minutes is refused unless its value is a number above 0', () => {
   });
   for (const bad of ['0', '-1', 'x', undefined])
     expect(() => readMinutes(['--minutes', bad])).toThrow('--minutes must be a number above 0');
+});
+
+test('Ctrl-C starts no further part of the long tier', async () => {
+  const signals = new EventEmitter();
+  const start = refuseAfterInterrupt(async (name: string) => {
+    if (name === 'b') signals.emit('SIGINT');
+    ran.push(name);
+    return 0;
+  }, signals);
+  const parts = ['a', 'b', 'c'].map((name) => ({ ...part(name, 4), run: () => start(name) }));
+  await expect(run(parts, 60)).rejects.toThrow('interrupted: the remaining tests were not run');
+  expect(ran).toEqual(['a', 'b']);
 });
