@@ -94,6 +94,14 @@ export abstract class Time {
     return Promise.race([work, late]).finally(() => this.cancel(timer));
   }
 
+  /** Returns a signal that is aborted after `ms`. Does not keep the process alive. */
+  deadline(ms: number): AbortSignal {
+    const controller = new AbortController();
+    const late = () => controller.abort(new DOMException(`took longer than ${ms} ms`, 'TimeoutError'));
+    this.after(ms, late).unref();
+    return controller.signal;
+  }
+
   /**
    * Returns the milliseconds until the next multiple of `everyMs` on the monotonic clock, at most `everyMs` + 1.
    * Periodic tasks that wait this long wake an idle process together.

@@ -1,9 +1,9 @@
 /** Sends albums, from bots and people (behaviour §4). */
-import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { fileKinds } from '../content/kinds.js';
 import { fail } from '../errors.js';
 import { mediaOf } from '../files/file_id.js';
+import type { Random } from '../random.js';
 import { ruleLimits as limits } from '../rules/limits.js';
 import type { MediaType } from '../store/core/codec.js';
 import type { StoredMessage } from '../store/core/stored_message.js';
@@ -39,7 +39,7 @@ function checkAlbum(items: ReadonlyArray<{ readonly type: MediaType }>): void {
 }
 
 /** Returns a random album id. Clients expect a number as text. */
-const newGroup = (): string => (randomBytes(8).readBigUInt64BE() >> 1n).toString();
+export const newGroup = (random: Random): string => (random.bytes(8).readBigUInt64BE() >> 1n).toString();
 
 /**
  * Sends an album in one script. Either all messages are sent or none, with no other message between them. Errors:
@@ -54,7 +54,7 @@ export async function sendAlbum(
   checkAlbum(media);
   const writer = { id: sender.id, isBot: sender.isBot, chat };
   const words = await Promise.all(media.map((one) => captionContent(store, writer, one)));
-  const sending = { ...rest, origin: { group: newGroup() } };
+  const sending = { ...rest, origin: { group: newGroup(store.random) } };
   const takes = () => media.map((one) => takeMedia(context, one.type, 'media', one.media, one));
   const { messages } = await withMedia(
     context,

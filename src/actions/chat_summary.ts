@@ -1,4 +1,5 @@
 /** Builds a chat's entry in a person's chat list. */
+
 import { kindOf, titleOf } from '../content/kinds.js';
 import type { Files } from '../files/files.js';
 import { ruleLimits as limits } from '../rules/limits.js';
@@ -11,6 +12,7 @@ import type { User } from '../store/core/control.js';
 import { type ChatRef, isDirect } from '../store/core/keys.js';
 import type { StoredMessage } from '../store/core/stored_message.js';
 import type { Store } from '../store/store.js';
+import type { Time } from '../time.js';
 import { type Viewer, viewMessage } from '../view/messages.js';
 import { viewChat, viewStranger } from '../view/users.js';
 import { serviceNames } from '../wire/results.js';
@@ -26,9 +28,9 @@ function shortText(text: string): string {
 }
 
 /** Shows token placeholders in previews unchanged, because lists show no tokens. */
-function preview(message: StoredMessage, viewer: Viewer): Readonly<Record<string, unknown>> {
+function preview(message: StoredMessage, viewer: Viewer, time: Time): Readonly<Record<string, unknown>> {
   const { content, kind, origin } = message.record;
-  const { from, text, caption, new_chat_title } = viewMessage(message, viewer);
+  const { from, text, caption, new_chat_title } = viewMessage(message, viewer, time);
   const words = text ?? caption ?? new_chat_title;
   const title = titleOf(content);
   const change = origin.service && Object.keys(origin.service)[0];
@@ -113,9 +115,9 @@ export async function chatSummary(
     ...(picture.length > 0 ? { avatar: viewPicture(files, picture) } : {}),
     ...(found.profile.m === undefined ? {} : { member_count: found.profile.m }),
     ...(last
-      ? { last_message: preview(last, viewer) }
+      ? { last_message: preview(last, viewer, store.time) }
       : { joined_at: joined ?? (await store.activity.joined(user.id, chat)) }),
-    ...(pinned ? { pinned_message: preview(pinned, viewer) } : {}),
+    ...(pinned ? { pinned_message: preview(pinned, viewer, store.time) } : {}),
     ...(await mayDo(store, chat, found.profile.t, user)),
     ...(count > 0 ? { unread_count: count, read_message_id: mark } : {}),
     ...viewMute(muted.get(chat.id)),

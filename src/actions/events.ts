@@ -1,12 +1,15 @@
 /** Keeps a person's event stream open. Ends it when the client disconnects or the token is revoked. */
+
 import type { ApiRequest } from '../server/request.js';
 import { storeLimits as limits } from '../store/limits.js';
+import type { Time } from '../time.js';
 
 /**
  * Keeps a person's event stream open until the client disconnects or the token is revoked. Calls `ended` once, after
  * the stream has ended for any reason.
  */
 export function openEvents(
+  time: Time,
   request: ApiRequest,
   onRevoked: (listener: () => void) => () => void,
   ended: () => void,
@@ -16,7 +19,7 @@ export function openEvents(
   const end = () => {
     if (over) return;
     over = true;
-    clearInterval(keepAlive);
+    time.cancel(keepAlive);
     forget();
     ended();
   };
@@ -29,7 +32,7 @@ export function openEvents(
     if (!over && !stream.write(text)) close();
   };
   const forget = onRevoked(close);
-  const keepAlive = setInterval(() => write(': \n\n'), limits.stream_keepalive_ms);
+  const keepAlive = time.every(limits.stream_keepalive_ms, () => write(': \n\n'));
   request.onAbort(end);
   return { write, close, isOver: () => over };
 }

@@ -1,5 +1,5 @@
 /** Exports all data of a person as JSON lines (behaviour §14). Keeps only one page of one list in memory at a time. */
-import { nowSeconds } from '../clock.js';
+
 import type { Files } from '../files/files.js';
 import { ruleLimits as limits } from '../rules/limits.js';
 import { allPages } from '../server/pages.js';
@@ -10,6 +10,7 @@ import type { User } from '../store/core/control.js';
 import { type ChatRef, isDirect } from '../store/core/keys.js';
 import type { StoredMessage } from '../store/core/stored_message.js';
 import type { Store } from '../store/store.js';
+import type { Time } from '../time.js';
 import { viewAudit, viewTransfer } from '../view/bots.js';
 import { type Viewer, viewMessage } from '../view/messages.js';
 import { viewChat, viewSelf, viewUserToken } from '../view/users.js';
@@ -42,9 +43,9 @@ const mediaLine = (chat_id: number, message_id: number, media: Media): Line => (
 });
 
 /** Shows token placeholders in messages of the management bot unchanged. */
-function* messageLines(message: StoredMessage, viewer: Viewer): Iterable<Line> {
+function* messageLines(message: StoredMessage, viewer: Viewer, time: Time): Iterable<Line> {
   const { chat, id, record } = message;
-  yield { kind: 'message', chat_id: chat.id, message: viewMessage(message, viewer) };
+  yield { kind: 'message', chat_id: chat.id, message: viewMessage(message, viewer, time) };
   if (record.content.media) yield mediaLine(chat.id, id, record.content.media);
 }
 
@@ -57,7 +58,7 @@ async function* chatLines(store: Store, chat: ChatRef, user: User): AsyncIterabl
   const own = ({ record }: StoredMessage) => isDirect(chat) || record.sender === user.id;
   for (let before = 0; ; ) {
     const found = (await store.history.list(chat, before, limits.page_size_max)) ?? [];
-    for (const message of found) if (own(message)) yield* messageLines(message, viewer);
+    for (const message of found) if (own(message)) yield* messageLines(message, viewer, store.time);
     const last = found.at(-1);
     if (last === undefined || last.id <= 1) return;
     before = last.id;
@@ -124,7 +125,7 @@ async function* sharedChats(store: Store, user: User): AsyncIterable<Line> {
 
 export async function* exportLines(store: Store, files: Files, user: User): AsyncIterable<Line> {
   const { created_at, identities } = await store.exports.facts(user.id);
-  yield { kind: 'begin', format, exported_at: nowSeconds() };
+  yield { kind: 'begin', format, exported_at: store.time.nowSeconds() };
   yield { kind: 'profile', user: viewSelf(userProfile(user)), created_at };
   for (const identity of identities) yield { kind: 'identity', ...identity };
   for (const token of await store.users.tokens(user.id, 0, limits.user_tokens_max))

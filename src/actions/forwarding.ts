@@ -1,8 +1,9 @@
 /** Builds forwarded and copied messages (interface §4.3, behaviour §6). */
-import { nowSeconds } from '../clock.js';
+
 import { copyOf } from '../content/kinds.js';
 import { pollIn } from '../content/poll.js';
 import { type ErrorName, fail } from '../errors.js';
+import type { Random } from '../random.js';
 import { isTokenEntity } from '../rules/token_entity.js';
 import {
   type Content,
@@ -12,12 +13,12 @@ import {
   messageKinds,
   type Profile,
 } from '../store/core/codec.js';
-import { uniqueText } from '../store/core/context.js';
 import type { Bot, User } from '../store/core/control.js';
 import { type ChatRef, isDirect } from '../store/core/keys.js';
 import type { StoredMessage } from '../store/core/stored_message.js';
 import type { NewMessage, Sender } from '../store/messages/messages.js';
 import type { Store } from '../store/store.js';
+import { newGroup } from './albums.js';
 import { botSender, chatOfBot, userSender } from './compose.js';
 import { assertPollAllowed, mayCopy, withCopiedPolls, withNewPolls, withResults } from './polls.js';
 
@@ -128,13 +129,13 @@ const keyboardIn = ({ origin }: Overrides) => (origin === undefined ? {} : { ori
  * the keyboard, because it is the sender's own message.
  */
 export function resend(
-  bot: Bot,
+  { bot, store }: { readonly bot: Bot; readonly store: Store },
   way: Way,
   source: StoredMessage,
   options: Options,
   overrides: Overrides = {},
 ): NewMessage {
-  return resentAs(botSender(bot).profile, way, source, options, overrides);
+  return resentAs(store.random, botSender(bot).profile, way, source, options, overrides);
 }
 
 /** A forward still shows the bot whose inline result the message was. */
@@ -144,6 +145,7 @@ const forwardedOrigin = (bot: Profile | null, source: StoredMessage): NonNullabl
 };
 
 function resentAs(
+  random: Random,
   bot: Profile | null,
   way: Way,
   source: StoredMessage,
@@ -153,7 +155,7 @@ function resentAs(
   const { content, markup } = source.record;
   const forwarded = way === 'forward';
   return {
-    content: overrides.content ?? (forwarded ? content : copyOf(content)),
+    content: overrides.content ?? (forwarded ? content : copyOf(content, random)),
     markup: overrides.markup !== undefined ? overrides.markup : forwarded ? null : markup,
     flags:
       (forwarded ? messageFlags.forwarded : 0) |
@@ -166,13 +168,17 @@ function resentAs(
 }
 
 /** If several messages of one source album are sent, puts them into a common new album. */
-function keepAlbums(sources: readonly StoredMessage[], messages: readonly NewMessage[]): NewMessage[] {
+function keepAlbums(
+  random: Random,
+  sources: readonly StoredMessage[],
+  messages: readonly NewMessage[],
+): NewMessage[] {
   const albums = sources.map((source) => source.record.origin.group);
   const newAlbums = new Map<string, string>();
   return messages.map((message, i) => {
     const album = albums[i];
     if (album === undefined || albums.indexOf(album) === albums.lastIndexOf(album)) return message;
-    const group = newAlbums.get(album) ?? uniqueText();
+    const group = newAlbums.get(album) ?? newGroup(random);
     newAlbums.set(album, group);
     return { ...message, origin: { ...message.origin, group } };
   });
@@ -188,7 +194,9 @@ export const sendCopies = <T>(
 ): Promise<T> =>
   withNewPolls(store, (create) =>
     send(async () =>
-      withCopiedPolls(await make(), { bot: bot.id, now: nowSeconds() }, (draft) => create(chat, draft)),
+      withCopiedPolls(await make(), { bot: bot.id, now: store.time.nowSeconds() }, (draft) =>
+        create(chat, draft),
+      ),
     ),
   );
 
@@ -221,16 +229,18 @@ async function resentMany(
 ): Promise<NewMessage[]> {
   const found = await sourcesOf(resending, way, p.message_ids);
   const { id } = resending.sender;
+  const { random, time } = resending.store;
+  const now = time.nowSeconds();
   const sources = found.filter(
-    (source): source is StoredMessage => source !== null && (way === 'forward' || mayCopy(source, id)),
+    (source): source is StoredMessage => source !== null && (way === 'forward' || mayCopy(source, id, now)),
   );
   if (sources.length === 0) fail('nothing_to_forward');
   const messages = sources.map((source) => {
     const { media } = source.record.content;
     const bare = p.remove_caption && media !== undefined ? { content: { media } } : {};
-    return resentAs(resending.bot, way, source, p, bare);
+    return resentAs(random, resending.bot, way, source, p, bare);
   });
-  return keepAlbums(sources, messages);
+  return keepAlbums(random, sources, messages);
 }
 
 /** Removes token placeholders. Only the original message of the management bot shows the token to the bot's owner. */

@@ -208,7 +208,7 @@ async function build(context: MethodContext, given: Result): Promise<Built> {
       ? objectIn(given, type as 'location')
       : { ...(await captionContent(context.store, writer, given)), media };
   const content = await (replacing === undefined ? ownContent() : messageContent(context, writer, replacing));
-  const view = media === undefined ? {} : viewContent({ media }, true);
+  const view = media === undefined ? {} : viewContent({ media }, true, context.store.time);
   return { id, shown: { ...shown, ...view }, message: { content, markup } };
 }
 

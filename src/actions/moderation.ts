@@ -1,6 +1,5 @@
 /** Contains code that several methods share with which bots moderate groups and channels. */
 import { z } from 'zod';
-import { nowMs } from '../clock.js';
 import { type ErrorName, fail } from '../errors.js';
 import { ruleLimits as limits } from '../rules/limits.js';
 import { formerMedia, permissionNames } from '../rules/permissions.js';
@@ -30,9 +29,9 @@ export const chatPermissions = json(
   }),
 ).describe('Absent permissions are denied');
 
-/** Returns when a ban or restriction ends, or null if it never ends. */
-export function endOf(until: number | undefined): number | null {
-  const seconds = (until ?? 0) - Math.floor(nowMs() / 1_000);
+/** Returns when a ban or restriction ends, or null if it never ends. `now` is the Unix time in seconds. */
+export function endOf(until: number | undefined, now: number): number | null {
+  const seconds = (until ?? 0) - now;
   return seconds < limits.restriction_s_min || seconds > limits.restriction_s_max ? null : (until as number);
 }
 

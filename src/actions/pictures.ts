@@ -51,7 +51,7 @@ export async function writeFiles(
 ): Promise<StoredPicture[]> {
   const sizes = made.map(({ bytes, width, height }) => ({
     bytes,
-    stored: { key: newKey(), size: bytes.length, width, height },
+    stored: { key: newKey(store.random), size: bytes.length, width, height },
   }));
   await store.pictures.announce(sizes.map(({ stored }) => stored.key));
   for (const { bytes, stored } of sizes) await files.put(stored.key, bytes);

@@ -95,11 +95,13 @@ export async function withNewPolls<T>(
 }
 
 /** Returns whether a bot may copy a poll. For a quiz, it must know the answer. */
-const isCopyable = (poll: Poll, bot: number): boolean => !poll.quiz || poll.bot === bot || isPollClosed(poll);
+const isCopyable = (poll: Poll, bot: number, now: number): boolean =>
+  !poll.quiz || poll.bot === bot || isPollClosed(poll, now);
 
-export const mayCopy = ({ record }: Pick<StoredMessage, 'record'>, bot: number): boolean => {
+/** `now` is the Unix time in seconds. */
+export const mayCopy = ({ record }: Pick<StoredMessage, 'record'>, bot: number, now: number): boolean => {
   const poll = pollIn(record.content);
-  return poll === undefined || isCopyable(poll, bot);
+  return poll === undefined || isCopyable(poll, bot, now);
 };
 
 /**

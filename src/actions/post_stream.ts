@@ -3,6 +3,7 @@
 import type { User } from '../store/core/control.js';
 import { storeLimits as limits } from '../store/limits.js';
 import type { Store } from '../store/store.js';
+import type { Timer } from '../time.js';
 import { viewReactions } from './posts.js';
 
 /**
@@ -15,7 +16,8 @@ export async function watchReactions(
   post: number,
   show: (data: object) => void,
 ): Promise<() => void> {
-  let timer: NodeJS.Timeout | undefined;
+  const { time } = store;
+  let timer: Timer | undefined;
   let busy = false;
   let again = false;
   let ended = false;
@@ -35,11 +37,11 @@ export async function watchReactions(
     again = busy;
     if (busy || ended) return;
     busy = true;
-    timer = setTimeout(async () => {
+    timer = time.after(limits.post_stream_interval_ms, async () => {
       await look();
       busy = false;
       if (again) lookSoon();
-    }, limits.post_stream_interval_ms);
+    });
   };
   const stop = await store.postWatches.watch(post, (version) => {
     if (version !== shown) lookSoon();
@@ -47,7 +49,7 @@ export async function watchReactions(
   await look();
   return () => {
     ended = true;
-    clearTimeout(timer);
+    time.cancel(timer);
     stop();
   };
 }

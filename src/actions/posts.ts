@@ -57,7 +57,7 @@ export const reactionPayload = (state: PostState, user: User): Flat =>
   new Flat({ reactions: viewReactions(state, user), my_reactions: state.own });
 
 export function viewPost(store: Store, message: StoredMessage, state: PostState, viewer: PostViewer): object {
-  const view = viewMessage(message, { isBot: viewer === null, bot: null });
+  const view = viewMessage(message, { isBot: viewer === null, bot: null }, store.time);
   const { content, origin } = message.record;
   const { from } = origin;
   const shown: Record<string, unknown> = {

@@ -181,5 +181,5 @@ export async function sendMedia(
   const chat = chatOfBot(context.bot.id, p.chat_id);
   const rest = { ...markupOf(p.reply_markup), ...sendingOf(p) };
   const sent = await sendFile(context, { chat, sender, rest }, type, value, p);
-  return viewMessage(sent, { isBot: true, bot: sender.profile });
+  return viewMessage(sent, { isBot: true, bot: sender.profile }, context.store.time);
 }

@@ -113,5 +113,5 @@ export async function sendObject<T extends ContentObject>(
       ? async () => ({ content: { object: await object() }, ...sending })
       : { content: { object }, ...sending },
   );
-  return viewMessage(sent, { isBot: true, bot: sender.profile });
+  return viewMessage(sent, { isBot: true, bot: sender.profile }, store.time);
 }

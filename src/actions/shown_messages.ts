@@ -60,7 +60,7 @@ export async function viewAllOwn(
     personViewer(store, chat, user),
     asSeenBy(store, user, messages),
   ]);
-  return shown.map((message) => viewMessage(message, viewer));
+  return shown.map((message) => viewMessage(message, viewer, store.time));
 }
 
 /** Returns a message that this person sent or edited, as this person sees it. */

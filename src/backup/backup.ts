@@ -4,6 +4,7 @@
  * later versions. In the reverse order, changes that were flushed between the two saves would exist only in Redis,
  * where they expire.
  */
+
 import { createWriteStream, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { createGzip } from 'node:zlib';
@@ -16,6 +17,7 @@ import { loadMove } from '../postgres/shard_moves.js';
 import { loadEpoch } from '../postgres/shards.js';
 import type { RedisServers } from '../redis/connection.js';
 import { saveRdb } from '../redis/copy.js';
+import { systemTime } from '../time.js';
 import { BackupError, describeFile, type Manifest, type SavedDatabase, writeManifest } from './manifest.js';
 
 export interface BackupSource {
@@ -85,6 +87,7 @@ export async function backup(
   source: BackupSource,
   folder: string,
   { redis, say }: BackupOptions,
+  time = systemTime,
 ): Promise<Manifest> {
   const epoch = await stillEpoch(source.control);
   openFolder(folder);
@@ -111,7 +114,7 @@ export async function backup(
     const names = [...rdbs, ...tables.map(({ file }) => file)];
     const manifest: Manifest = {
       format: 1,
-      made_at: new Date().toISOString(),
+      made_at: new Date(time.machine()).toISOString(),
       version,
       schema: await appliedVersion(url),
       partitions: source.partitions,

@@ -1,6 +1,8 @@
 /** Saves keys and peppers in an encrypted file. Keep this file apart from the backups that it unlocks. */
-import { createCipheriv, createDecipheriv, randomBytes, scryptSync } from 'node:crypto';
+
+import { createCipheriv, createDecipheriv, scryptSync } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
+import { systemRandom } from '../random.js';
 import { BackupError } from './manifest.js';
 
 /** The secrets that every node needs and that cannot be recreated. */
@@ -29,12 +31,13 @@ export function sealKeys(
   file: string,
   passphrase: string,
   environment: Readonly<Record<string, string | undefined>>,
+  random = systemRandom,
 ): string[] {
   const missing = ['TOKEN_PEPPER', 'TOKEN_KEYS'].filter((name) => !environment[name]);
   if (missing.length > 0) throw new BackupError(`${missing.join(' and ')} must be set`);
   const kept = keptNames.filter((name) => environment[name]);
   const lines = kept.map((name) => `${name}=${environment[name]}\n`);
-  const [salt, iv] = [randomBytes(saltBytes), randomBytes(ivBytes)];
+  const [salt, iv] = [random.bytes(saltBytes), random.bytes(ivBytes)];
   const cipher = createCipheriv('aes-256-gcm', keyOf(passphrase, salt), iv);
   const sealed = Buffer.concat([cipher.update(lines.join(''), 'utf8'), cipher.final()]);
   try {

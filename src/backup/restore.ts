@@ -26,12 +26,12 @@ export interface RestoreOptions {
   readonly redis: boolean;
   /** If true, Petrel sends nothing to webhooks and browsers until an operator runs "petrel resume". */
   readonly drill: boolean;
-  readonly openRedis: (
-    target: RedisTarget,
-    keys: Keys,
-    name: string,
-    onError: (error: Error) => void,
-  ) => Opened;
+  readonly openRedis: (options: {
+    readonly target: RedisTarget;
+    readonly keys: Keys;
+    readonly name: string;
+    readonly onError: (error: Error) => void;
+  }) => Opened;
   /** Throws if the secrets differ from the check values recorded in the installation. */
   readonly compare: (noted: ReadonlyMap<string, string>, partitions: number, secrets: Secrets) => void;
   readonly say: (line: string) => void;
@@ -168,7 +168,7 @@ async function openTarget(
 ): Promise<Opened> {
   const target = redisOf(config);
   await checkRedis(target, openMsMax);
-  const opened = openRedis(target, keys, 'restore', () => {});
+  const opened = openRedis({ target, keys, name: 'restore', onError: () => {} });
   try {
     await opened.connection.ready(openMsMax);
     for (const node of opened.connection.nodes())

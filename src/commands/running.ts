@@ -2,7 +2,7 @@
  * Runs a command, either as roles that stop on a signal, or as a task that ends by itself. Reports an expected failure
  * in one sentence.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
+
 import { BackupError } from '../backup/manifest.js';
 import {
   type Config,
@@ -25,6 +25,7 @@ import type { Role } from '../processes/role.js';
 import { RedisCheckError } from '../redis/check.js';
 import { CopyError } from '../redis/copy.js';
 import { ruleLimits as limits } from '../rules/limits.js';
+import { systemTime } from '../time.js';
 
 /** Starts a role. `stopping` is aborted when the process begins to shut down. */
 export type Starter = (backends: Backends, stopping: AbortSignal) => Role | Promise<Role>;
@@ -65,6 +66,7 @@ export async function serve(
   name: string,
   starters: readonly Starter[],
   prepare: (config: Config, log: Logger) => Promise<Prepared> = asGiven,
+  time = systemTime,
 ): Promise<void> {
   let log = createLog('info', name);
   const roles: Role[] = [];
@@ -77,10 +79,10 @@ export async function serve(
   const stop = async () => {
     if (stopping.signal.aborted) return;
     stopping.abort();
-    const late = setTimeout(() => {
+    const late = time.after(limits.roles_stop_ms_max + drainMs, () => {
       log.error('the shutdown took too long');
       process.exit(1);
-    }, limits.roles_stop_ms_max + drainMs);
+    });
     // Waits for a role that is still starting. The role may already serve requests, so it is stopped like the others.
     await starting?.catch(() => undefined);
     let code = 0;
@@ -89,12 +91,9 @@ export async function serve(
       code = 1;
     };
     for (const role of roles) await role.stop().catch(onError);
-    clearTimeout(late);
+    time.cancel(late);
     const closed = (backends?.close() ?? Promise.resolve()).then(() => true);
-    if (
-      !(await Promise.race([closed, sleep(limits.backends_close_ms_max, false)]).catch(onError)) &&
-      code === 0
-    )
+    if (!(await time.within(limits.backends_close_ms_max, closed).catch(onError)) && code === 0)
       log.warn(
         'Redis or Postgres did not answer during the shutdown: nothing is lost, and the records of this process expire',
       );

@@ -1,6 +1,6 @@
 /** Defines an animated emoji with a random value, for instance a die. The server chooses the value. */
-import { randomInt } from 'node:crypto';
 import { z } from 'zod';
+import type { Random } from '../random.js';
 import type { ContentObject } from '../store/core/codec.js';
 import type { ObjectKind } from './kind.js';
 
@@ -25,10 +25,10 @@ const diceFields = z
   })
   .meta({ id: 'Dice', description: 'An animated emoji with a random value.' });
 
-export const rollDice = (emoji: DiceEmoji): Dice => ({
+export const rollDice = (random: Random, emoji: DiceEmoji): Dice => ({
   type: 'dice',
   emoji,
-  value: randomInt(1, diceValues[emoji] + 1),
+  value: random.int(1, diceValues[emoji] + 1),
 });
 
 export const dice: ObjectKind<Dice> = {
@@ -36,5 +36,5 @@ export const dice: ObjectKind<Dice> = {
   fields: { dice: diceFields.optional() },
   view: ({ emoji, value }) => ({ dice: { emoji, value } }),
   title: ({ emoji, value }) => `${emoji} ${value}`,
-  copied: ({ emoji }) => rollDice(emoji),
+  copied: ({ emoji }, random) => rollDice(random, emoji),
 };

@@ -1,6 +1,8 @@
 /** Defines the interface of a kind of content. Each file of this folder defines one kind, and `kinds.ts` lists them. */
 import type { z } from 'zod';
+import type { Random } from '../random.js';
 import type { ContentObject, Media } from '../store/core/codec.js';
+import type { Time } from '../time.js';
 
 interface Kind<S> {
   readonly fields: Readonly<Record<string, z.ZodType>>;
@@ -8,7 +10,7 @@ interface Kind<S> {
    * Returns the values of the kind's fields. Only people get the `url` of media stored by URL. `bot` is the id of the
    * bot that reads a poll, if it is known.
    */
-  view(stored: S, forPeople: boolean, bot?: number): Readonly<Record<string, unknown>>;
+  view(stored: S, forPeople: boolean, time: Time, bot?: number): Readonly<Record<string, unknown>>;
   /** An emoji that represents the kind in notifications, which have no known language. */
   readonly sign: string;
 }
@@ -21,5 +23,5 @@ export interface FileKind extends Kind<Media> {
 /** Content that is neither text nor a file. Such a message has no caption, and only its keyboard can be edited. */
 export interface ObjectKind<S extends ContentObject = ContentObject> extends Kind<S> {
   title(stored: S): string;
-  copied?(stored: S): S;
+  copied?(stored: S, random: Random): S;
 }

@@ -1,5 +1,7 @@
 /** Lists all kinds of content. A message has text, one file with an optional caption, or one object. */
+import type { Random } from '../random.js';
 import type { Content, MediaType } from '../store/core/codec.js';
+import type { Time } from '../time.js';
 import { animation } from './animation.js';
 import { audio } from './audio.js';
 import { contact } from './contact.js';
@@ -46,10 +48,11 @@ export const kindOf = ({ media, object }: Content): string => media?.type ?? obj
 export function viewContent(
   { media, object }: Content,
   forPeople: boolean,
+  time: Time,
   bot?: number,
 ): Readonly<Record<string, unknown>> {
-  if (media !== undefined) return fileKinds[media.type].view(media, forPeople);
-  return (object && objectKindOf(object.type)?.view(object, forPeople, bot)) ?? {};
+  if (media !== undefined) return fileKinds[media.type].view(media, forPeople, time);
+  return (object && objectKindOf(object.type)?.view(object, forPeople, time, bot)) ?? {};
 }
 
 /** Returns the emoji and words that represent content in a notification, or '' for a text. `words` is the caption. */
@@ -59,9 +62,9 @@ export function signOf({ media, object }: Content, words: string): string {
   return kind === undefined ? '' : `${kind.sign} ${kind.title(object as never)}`.trim();
 }
 
-export function copyOf(content: Content): Content {
+export function copyOf(content: Content, random: Random): Content {
   const copied = content.object && objectKindOf(content.object.type)?.copied;
-  return copied === undefined ? content : { ...content, object: copied(content.object as never) };
+  return copied === undefined ? content : { ...content, object: copied(content.object as never, random) };
 }
 
 export const titleOf = ({ media, object }: Content): string | undefined =>

@@ -1,6 +1,5 @@
 /** Defines a poll. The message contains its definition. Redis and `poll_results` have the votes (decision 0048). */
 import { z } from 'zod';
-import { nowSeconds } from '../clock.js';
 import type { ContentObject } from '../store/core/codec.js';
 import type { Poll } from '../store/core/poll_record.js';
 import type { ObjectKind } from './kind.js';
@@ -55,8 +54,9 @@ export const pollFields = z
   })
   .meta({ id: 'Poll', description: 'A poll with its results.' });
 
-export const isPollClosed = ({ closed, close_date, state }: Poll): boolean =>
-  closed === true || state?.stopped === true || (close_date !== undefined && close_date <= nowSeconds());
+/** `now` is the Unix time in seconds. */
+export const isPollClosed = ({ closed, close_date, state }: Poll, now: number): boolean =>
+  closed === true || state?.stopped === true || (close_date !== undefined && close_date <= now);
 
 /** Returns the answer of a quiz, which is secret for some viewers. */
 const viewSolution = ({ correct, explanation, explanation_entities: marks }: Poll) => ({
@@ -65,9 +65,10 @@ const viewSolution = ({ correct, explanation, explanation_entities: marks }: Pol
   ...(marks === undefined ? {} : { explanation_entities: marks }),
 });
 
-export function viewPoll(poll: Poll, forPeople: boolean, bot: number | undefined) {
+/** `now` is the Unix time in seconds. */
+export function viewPoll(poll: Poll, forPeople: boolean, bot: number | undefined, now: number) {
   const { id, question, options, open_period, close_date, state } = poll;
-  const closed = isPollClosed(poll);
+  const closed = isPollClosed(poll, now);
   const own = forPeople ? (state?.own ?? []) : undefined;
   const sees = closed || own === undefined || own.length > 0;
   const knows = closed || (own === undefined ? bot === poll.bot : own.length > 0);
@@ -96,7 +97,7 @@ export function viewPoll(poll: Poll, forPeople: boolean, bot: number | undefined
 export const poll: ObjectKind<Poll> = {
   sign: '📊',
   fields: { poll: pollFields.optional() },
-  view: (stored, forPeople, bot) => ({ poll: viewPoll(stored, forPeople, bot) }),
+  view: (stored, forPeople, time, bot) => ({ poll: viewPoll(stored, forPeople, bot, time.nowSeconds()) }),
   title: ({ question }) => question,
 };
 

@@ -83,7 +83,7 @@ export async function attempt(
     const profile = botProfile(found ?? { id: bot, name: '', username: '', names: {} });
     // Uses the original id, because receivers detect a repeated update by its id.
     const shown = { ...entry, updateId: entry.shownId };
-    const body = Buffer.from(JSON.stringify(viewUpdate(shown, profile)));
+    const body = Buffer.from(JSON.stringify(viewUpdate(shown, profile, time)));
     if (body.length > limits.webhook_body_bytes_max) return 'too_large';
     const nowS = Math.floor(nowMs / 1_000);
     const headers = sign({ botId: String(bot), updateId: entry.shownId, body, nowS });

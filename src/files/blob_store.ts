@@ -1,6 +1,7 @@
 /** Defines the interface of every storage for uploaded files. */
-import { randomBytes } from 'node:crypto';
+
 import type { Readable } from 'node:stream';
+import { systemRandom } from '../random.js';
 
 export interface ListedFile {
   readonly key: string;
@@ -29,7 +30,7 @@ export interface BlobStore {
 export const key_bytes = 16;
 
 /** Creates a key of 128 random bits. Nobody can guess it, and no client-supplied name becomes part of a path. */
-export const newKey = (): string => randomBytes(key_bytes).toString('hex');
+export const newKey = (random = systemRandom): string => random.bytes(key_bytes).toString('hex');
 
 export const isKey = (name: string): boolean => /^[0-9a-f]{32}$/.test(name);
 

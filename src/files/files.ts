@@ -1,7 +1,10 @@
 /** Stores uploads, identifies files, and reads them back. */
+
 import type { Readable } from 'node:stream';
 import { ApiError, fail } from '../errors.js';
+import { type Random, systemRandom } from '../random.js';
 import type { MediaType } from '../store/core/codec.js';
+import { systemTime, type Time } from '../time.js';
 import { type BlobStore, newKey } from './blob_store.js';
 import { createFileIds, type MediaFile } from './file_id.js';
 import { fileLimits as limits } from './limits.js';
@@ -41,6 +44,8 @@ export interface FilesOptions {
   /** Whether uploads are refused now. A full Redis could not store their messages. */
   readonly refusing?: () => boolean;
   readonly stored: StoredFiles;
+  readonly time?: Time;
+  readonly random?: Random;
   readonly onError: (error: unknown) => void;
 }
 
@@ -122,6 +127,8 @@ export function createFiles({
   expiring = false,
   refusing,
   stored,
+  time = systemTime,
+  random = systemRandom,
   onError,
 }: FilesOptions) {
   const reach = <T>(work: Promise<T>): Promise<T> =>
@@ -147,7 +154,7 @@ export function createFiles({
 
   /** Stores bytes as a file of `owner` and returns its key. Errors: `too_much_stored`, `unavailable`. */
   async function write(owner: number, bytes: Buffer): Promise<string> {
-    const key = newKey();
+    const key = newKey(random);
     await stored.noteStored(owner, key, bytes.length);
     try {
       await reach(blobs.put(key, bytes));
@@ -164,7 +171,7 @@ export function createFiles({
     if (thumb !== undefined) await remove(thumb.key);
   }
 
-  const pictures = createPictures(onError);
+  const pictures = createPictures(onError, time);
 
   return {
     ...createFileIds(pepper),

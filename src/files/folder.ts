@@ -1,6 +1,9 @@
 /** Stores files in a folder. Several machines may mount the same folder. */
+
 import { mkdir, open, readdir, rename, rm, rmdir, stat, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { systemRandom } from '../random.js';
+import { systemTime, type Time } from '../time.js';
 import { type BlobStore, isKey, type ListedFile, newKey, pathOfKey } from './blob_store.js';
 import { fileLimits as limits } from './limits.js';
 
@@ -39,11 +42,11 @@ async function writeDurably(path: string, bytes: Buffer): Promise<void> {
   }
 }
 
-async function removeStale(folder: string): Promise<void> {
+async function removeStale(time: Time, folder: string): Promise<void> {
   for (const name of await readdir(folder)) {
     const path = join(folder, name);
     const found = await ifThere(stat(path));
-    if (found && Date.now() - found.mtimeMs > stale_ms_min) await rm(path, { force: true });
+    if (found && time.machine() - found.mtimeMs > stale_ms_min) await rm(path, { force: true });
   }
 }
 
@@ -68,7 +71,7 @@ async function filesIn(root: string, at: string, after: string): Promise<ListedF
  * Creates a store in a folder. The folder is created together with the first file. A file appears under its key
  * completely or not at all, even after a power failure.
  */
-export function createFolderStore(root: string): BlobStore {
+export function createFolderStore(root: string, time = systemTime, random = systemRandom): BlobStore {
   const draftFolder = join(root, incoming);
   const pathOf = (key: string) => join(root, pathOfKey(key));
   let prepared: Promise<void> | undefined;
@@ -82,7 +85,7 @@ export function createFolderStore(root: string): BlobStore {
 
   async function prepare(): Promise<void> {
     await makeFolder(draftFolder);
-    await removeStale(draftFolder);
+    await removeStale(time, draftFolder);
   }
 
   return {
@@ -121,10 +124,10 @@ export function createFolderStore(root: string): BlobStore {
      * folder.
      */
     async check() {
-      const folder = join(root, `check-${newKey()}`);
+      const folder = join(root, `check-${newKey(random)}`);
       const outermost = (await mkdir(folder, { recursive: true, mode: 0o700 })) ?? folder;
       const file = join(folder, 'file');
-      const draft = join((await ifThere(stat(draftFolder))) ? draftFolder : folder, newKey());
+      const draft = join((await ifThere(stat(draftFolder))) ? draftFolder : folder, newKey(random));
       try {
         await writeDurably(draft, Buffer.from('petrel'));
         await rename(draft, file);

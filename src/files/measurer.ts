@@ -1,6 +1,8 @@
 /** Measures uploads on a separate thread, with limits on their time and number. */
+
 import { Worker } from 'node:worker_threads';
 import { fail } from '../errors.js';
+import { systemTime, type Time, type Timer } from '../time.js';
 import { fileLimits as limits } from './limits.js';
 import type { Measured } from './measure.js';
 import { type MeasureAnswer, ready } from './measure_answer.js';
@@ -23,15 +25,17 @@ const thread = new URL('./measure_worker.js', import.meta.url);
  */
 export class Measurer {
   readonly #program: URL;
+  readonly #time: Time;
   readonly #queue: Waiting[] = [];
   #worker: Worker | undefined;
   #current: Waiting | undefined;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
   #ids = ready;
   #closed = false;
 
-  constructor(program: URL = thread) {
+  constructor(program: URL = thread, time = systemTime) {
     this.#program = program;
+    this.#time = time;
   }
 
   /**
@@ -44,7 +48,7 @@ export class Measurer {
     if (this.#queue.length >= limits.measure_waiting_max || waiting > limits.measure_waiting_bytes_max)
       return fail('too_many_requests', { retry_after: 1 });
     return new Promise((done) => {
-      this.#queue.push({ id: ++this.#ids, bytes, since: performance.now(), done });
+      this.#queue.push({ id: ++this.#ids, bytes, since: this.#time.monotonic(), done });
       this.#next();
     });
   }
@@ -61,7 +65,7 @@ export class Measurer {
     if (this.#current) return;
     this.#current = this.#queue.shift();
     if (!this.#current) return;
-    const late = performance.now() - this.#current.since > limits.measure_wait_ms_max;
+    const late = this.#time.monotonic() - this.#current.since > limits.measure_wait_ms_max;
     if (late || this.#closed) {
       this.#finish(late ? { late } : {});
       return;
@@ -94,8 +98,8 @@ export class Measurer {
   }
 
   #allow(ms: number): void {
-    clearTimeout(this.#timer);
-    if (this.#current) this.#timer = setTimeout(() => this.#giveUp(), ms);
+    this.#time.cancel(this.#timer);
+    if (this.#current) this.#timer = this.#time.after(ms, () => this.#giveUp());
   }
 
   #giveUp(): void {
@@ -107,7 +111,7 @@ export class Measurer {
 
   #finish(measured: Measured): void {
     const { done } = this.#current as Waiting;
-    clearTimeout(this.#timer);
+    this.#time.cancel(this.#timer);
     this.#current = undefined;
     done(measured);
     this.#next();

@@ -3,8 +3,10 @@
  * the pixels remain. Uploads may be malicious, so only three decoders are enabled. One thread decodes one picture at a
  * time, with limits on pixels and time.
  */
+
 import type Sharp from 'sharp';
 import { ApiError, fail } from '../errors.js';
+import { systemTime } from '../time.js';
 import { fileLimits as limits } from './limits.js';
 import { pictureForm } from './picture_form.js';
 
@@ -122,7 +124,7 @@ const makers = { avatar: makeAvatar, start_picture: makeStartPicture, thumbnail:
  * Loads the image library when the first picture is processed. If the library does not run on this machine, `onError`
  * gets the error.
  */
-export function createPictures(onError: (error: unknown) => void) {
+export function createPictures(onError: (error: unknown) => void, time = systemTime) {
   let library: Promise<Library> | undefined;
   let last: Promise<unknown> = Promise.resolve();
   let waiting = 0;
@@ -152,9 +154,9 @@ export function createPictures(onError: (error: unknown) => void) {
     make(kind: keyof typeof makers, bytes: Buffer): Promise<readonly MadePicture[]> {
       if (waiting >= limits.pictures_waiting_max) fail('too_many_requests', { retry_after: retry_after_s });
       waiting++;
-      const since = performance.now();
+      const since = time.monotonic();
       const made = last.then(() => {
-        if (performance.now() - since > limits.picture_wait_ms_max)
+        if (time.monotonic() - since > limits.picture_wait_ms_max)
           fail('too_many_requests', { retry_after: retry_after_s });
         return makeNow(kind, bytes);
       });

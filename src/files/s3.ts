@@ -1,4 +1,5 @@
 /** Stores files in S3-compatible object storage, for installations on several machines. */
+
 import type { Readable } from 'node:stream';
 import {
   DeleteObjectCommand,
@@ -10,6 +11,7 @@ import {
   S3ServiceException,
 } from '@aws-sdk/client-s3';
 import type { s3Of } from '../config/config.js';
+import { systemRandom } from '../random.js';
 import { type BlobStore, isKey, type ListedFile, newKey, pathOfKey } from './blob_store.js';
 
 const connect_ms_max = 3_000;
@@ -25,7 +27,10 @@ async function ifThere<T>(work: Promise<T>): Promise<T | null> {
 }
 
 /** Creates a store. If the bucket is missing, reads report a missing file. Only `put` reports the missing bucket. */
-export function createS3Store(options: NonNullable<ReturnType<typeof s3Of>>): BlobStore & { close(): void } {
+export function createS3Store(
+  options: NonNullable<ReturnType<typeof s3Of>>,
+  random = systemRandom,
+): BlobStore & { close(): void } {
   const { bucket: Bucket } = options;
   const client = new S3Client({
     endpoint: options.url,
@@ -62,7 +67,7 @@ export function createS3Store(options: NonNullable<ReturnType<typeof s3Of>>): Bl
       await client.send(new DeleteObjectCommand({ Bucket, Key: pathOfKey(key) }));
     },
     async check() {
-      const Key = pathOfKey(newKey());
+      const Key = pathOfKey(newKey(random));
       await client.send(new PutObjectCommand({ Bucket, Key, Body: 'petrel' }));
       await client.send(new DeleteObjectCommand({ Bucket, Key }));
     },

@@ -1,15 +1,22 @@
 /** Opens the file storage that the settings choose. */
+
 import { type Config, s3Of } from '../config/config.js';
+import type { Random } from '../random.js';
+import type { Time } from '../time.js';
 import type { BlobStore } from './blob_store.js';
 import { createFolderStore } from './folder.js';
 
 /** Error: ConfigError when the settings of S3 storage are incomplete. */
-export async function openBlobStore(config: Config): Promise<BlobStore & { close?(): void }> {
+export async function openBlobStore(
+  config: Config,
+  time: Time,
+  random: Random,
+): Promise<BlobStore & { close?(): void }> {
   const s3 = s3Of(config);
-  if (s3 === undefined) return createFolderStore(config.FILES_DIR);
+  if (s3 === undefined) return createFolderStore(config.FILES_DIR, time, random);
   // Imports the S3 client only here, because it loads slowly and most installations do not need it.
   const { createS3Store } = await import('./s3.js');
-  return createS3Store(s3);
+  return createS3Store(s3, random);
 }
 
 export async function filesProblem(blobs: Pick<BlobStore, 'check'>, config: Config): Promise<string | null> {

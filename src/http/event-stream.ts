@@ -1,6 +1,7 @@
 /** Sends server-sent events over one engine reply. Limits how much data waits for a slow client. */
 
 import type { EventStream, StreamForm } from '../server/request.js';
+import type { Time } from '../time.js';
 import type { EngineResponse } from './engine.js';
 import { httpLimits as limits } from './limits.js';
 
@@ -10,6 +11,7 @@ import { httpLimits as limits } from './limits.js';
  * nothing for 10 s. Each text must consist of whole events or lines, because a filler may be sent between two texts.
  */
 export class ReplyStream implements EventStream {
+  private readonly time: Time;
   private readonly response: EngineResponse;
   private readonly ended: () => void;
   private readonly form: StreamForm;
@@ -22,7 +24,8 @@ export class ReplyStream implements EventStream {
   private abandoned = false;
 
   /** Calls `ended` once, when `close` has ended the reply. */
-  constructor(response: EngineResponse, form: StreamForm, ended: () => void) {
+  constructor(time: Time, response: EngineResponse, form: StreamForm, ended: () => void) {
+    this.time = time;
     this.response = response;
     this.form = form;
     this.ended = ended;
@@ -53,7 +56,7 @@ export class ReplyStream implements EventStream {
     this.open = false;
     this.takeQueue();
     this.release();
-    setImmediate(() => {
+    this.time.soon(() => {
       if (!this.abandoned) this.response.close();
     });
   }
@@ -66,7 +69,7 @@ export class ReplyStream implements EventStream {
     if (!this.open) return;
     this.open = false;
     this.release();
-    setImmediate(() => {
+    this.time.soon(() => {
       if (this.abandoned) return;
       const rest = this.takeQueue();
       this.response.cork(() => {

@@ -96,7 +96,7 @@ export class Exchange extends Head implements ApiRequest {
     readHead(request, this);
     this.named = context.access ? context.access.name(this) : '';
     this.weight = context.meter ? context.meter.weight() : 0;
-    this.beganAt = context.access || this.weight > 0 ? performance.now() : 0;
+    this.beganAt = context.access || this.weight > 0 ? context.time.monotonic() : 0;
     if (context.signed?.path === this.path) {
       this.keyId = request.getHeader(context.signed.keyId);
       this.signature = request.getHeader(context.signed.signature);
@@ -141,7 +141,14 @@ export class Exchange extends Head implements ApiRequest {
       this.refuse('bad_request');
     } else if (!this.claim()) body?.destroy();
     else if (body === null) this.sendHead(reply);
-    else this.download = new StreamReply(this.response, body, reply.length, this.ownerOf(reply));
+    else
+      this.download = new StreamReply(
+        this.context.time,
+        this.response,
+        body,
+        reply.length,
+        this.ownerOf(reply),
+      );
   }
 
   openStream(form: StreamForm = eventForm): EventStream {
@@ -153,7 +160,7 @@ export class Exchange extends Head implements ApiRequest {
     this.status = 200;
     if (this.corked) beginStream(this.response, form);
     else this.response.cork(() => beginStream(this.response, form));
-    this.stream = new ReplyStream(this.response, form, () => this.finish());
+    this.stream = new ReplyStream(this.context.time, this.response, form, () => this.finish());
     return this.stream;
   }
 
@@ -214,7 +221,7 @@ export class Exchange extends Head implements ApiRequest {
       // Pauses the body until the token lookup ends. Otherwise a fast client could use up the memory for bodies of
       // callers without a valid token. Does not pause a body that arrived with its head. The engine gives a resumed
       // connection ten seconds, and only the end of the body removes this limit.
-      setImmediate(() => {
+      this.context.time.soon(() => {
         if (this.stage !== 'owed' || !this.admitting || this.complete) return;
         this.paused = true;
         this.response.pause();
@@ -347,7 +354,7 @@ export class Exchange extends Head implements ApiRequest {
     if (this.corked && !this.closes) this.transmit(status, contentType, body, retryAfter);
     else if (!this.closes) this.response.cork(() => this.transmit(status, contentType, body, retryAfter));
     else {
-      setImmediate(() => {
+      this.context.time.soon(() => {
         if (this.stage !== 'given') return;
         this.response.cork(() => this.transmit(status, contentType, body, retryAfter));
       });
@@ -373,7 +380,7 @@ export class Exchange extends Head implements ApiRequest {
   /** Waits for the next turn of the event loop, like all replies that end their connection. */
   private sendHead(reply: StreamedReply): void {
     this.status = reply.status;
-    setImmediate(() => {
+    this.context.time.soon(() => {
       if (this.stage !== 'given') return;
       this.response.cork(() => endBodiless(this.response, reply, this.closes || this.context.closing));
       this.finish();
@@ -432,7 +439,7 @@ export class Exchange extends Head implements ApiRequest {
     this.incoming?.release(this.stage === 'out');
     const { access, meter } = context;
     const status = this.stage === 'aborted' && this.stream === undefined ? 0 : this.status;
-    const ms = this.beganAt > 0 ? performance.now() - this.beganAt : 0;
+    const ms = this.beganAt > 0 ? context.time.monotonic() - this.beganAt : 0;
     access?.over(this, this.named, status, ms);
     meter?.over(this.called, status, ms, this.weight);
     if (--context.open === 0 && context.closing) context.idle();

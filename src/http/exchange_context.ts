@@ -2,6 +2,7 @@
 
 import { callLimits } from '../server/limits.js';
 import type { ApiRequest } from '../server/request.js';
+import type { Time } from '../time.js';
 import type { BodyRoom } from './body.js';
 import { isUpload, type SignedBodies } from './head.js';
 import { httpLimits as limits } from './limits.js';
@@ -27,6 +28,7 @@ export interface RequestListener {
 export type Admit = (request: ApiRequest) => boolean | Promise<boolean>;
 
 export interface ExchangeContext {
+  readonly time: Time;
   readonly bodies: BodyRoom;
   readonly admit: Admit | undefined;
   readonly clientAddress: (request: ApiRequest) => string;

@@ -1,8 +1,8 @@
 /** Listens on a port, creates an exchange for each request, and shuts down without dropping requests. */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError, errorEnvelope } from '../errors.js';
 import { ruleLimits } from '../rules/limits.js';
 import type { ApiRequest, RequestHandler } from '../server/request.js';
+import { systemTime, type Time } from '../time.js';
 import { BodyRoom, bodyRoomBytes } from './body.js';
 import type { Engine, ListenSocket, RouteHandler, TemplatedApp } from './engine.js';
 import { Exchange } from './exchange.js';
@@ -36,6 +36,7 @@ export interface ListenOptions {
    * `limits.connection_quiet_ms`.
    */
   readonly quietMs?: number;
+  readonly time?: Time;
 }
 
 export interface HttpServer {
@@ -150,22 +151,23 @@ class Server implements HttpServer {
   }
 
   async drain(msMax: number): Promise<number> {
+    const { time } = this.context;
     this.context.closing = true;
     if (this.socket) {
       // Closes right after the event loop has accepted waiting connections, because the kernel resets all connections
       // that were not accepted.
-      await new Promise((resolve) => setImmediate(resolve));
+      await new Promise<void>((resolve) => time.soon(resolve));
       if (this.socket) this.engine.closeListenSocket(this.socket);
       this.socket = undefined;
     }
     if (this.context.open > 0) {
       await new Promise<void>((resolve) => {
         const wake = () => {
-          clearTimeout(timer);
+          time.cancel(timer);
           this.waiting.delete(wake);
           resolve();
         };
-        const timer = setTimeout(wake, msMax);
+        const timer = time.after(msMax, wake);
         this.waiting.add(wake);
       });
     }
@@ -186,12 +188,13 @@ class Server implements HttpServer {
    * arrives on it, the kernel would reset it.
    */
   private async linger(): Promise<void> {
-    const end = performance.now() + limits.connection_linger_ms_max;
-    for (let before = -1; this.context.begun !== before && performance.now() < end; ) {
+    const { time } = this.context;
+    const end = time.monotonic() + limits.connection_linger_ms_max;
+    for (let before = -1; this.context.begun !== before && time.monotonic() < end; ) {
       before = this.context.begun;
-      await sleep(this.quietMs);
+      await time.sleep(this.quietMs);
     }
-    if (this.context.open > 0) await this.drain(Math.max(0, end - performance.now()));
+    if (this.context.open > 0) await this.drain(Math.max(0, end - time.monotonic()));
   }
 }
 
@@ -199,6 +202,7 @@ class Server implements HttpServer {
 export async function listen(options: ListenOptions): Promise<HttpServer> {
   const app = options.engine.app();
   const context: ExchangeContext = {
+    time: options.time ?? systemTime,
     bodies: new BodyRoom(options.bodiesBytesMax ?? bodyRoomBytes()),
     admit: options.admit,
     clientAddress: options.clientAddress ?? (({ remoteAddress }) => remoteAddress),

@@ -1,5 +1,6 @@
 /** Sends a stream as a reply of known length. Sends no faster than the client reads. */
 import type { Readable } from 'node:stream';
+import type { Time } from '../time.js';
 import type { EngineResponse } from './engine.js';
 
 export interface StreamOwner {
@@ -17,6 +18,7 @@ export interface StreamOwner {
  * source is paused. A slow client therefore costs the memory of one chunk and of what the source has read ahead.
  */
 export class StreamReply {
+  private readonly time: Time;
   private readonly response: EngineResponse;
   private readonly source: Readable;
   private readonly length: number;
@@ -28,7 +30,8 @@ export class StreamReply {
   private pendingAt = 0;
 
   /** `length` must be above 0, and `source` must return exactly that many bytes. */
-  constructor(response: EngineResponse, source: Readable, length: number, owner: StreamOwner) {
+  constructor(time: Time, response: EngineResponse, source: Readable, length: number, owner: StreamOwner) {
+    this.time = time;
     this.response = response;
     this.source = source;
     this.length = length;
@@ -79,7 +82,7 @@ export class StreamReply {
     else if (taken) {
       this.pending = undefined;
       // Runs outside the engine's callback, so that the next chunk is corked like all others.
-      setImmediate(() => this.pump());
+      this.time.soon(() => this.pump());
     }
     return taken;
   }

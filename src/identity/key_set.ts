@@ -5,15 +5,16 @@
  */
 import { readFile } from 'node:fs/promises';
 import { createLocalJWKSet, errors, type JWTVerifyGetKey } from 'jose';
-import { shared } from '../clock.js';
 import { ApiError } from '../errors.js';
+import { shared } from '../shared.js';
+import { systemTime, type Time } from '../time.js';
 import { identityLimits as limits } from './limits.js';
 
 export interface KeySetOptions {
   readonly source: { readonly url: string } | { readonly file: string };
   /** Called with errors from loading the keys. The previous keys stay in use. */
   readonly onError: (error: unknown) => void;
-  readonly now?: () => number;
+  readonly time?: Time;
 }
 
 async function readBounded(response: Response): Promise<string> {
@@ -27,12 +28,12 @@ async function readBounded(response: Response): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-async function readSource(source: KeySetOptions['source']): Promise<string> {
+async function readSource(time: Time, source: KeySetOptions['source']): Promise<string> {
   if ('file' in source) return readFile(source.file, 'utf8');
   const response = await fetch(source.url, {
     headers: { accept: 'application/jwk-set+json, application/json' },
     redirect: 'error',
-    signal: AbortSignal.timeout(limits.jwks_read_ms_max),
+    signal: time.deadline(limits.jwks_read_ms_max),
   });
   if (response.status !== 200)
     throw new Error(`the request for the keys of the identity provider was answered with ${response.status}`);
@@ -45,11 +46,8 @@ type LocalKeys = ReturnType<typeof createLocalJWKSet>;
  * Creates the function that finds the key for a token. Errors: those of jose, and `unavailable` until the keys were
  * loaded once.
  */
-export function createKeySet({
-  source,
-  onError,
-  now = () => performance.now(),
-}: KeySetOptions): JWTVerifyGetKey {
+export function createKeySet({ source, onError, time = systemTime }: KeySetOptions): JWTVerifyGetKey {
+  const now = () => time.monotonic();
   let keys: LocalKeys | undefined;
   let readAt = Number.NEGATIVE_INFINITY;
   let failedAt = Number.NEGATIVE_INFINITY;
@@ -57,7 +55,7 @@ export function createKeySet({
 
   const read = shared(async () => {
     try {
-      const jwks = JSON.parse(await readSource(source));
+      const jwks = JSON.parse(await readSource(time, source));
       keys = createLocalJWKSet(jwks);
       readAt = now();
     } catch (error) {

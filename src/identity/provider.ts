@@ -5,6 +5,7 @@ import { validUsername } from '../rules/usernames.js';
 import type { TokenProvider } from '../server/callers.js';
 import type { NewUser } from '../store/accounts/users.js';
 import type { Store } from '../store/store.js';
+import type { Time } from '../time.js';
 import { createKeySet, type KeySetOptions } from './key_set.js';
 import { identityLimits as limits } from './limits.js';
 import { createVerifier } from './verify.js';
@@ -16,6 +17,7 @@ export interface ProviderOptions {
   readonly subjectClaim: string;
   readonly createUsers: boolean;
   readonly onError: (error: unknown) => void;
+  readonly time?: Time;
 }
 
 function nameOf(value: unknown): string | undefined {
@@ -41,7 +43,7 @@ function personOf(claims: JWTPayload, subject: string): NewUser {
  * expiry.
  */
 export function createProvider(store: Store, options: ProviderOptions): TokenProvider {
-  const keys = createKeySet({ source: options.source, onError: options.onError });
+  const keys = createKeySet(options);
   const verify = createVerifier({ ...options, keys });
 
   async function resolve(token: string, known: boolean) {

@@ -1,9 +1,9 @@
 /** Verifies a JWT. The identity provider must have signed it for this service, and it must be valid now. */
 
 import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
-import { nowMs } from '../clock.js';
 import { ruleLimits } from '../rules/limits.js';
 import { isBlank, isLongerThan, isWellFormed } from '../rules/text.js';
+import { systemTime, type Time } from '../time.js';
 import { identityLimits as limits } from './limits.js';
 
 export interface Verified {
@@ -19,6 +19,7 @@ export interface VerifyOptions {
   readonly issuer: string;
   readonly audience: string;
   readonly subjectClaim: string;
+  readonly time?: Time;
 }
 
 /** Only asymmetric algorithms. Otherwise anyone who knows the public keys could sign a token. */
@@ -33,7 +34,8 @@ function subjectOf(value: unknown): string | null {
 /**
  * Creates a function that verifies a token and returns null for a token that is not valid now. Error: `unavailable`.
  */
-export function createVerifier({ keys, issuer, audience, subjectClaim }: VerifyOptions) {
+export function createVerifier(options: VerifyOptions) {
+  const { keys, issuer, audience, subjectClaim, time = systemTime } = options;
   return async (token: string): Promise<Verified | null> => {
     if (token.length > limits.jwt_length_max) return null;
     try {
@@ -43,7 +45,7 @@ export function createVerifier({ keys, issuer, audience, subjectClaim }: VerifyO
         audience,
         clockTolerance: limits.jwt_leeway_ms / 1_000,
         requiredClaims: ['exp'],
-        currentDate: new Date(nowMs()),
+        currentDate: new Date(time.now()),
       });
       const subject = subjectOf(payload[subjectClaim]);
       if (subject === null) return null;

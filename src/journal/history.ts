@@ -8,7 +8,6 @@
  * - all cached copies of the records of Postgres are invalid
  */
 
-import { shared } from '../clock.js';
 import { ApiError } from '../errors.js';
 import type { ControlMarks, RaisedMark } from '../postgres/marks.js';
 import {
@@ -33,9 +32,11 @@ import {
   RefusedServer,
   statement,
 } from '../postgres/pool.js';
+import { type Random, systemRandom } from '../random.js';
 import type { RedisServers } from '../redis/connection.js';
 import type { ScriptRunner } from '../redis/scripts/scripts.js';
 import { unavailable } from '../redis/waiting.js';
+import { shared } from '../shared.js';
 import { piecesOf } from '../store/core/groups.js';
 import type { Keys } from '../store/core/keys.js';
 import { systemTime, type Time } from '../time.js';
@@ -70,6 +71,7 @@ export interface HistoryOptions {
   readonly onReplaced?: (why: string) => void;
   readonly onError?: (error: Error) => void;
   readonly time?: Time;
+  readonly random?: Random;
 }
 
 interface Known {
@@ -128,6 +130,7 @@ const replacedText =
  * mark that Redis did not store is sent again with the next connection or check.
  */
 export class History implements Guard, ControlMarks {
+  readonly random: Random;
   readonly #options: HistoryOptions;
   readonly #at: { readonly history: string; readonly revoked: string };
   readonly #waiting = new Map<number, RaisedMark>();
@@ -137,6 +140,7 @@ export class History implements Guard, ControlMarks {
 
   constructor(options: HistoryOptions) {
     this.#options = options;
+    this.random = options.random ?? systemRandom;
     const { keys, shard = 0 } = options;
     this.#at = { history: keys.postgres(shard), revoked: keys.revoked() };
   }

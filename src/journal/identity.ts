@@ -4,7 +4,7 @@
  * its start, at each new connection and every four seconds. It does not use a Redis that does not match. An empty Redis
  * becomes the next generation unless other nodes still use the current one.
  */
-import { shared } from '../clock.js';
+
 import {
   forgetNode,
   loadIdentity,
@@ -18,6 +18,7 @@ import {
 import { createPool, type Pool } from '../postgres/pool.js';
 import { type Random, systemRandom } from '../random.js';
 import type { RedisConnection, RedisServers } from '../redis/connection.js';
+import { shared } from '../shared.js';
 import type { Keys } from '../store/core/keys.js';
 import { systemTime, type Time } from '../time.js';
 import { journalLimits as limits } from './limits.js';

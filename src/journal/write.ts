@@ -308,7 +308,7 @@ export async function writeBatch(
   const commit = async (changes: readonly Call[]) => {
     const calls = [...changes, batch.watermarks];
     if (marks === undefined) await pool.batch(calls);
-    else await marks.note(await pool.batch<RaisedMark>(calls, raiseMark));
+    else await marks.note(await pool.batch<RaisedMark>(calls, (server) => raiseMark(server, marks.random)));
   };
   const quarantine = quarantineIn(pool, onQuarantine);
   for (const entry of batch.unreadable) await quarantine(entry, 'unknown or malformed entity');

@@ -2,20 +2,22 @@
 import { createPublicKey, type KeyObject, verify } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { request } from 'undici';
-import { shared } from '../clock.js';
 import { fail } from '../errors.js';
 import type { LeakKeys } from '../server/endpoint.js';
+import { shared } from '../shared.js';
+import { systemTime, type Time } from '../time.js';
 import { leakLimits as limits } from './limits.js';
 
 export interface LeakKeysOptions {
   /** The `https:` URL or file path of `{"public_keys": [{"key_identifier", "key"}]}` with PEM keys. */
   readonly source: string;
   readonly onError: (error: unknown) => void;
+  readonly time?: Time;
 }
 
-async function download(url: string): Promise<string> {
+async function download(time: Time, url: string): Promise<string> {
   const { statusCode, body } = await request(url, {
-    signal: AbortSignal.timeout(limits.leak_keys_ms_max),
+    signal: time.deadline(limits.leak_keys_ms_max),
     headersTimeout: limits.leak_keys_ms_max,
     headers: { accept: 'application/json', 'user-agent': 'petrel' },
   });
@@ -47,22 +49,22 @@ function keysIn(text: string): Map<string, KeyObject> {
  * Creates the verifier. It loads the keys at the first report and after they have expired. It also loads them when a
  * report names an unknown key id.
  */
-export function createLeakKeys({ source, onError }: LeakKeysOptions): LeakKeys {
+export function createLeakKeys({ source, onError, time = systemTime }: LeakKeysOptions): LeakKeys {
   let keys = new Map<string, KeyObject>();
   let readAt = Number.NEGATIVE_INFINITY;
 
   const read = shared(async () => {
     try {
-      keys = keysIn(await (source.startsWith('https:') ? download(source) : readFile(source, 'utf8')));
+      keys = keysIn(await (source.startsWith('https:') ? download(time, source) : readFile(source, 'utf8')));
     } catch (error) {
       // Only reports the error, because the previous keys stay in use.
       onError(error);
     }
-    readAt = performance.now();
+    readAt = time.monotonic();
   });
 
   async function find(id: string): Promise<KeyObject | undefined> {
-    const age = performance.now() - readAt;
+    const age = time.monotonic() - readAt;
     const wanted = keys.has(id) ? limits.leak_keys_age_ms_max : limits.leak_keys_interval_ms_min;
     if (age > wanted) await read();
     // Refuses the report if there are no keys. Nothing is lost, because the reporter retries later.

@@ -3,8 +3,6 @@
  * bot's lease.
  */
 
-import { setTimeout as sleep } from 'node:timers/promises';
-import { nowSeconds, untilNext } from '../clock.js';
 import { ApiError } from '../errors.js';
 import type { Profile } from '../store/core/codec.js';
 import { isDirect } from '../store/core/keys.js';
@@ -106,7 +104,7 @@ export class Manager {
         update.press ? { alert: { key: 'later' } } : { screen: { key: 'later' } },
       );
     }
-    const turn: Turn = { user, t, now: nowSeconds(), talk: before, store, under };
+    const turn: Turn = { user, t, now: store.time.nowSeconds(), talk: before, store, under };
     const reply = await this.#replyTo(turn, update, bot.u ?? '');
     if (reply.next !== undefined) await store.management.end(user.id, shownId, before, reply.next);
     await this.#put(place, update, reply);
@@ -136,6 +134,7 @@ export class Manager {
 
   async #sendNotices(): Promise<void> {
     const { signal } = this.#stopping;
+    const { time } = this.#store;
     let everyMs = noticesEveryMs;
     while (!signal.aborted) {
       try {
@@ -145,7 +144,7 @@ export class Manager {
       } catch (error) {
         this.#onError(error);
       }
-      await sleep(untilNext(everyMs), undefined, { signal }).catch(() => undefined);
+      await time.sleep(time.untilNext(everyMs), { signal });
     }
   }
 

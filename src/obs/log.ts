@@ -1,6 +1,7 @@
 /** Writes structured logs to standard output, one JSON object per line. Masks everything that looks like a token. */
 import { type Logger, pino } from 'pino';
 import { maskTokens } from '../rules/token.js';
+import { systemTime, type Timer } from '../time.js';
 
 export type { Logger };
 
@@ -44,13 +45,13 @@ const flushMs = 100;
 const waitingMax = 256;
 
 /** Creates a log with one line per request. Collects lines for a moment, because a write costs more than a line. */
-export function createAccessLog(role: string) {
+export function createAccessLog(role: string, time = systemTime) {
   let waiting: string[] = [];
-  let timer: NodeJS.Timeout | undefined;
+  let timer: Timer | undefined;
   const base = { role, pid: process.pid };
 
   function flush(): void {
-    clearTimeout(timer);
+    time.cancel(timer);
     timer = undefined;
     if (waiting.length === 0) return;
     open().write(maskTokens(waiting.join('')));
@@ -60,10 +61,10 @@ export function createAccessLog(role: string) {
   return {
     note(access: Access) {
       waiting.push(
-        `${JSON.stringify({ level: 30, time: Date.now(), ...base, ...access, msg: 'request' })}\n`,
+        `${JSON.stringify({ level: 30, time: time.machine(), ...base, ...access, msg: 'request' })}\n`,
       );
       if (waiting.length >= waitingMax) flush();
-      else timer ??= setTimeout(flush, flushMs);
+      else timer ??= time.after(flushMs, flush);
     },
     close: flush,
   };

@@ -1,4 +1,5 @@
 /** Counts the requests to a front by call, outcome and duration. */
+import { systemTime } from '../time.js';
 import { Counts, Distributions } from './distribution.js';
 import type { Figure } from './metrics.js';
 
@@ -54,7 +55,7 @@ const totalOf = ({ ok, refused, slowed, failed, gone }: CallFigures) => ok + ref
 const timedEach = 1_000;
 const sampled = 16;
 
-export function createRequestMeter() {
+export function createRequestMeter(time = systemTime) {
   let ofSecond = 0;
   const nextSecond = () => {
     ofSecond = 0;
@@ -63,7 +64,7 @@ export function createRequestMeter() {
   const times = new Distributions();
   return {
     weight() {
-      if (++ofSecond === 1) setTimeout(nextSecond, 1_000).unref();
+      if (++ofSecond === 1) time.after(1_000, nextSecond).unref();
       if (ofSecond <= timedEach) return 1;
       return ofSecond % sampled === 0 ? sampled : 0;
     },

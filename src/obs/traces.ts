@@ -6,7 +6,9 @@
  * SDK.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash } from 'node:crypto';
+import { type Random, systemRandom } from '../random.js';
+import { systemTime, type Time, type Timer } from '../time.js';
 
 type Attributes = Readonly<Record<string, string | number>>;
 
@@ -39,6 +41,8 @@ export interface TracesOptions {
   readonly role: string;
   readonly version: string;
   readonly onError: (error: unknown) => void;
+  readonly time?: Time;
+  readonly random?: Random;
 }
 
 export interface TracedDelivery {
@@ -65,11 +69,8 @@ const sendMsMax = 5_000;
 export const changeName = (chat: string, message: number, editedS: number): string =>
   `${chat}|${message}|${editedS}`;
 
-const nowMs = () => performance.timeOrigin + performance.now();
-const spanId = () => randomBytes(8).toString('hex');
-
-function idsOf(change: string | null): { readonly traceId: string; readonly root: string } {
-  const bytes = change === null ? randomBytes(24) : createHash('sha256').update(change).digest();
+function idsOf(random: Random, change: string | null): { readonly traceId: string; readonly root: string } {
+  const bytes = change === null ? random.bytes(24) : createHash('sha256').update(change).digest();
   return { traceId: bytes.toString('hex', 0, 16), root: bytes.toString('hex', 16, 24) };
 }
 
@@ -88,19 +89,32 @@ const wireOf = ({ beginMs, endMs, attributes, failed, ...span }: Span) => ({
   status: failed ? { code: 2 } : {},
 });
 
-function spansOfRequest(under: Under, call: string, status: number, traceId: string, root: string): Span[] {
+/** Builds the spans of one trace that ends now. */
+interface SpanContext {
+  readonly traceId: string;
+  readonly root: string;
+  readonly endMs: number;
+  readonly spanId: () => string;
+}
+
+function spansOfRequest(
+  { traceId, root, endMs, spanId }: SpanContext,
+  { beginMs, scripts }: Under,
+  call: string,
+  status: number,
+): Span[] {
   return [
     {
       traceId,
       spanId: root,
       name: `request ${call}`,
       kind: 2,
-      beginMs: under.beginMs,
-      endMs: nowMs(),
+      beginMs,
+      endMs,
       attributes: { 'petrel.call': call, 'http.response.status_code': status },
       failed: status >= 500,
     },
-    ...under.scripts.map(
+    ...scripts.map(
       ({ name, beginMs, endMs }): Span => ({
         traceId,
         spanId: spanId(),
@@ -115,9 +129,8 @@ function spansOfRequest(under: Under, call: string, status: number, traceId: str
   ];
 }
 
-function spansOfDelivery(delivery: TracedDelivery, traceId: string, root: string): Span[] {
+function spansOfDelivery({ traceId, root, endMs, spanId }: SpanContext, delivery: TracedDelivery): Span[] {
   const { bot, kind, change, madeMs, latencyMs, tries, outcome, delivered } = delivery;
-  const endMs = nowMs();
   // Returns the id of the bot's own event span. The first attempt reports this span. Retries become its children.
   const event = createHash('sha256').update(`${change}|${kind}|${bot}`).digest().toString('hex', 0, 8);
   const attempt: Span = {
@@ -150,15 +163,27 @@ export class Traces {
   readonly #options: TracesOptions;
   readonly #requests = new AsyncLocalStorage<Under>();
   #waiting: Span[] = [];
-  readonly #timer: NodeJS.Timeout;
+  readonly #time: Time;
+  readonly #random: Random;
+  /** The Unix time in ms at which the monotonic clock was 0. Spans need fractions of a millisecond. */
+  readonly #originMs: number;
+  readonly #timer: Timer;
 
   constructor(options: TracesOptions) {
+    const { time = systemTime, random = systemRandom } = options;
     this.#options = options;
-    this.#timer = setInterval(() => void this.#send(), sendMs).unref();
+    this.#time = time;
+    this.#random = random;
+    this.#originMs = time.machine() - time.monotonic();
+    this.#timer = time.every(sendMs, () => void this.#send()).unref();
+  }
+
+  #nowMs(): number {
+    return this.#originMs + this.#time.monotonic();
   }
 
   within<T>(work: () => T): T {
-    return this.#requests.run({ beginMs: nowMs(), scripts: [], change: null }, work);
+    return this.#requests.run({ beginMs: this.#nowMs(), scripts: [], change: null }, work);
   }
 
   changed(change: string): void {
@@ -167,31 +192,32 @@ export class Traces {
   }
 
   script(name: string, ms: number): void {
-    const endMs = nowMs();
+    const endMs = this.#nowMs();
     this.#requests.getStore()?.scripts.push({ name, beginMs: endMs - ms, endMs });
   }
 
   over(call: string, status: number): void {
     const under = this.#requests.getStore();
-    if (under) this.#add(under.change, (traceId, root) => spansOfRequest(under, call, status, traceId, root));
+    if (under) this.#add(under.change, (context) => spansOfRequest(context, under, call, status));
   }
 
   delivery(delivery: TracedDelivery): void {
-    this.#add(delivery.change, (traceId, root) => spansOfDelivery(delivery, traceId, root));
+    this.#add(delivery.change, (context) => spansOfDelivery(context, delivery));
   }
 
   async stop(): Promise<void> {
-    clearInterval(this.#timer);
+    this.#time.cancel(this.#timer);
     await this.#send();
   }
 
   /**
    * Adds the spans of a trace that is kept. Drops them if too many are pending, because nothing may wait for traces.
    */
-  #add(change: string | null, spansOf: (traceId: string, root: string) => readonly Span[]): void {
-    const { traceId, root } = idsOf(change);
+  #add(change: string | null, spansOf: (context: SpanContext) => readonly Span[]): void {
+    const { traceId, root } = idsOf(this.#random, change);
     if (Number.parseInt(traceId.slice(0, 8), 16) / 2 ** 32 >= this.#options.ratio) return;
-    const spans = spansOf(traceId, root);
+    const spanId = () => this.#random.bytes(8).toString('hex');
+    const spans = spansOf({ traceId, root, endMs: this.#nowMs(), spanId });
     if (this.#waiting.length + spans.length <= waitingMax) this.#waiting.push(...spans);
   }
 
@@ -212,7 +238,7 @@ export class Traces {
         method: 'POST',
         headers: { 'content-type': 'application/json' },
         body: JSON.stringify({ resourceSpans: [{ resource: { attributes }, scopeSpans }] }),
-        signal: AbortSignal.timeout(sendMsMax),
+        signal: this.#time.deadline(sendMsMax),
       });
       await answer.arrayBuffer();
       if (!answer.ok) throw new Error(`the collector refused traces with ${answer.status}`);

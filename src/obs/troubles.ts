@@ -1,4 +1,5 @@
 /** Logs background failures and their effects. A repeated failure is logged at intervals instead of at each attempt. */
+import { systemTime } from '../time.js';
 import type { Logger } from './log.js';
 
 export type Troubles = ReturnType<typeof createTroubles>;
@@ -11,10 +12,10 @@ const reasonOf = (error: unknown) => {
   return cause instanceof Error ? `${message}: ${cause.message}` : message;
 };
 
-export function createTroubles(log: Pick<Logger, 'error' | 'warn'>, now = () => performance.now()) {
+export function createTroubles(log: Pick<Logger, 'error' | 'warn'>, time = systemTime) {
   const loggedAt = new Map<string, number>();
   const shouldLog = (source: string) => {
-    const at = now();
+    const at = time.monotonic();
     if (at - (loggedAt.get(source) ?? Number.NEGATIVE_INFINITY) < quietMs) return false;
     loggedAt.set(source, at);
     return true;

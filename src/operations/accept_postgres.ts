@@ -26,7 +26,7 @@ export async function acceptPostgres(
   if (url === undefined) throw new StartError(`DATABASE_SHARDS has no shard ${shard}`);
   const keys = makeKeys(config.PARTITIONS);
   const onError = (err: Error) => log.warn({ err }, 'redis');
-  const { connection, hints } = openRedis(redisOf(given), keys, 'accept-postgres', onError);
+  const { connection, hints } = openRedis({ target: redisOf(given), keys, name: 'accept-postgres', onError });
   const pool = createPool({ url, max: 1, name: 'accept-postgres' });
   try {
     await connection.ready(given.START_MS);

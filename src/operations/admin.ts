@@ -1,7 +1,6 @@
 /** Manages administrators' tokens, and shows the log of administrators' calls (tasks `admin …`). */
 import { userInfo } from 'node:os';
 import { z } from 'zod';
-import { nowMs } from '../clock.js';
 import { ApiError } from '../errors.js';
 import { type Backends, StartError } from '../processes/backends.js';
 import { ruleLimits } from '../rules/limits.js';
@@ -46,8 +45,8 @@ export async function addAdmin(backends: Backends, name: string, days: number | 
   say(made.token);
 }
 
-export async function listAdmins({ store }: Backends): Promise<void> {
-  const now = nowMs() / 1_000;
+export async function listAdmins({ store, time }: Backends): Promise<void> {
+  const now = time.now() / 1_000;
   for (const { name, created_at, expires_at } of await store.admins.list()) {
     const end =
       expires_at === null

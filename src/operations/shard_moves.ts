@@ -7,8 +7,7 @@
  * partitions stay paused until no process follows an older map, so that nobody reads outdated rows. clean   The
  * subscription ends, and the source deletes its rows.
  */
-import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
+
 import type { Pool } from '../postgres/pool.js';
 import * as copy from '../postgres/shard_copy.js';
 import * as moves from '../postgres/shard_moves.js';
@@ -17,6 +16,7 @@ import { type Backends, StartError } from '../processes/backends.js';
 import { readNodes } from '../processes/node.js';
 import { shardName } from '../processes/shards.js';
 import { rangesText } from '../rules/number_ranges.js';
+import type { Time } from '../time.js';
 
 type Say = (line: string) => void;
 
@@ -31,7 +31,7 @@ const nodesMsMax = 12_000;
 const claimMsMax = 15_000;
 const poll_ms = 50;
 
-const seconds = (since: number) => `${((performance.now() - since) / 1_000).toFixed(1)} s`;
+const seconds = (ms: number) => `${(ms / 1_000).toFixed(1)} s`;
 const partitionsText = (partitions: readonly number[]) =>
   `partition${partitions.length === 1 ? '' : 's'} ${rangesText(partitions)}`;
 const again = ({ partitions, target }: moves.Move) =>
@@ -49,11 +49,12 @@ async function nodeNames(backends: Backends): Promise<(node: string) => string> 
 
 /** Checks that every process knows the target and reports which map it uses. */
 async function checkNodes(backends: Backends, target: number): Promise<void> {
-  const began = performance.now();
+  const { time } = backends;
+  const began = time.monotonic();
   for (;;) {
     const [stranger] = await moves.nodesWithout(backends.pool, target);
     if (stranger === undefined) return;
-    if (performance.now() - began > nodesMsMax) {
+    if (time.monotonic() - began > nodesMsMax) {
       const name = (await nodeNames(backends))(stranger.node);
       throw new StartError(
         stranger.follows
@@ -62,12 +63,13 @@ async function checkNodes(backends: Backends, target: number): Promise<void> {
       );
     }
     // Waits, because a process that has just started may not have reported yet.
-    await sleep(200);
+    await time.sleep(200);
   }
 }
 
 interface Runner {
   readonly id: string;
+  readonly time: Time;
   readonly control: Pool;
   readonly control0: Shard;
   readonly source: Shard;
@@ -88,15 +90,16 @@ const conninfoOf = ({ config }: Backends, source: Shard, from?: string): string 
 
 function runnerOf(backends: Backends, move: moves.Move, id: string, say: Say, from?: string): Runner {
   const [source, target] = [shardOf(backends, move.source), shardOf(backends, move.target)];
-  const { installation, keys } = backends;
+  const { installation, keys, time, random } = backends;
   return {
     id,
     say,
+    time,
     source,
     target,
     control: backends.pool,
     control0: backends.shards.control,
-    share: copy.shareOf({ ...move, installation, count: keys.partitions.count, runner: id }),
+    share: copy.shareOf({ ...move, installation, count: keys.partitions.count, runner: id, time, random }),
     conninfo: conninfoOf(backends, source, from),
   };
 }
@@ -118,7 +121,8 @@ const place = ({ control, control0, share, id }: Runner, shard: Shard, paused: b
     (tx) => moves.holdMove(tx, id),
   );
 
-async function copyRows({ control, id, source, target, share, conninfo, say }: Runner): Promise<void> {
+async function copyRows(runner: Runner): Promise<void> {
+  const { control, id, source, target, share, conninfo, say, time } = runner;
   const mayHave = await copy.markAway(target, share);
   if (!(await copy.isCopying(source, target, share))) {
     await copy.endCopy(source, target, share);
@@ -141,17 +145,17 @@ async function copyRows({ control, id, source, target, share, conninfo, say }: R
       const lag = await copy.lagOf(source, share, await copy.positionOf(source.pool));
       if (lag <= lagBytesMax) return;
     }
-    await sleep(250);
+    await time.sleep(250);
   }
 }
 
 async function pause(runner: Runner): Promise<void> {
-  const { source, share, control, say } = runner;
+  const { source, share, control, say, time } = runner;
   while (await copy.isRewriting(source, share.partitions)) {
     say('             waiting until the changes that a restored source had lost are written again');
-    await sleep(1_000);
+    await time.sleep(1_000);
   }
-  await awaitEpoch(control, await place(runner, source, true));
+  await awaitEpoch(control, await place(runner, source, true), time);
 }
 
 async function resume(runner: Runner): Promise<void> {
@@ -163,20 +167,20 @@ async function resume(runner: Runner): Promise<void> {
 }
 
 async function fence(runner: Runner): Promise<void> {
-  const { source, target, share } = runner;
-  const began = performance.now();
+  const { source, target, share, time } = runner;
+  const began = time.monotonic();
   await copy.markAway(source, share);
   await copy.fenceRows(source, share);
   const position = await copy.positionOf(source.pool);
   while ((await copy.lagOf(source, share, position)) > 0) {
-    if (performance.now() - began > catchUpMsMax) {
+    if (time.monotonic() - began > catchUpMsMax) {
       await resume(runner);
       throw new StartError(
         `${shardName(target.id)} did not catch up within ${catchUpMsMax / 1_000} s: ${shardName(source.id)} serves ` +
           'the partitions as before, and copying continues. Run the command again',
       );
     }
-    await sleep(poll_ms);
+    await time.sleep(poll_ms);
   }
   if (!(await copy.isCopying(source, target, share))) {
     await resume(runner);
@@ -190,7 +194,7 @@ async function fence(runner: Runner): Promise<void> {
 }
 
 async function switchMap(runner: Runner): Promise<void> {
-  await awaitEpoch(runner.control, await place(runner, runner.target, true));
+  await awaitEpoch(runner.control, await place(runner, runner.target, true), runner.time);
   await copy.markOutdated(runner.source, runner.share);
   await place(runner, runner.target, false);
 }
@@ -213,10 +217,10 @@ const work: Readonly<Record<moves.MoveStep, (runner: Runner) => Promise<void>>> 
 };
 
 /** Keeps the claim on the move while `task` runs, so that no other process takes over the move. */
-async function renewing<T>(control: Pool, id: string, task: () => Promise<T>): Promise<T> {
+async function renewing<T>({ pool, time }: Backends, id: string, task: () => Promise<T>): Promise<T> {
   // Ignores a failed renewal. If renewals fail for too long, another process takes over the move.
-  const timer = setInterval(() => void moves.renewMove(control, id).catch(() => {}), moves.moveRenewal_ms);
-  return task().finally(() => clearInterval(timer));
+  const timer = time.every(moves.moveRenewal_ms, () => void moves.renewMove(pool, id).catch(() => {}));
+  return task().finally(() => time.cancel(timer));
 }
 
 const busy = 'another process is moving partitions: wait until it has ended';
@@ -226,12 +230,12 @@ const busy = 'another process is moving partitions: wait until it has ended';
  * It runs before the claim, because a claim keeps other processes away for seconds.
  */
 async function claim(
-  { pool, shards }: Pick<Backends, 'pool' | 'shards'>,
+  { pool, shards, time }: Pick<Backends, 'pool' | 'shards' | 'time'>,
   id: string,
   say: Say,
   check: (move: moves.Move) => void,
 ): Promise<moves.Move | null> {
-  const began = performance.now();
+  const began = time.monotonic();
   for (let tries = 0; ; tries++) {
     const found = await moves.loadMove(pool);
     if (found === null) return null;
@@ -244,8 +248,8 @@ async function claim(
       return own;
     }
     if (tries === 0) say('waiting      another process is moving partitions, or stopped a moment ago');
-    if (performance.now() - began > claimMsMax) throw new StartError(busy);
-    await sleep(500);
+    if (time.monotonic() - began > claimMsMax) throw new StartError(busy);
+    await time.sleep(500);
   }
 }
 
@@ -311,8 +315,8 @@ export async function movePartitions(
   target: number,
   { from, say }: MoveOptions,
 ): Promise<void> {
-  const { pool } = backends;
-  const [id, to] = [randomUUID(), shardOf(backends, target)];
+  const { pool, time, random } = backends;
+  const [id, to] = [random.uuid(), shardOf(backends, target)];
   const unfinished = await claim(backends, id, say, (move) => {
     if (move.target !== target || rangesText(move.partitions) !== rangesText(partitions))
       throw new StartError(
@@ -325,16 +329,16 @@ export async function movePartitions(
     return;
   }
   const runner = runnerOf(backends, move, id, say, from);
-  await renewing(pool, id, async () => {
+  await renewing(backends, id, async () => {
     await claimShards(runner);
-    let paused = performance.now();
+    let paused = time.monotonic();
     for (const step of moves.moveSteps.slice(moves.moveSteps.indexOf(move.step))) {
       await moves.advanceMove(pool, id, step);
-      if (step === 'pause') paused = performance.now();
+      if (step === 'pause') paused = time.monotonic();
       await work[step](runner);
       if (step === 'switch')
         say(
-          `moved        ${partitionsText(partitions)} to ${shardName(target)}; writes to Postgres paused for ${seconds(paused)}`,
+          `moved        ${partitionsText(partitions)} to ${shardName(target)}; writes to Postgres paused for ${seconds(time.monotonic() - paused)}`,
         );
     }
     await moves.endMove(pool, id);
@@ -346,8 +350,8 @@ export async function movePartitions(
  * those of Postgres.
  */
 export async function undoMove(backends: Backends, say: Say): Promise<void> {
-  const { pool } = backends;
-  const id = randomUUID();
+  const { pool, random } = backends;
+  const id = random.uuid();
   const move = await claim(backends, id, say, (move) => {
     if (move.step === 'switch' || move.step === 'clean')
       throw new StartError(
@@ -356,7 +360,7 @@ export async function undoMove(backends: Backends, say: Say): Promise<void> {
   });
   if (move === null) throw new StartError('no partition is being moved');
   const runner = runnerOf(backends, move, id, say);
-  await renewing(pool, id, async () => {
+  await renewing(backends, id, async () => {
     await claimShards(runner);
     await moves.advanceMove(pool, id, move.step);
     await resume(runner);

@@ -1,4 +1,5 @@
 /** Raises marks, which are counters in Postgres. Every transaction that changes something raises a mark. */
+import type { Random } from '../random.js';
 import { postgresLimits as limits } from './limits.js';
 import { type Call, type Pool, statement, type Transaction } from './pool.js';
 
@@ -15,6 +16,7 @@ export interface RaisedMark {
 }
 
 export interface ControlMarks {
+  readonly random: Random;
   /**
    * Reports a committed transaction to Redis, and waits until Redis has stored the report. If Redis is unavailable, the
    * report is sent with the next one. Error: `unavailable` if another server has replaced the server that committed the
@@ -29,10 +31,10 @@ const raise = statement(
 );
 
 /** Builds the last statement of a transaction on the server with this name. */
-export const raiseMark = (server: string): Call => ({
+export const raiseMark = (server: string, random: Random): Call => ({
   statement: raise,
   // Spreads marks over several rows, so that transactions that end at the same time do not wait for each other.
-  values: [Math.floor(Math.random() * limits.control_mark_shards), server],
+  values: [Math.floor(random.number() * limits.control_mark_shards), server],
 });
 
 /**
@@ -47,7 +49,7 @@ export async function markedTransaction<T>(
   const { result, raised } = await pool.transaction(async (tx) => {
     const result = await work(tx);
     if (marks === undefined) return { result, raised: [] };
-    const { statement, values } = raiseMark(tx.server);
+    const { statement, values } = raiseMark(tx.server, marks.random);
     return { result, raised: (await tx.query<RaisedMark>(statement, values)).rows };
   });
   await marks?.note(raised);

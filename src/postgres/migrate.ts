@@ -3,13 +3,14 @@
  * one transaction. If a migration begins with `-- serves 0014`, programs of schema 14 and later can still use the
  * database. Without such a line, only programs that contain the file can use it.
  */
+
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type pg from 'pg';
 import { addressOf } from '../rules/database_url.js';
 import { postgresVersionProblem } from '../rules/versions.js';
+import { systemTime, type Time } from '../time.js';
 import { openSession } from './session.js';
 
 const shippedFolder = fileURLToPath(new URL('./migrations', import.meta.url));
@@ -101,14 +102,14 @@ async function alone<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
 }
 
 /** Applies a file. Returns false when another program has already applied it. */
-async function apply(client: pg.Client, migration: Migration): Promise<boolean> {
+async function apply(client: pg.Client, migration: Migration, time: Time): Promise<boolean> {
   for (let tries = 1; ; tries++) {
     try {
       return await alone(client, () => applyOnce(client, migration));
     } catch (error) {
       if ((error as { code?: string }).code !== '55P03' || tries >= lockTriesMax)
         throw new Error(`${migration.file}: ${(error as Error).message}`, { cause: error });
-      await sleep(lockPauseMs);
+      await time.sleep(lockPauseMs);
     }
   }
 }
@@ -153,6 +154,7 @@ export async function migrate(
   log: (line: string) => void = () => {},
   folder = shippedFolder,
   upTo = Number.POSITIVE_INFINITY,
+  time = systemTime,
 ): Promise<number> {
   const migrations = readMigrations(folder);
   const client = await connect(url);
@@ -163,10 +165,10 @@ export async function migrate(
     const missing = pending(migrations, applied).filter(({ version }) => version <= upTo);
     let own = 0;
     for (const migration of missing) {
-      const start = performance.now();
-      if (!(await apply(client, migration))) continue;
+      const start = time.monotonic();
+      if (!(await apply(client, migration, time))) continue;
       own++;
-      log(`applied ${migration.file} in ${Math.round(performance.now() - start)} ms`);
+      log(`applied ${migration.file} in ${Math.round(time.monotonic() - start)} ms`);
     }
     if (own === 0) log(`schema ${migrations.length} is up to date`);
     return migrations.length;

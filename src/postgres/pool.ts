@@ -1,10 +1,12 @@
 /**
  * Manages connections to Postgres: prepared statements, transactions with retries, and the classification of errors.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
+
 import pg from 'pg';
 import { ApiError } from '../errors.js';
+import { type Random, systemRandom } from '../random.js';
 import { addressOf, type PostgresAddress } from '../rules/database_url.js';
+import { systemTime, type Time } from '../time.js';
 import { postgresLimits as limits } from './limits.js';
 
 /** A statement that each connection prepares once. A name must always stand for the same text. */
@@ -85,6 +87,8 @@ export interface PoolOptions {
   /** Whether a standby among several hosts may be used. */
   readonly standby?: boolean;
   readonly onError?: (error: Error) => void;
+  readonly time?: Time;
+  readonly random?: Random;
 }
 
 const transactionTriesMax = 8;
@@ -309,6 +313,7 @@ class Connections {
  * Creates a pool. The pool connects with the first query. While Postgres is unavailable, calls reject within about 2 s.
  */
 export function createPool(options: PoolOptions): Pool {
+  const { time = systemTime, random = systemRandom } = options;
   const connections = new Connections(options);
   const { pool } = connections;
   let retries = 0;
@@ -349,7 +354,7 @@ export function createPool(options: PoolOptions): Pool {
       } catch (error) {
         if (!isRetryable(error) || tries >= transactionTriesMax) throw error;
         retries++;
-        await sleep(Math.random() * 5 * 2 ** tries);
+        await time.sleep(random.number() * 5 * 2 ** tries);
       }
     }
   }

@@ -2,6 +2,8 @@
  * Reads from standbys of Postgres. A read checks in its own snapshot that the standby has already replayed the changes
  * that the caller needs. If not, the read runs on the primary.
  */
+import { type Random, systemRandom } from '../random.js';
+import { systemTime, type Time } from '../time.js';
 import { postgresLimits as limits } from './limits.js';
 import { createPool, type Pool, statement } from './pool.js';
 import { checked, plainSql, type Sql, sqlOver } from './sql.js';
@@ -44,6 +46,8 @@ export interface ReplicasOptions {
   readonly max: number;
   readonly name: string;
   readonly onError: (error: Error) => void;
+  readonly time?: Time;
+  readonly random?: Random;
 }
 
 const isBehind = (error: unknown) => (error as { code?: string }).code === 'PTL02';
@@ -55,10 +59,11 @@ interface Replica {
 }
 
 /** Creates the replicas. They connect at the first read. */
-export function createReplicas({ standbys, max, name, onError }: ReplicasOptions): Replicas {
+export function createReplicas(options: ReplicasOptions): Replicas {
+  const { standbys, max, name, onError, time = systemTime, random = systemRandom } = options;
   const replicas: Replica[] = standbys.map(({ shard, url }) => ({
     shard,
-    pool: createPool({ url, max, name: `${name}-replica`, standby: true, onError }),
+    pool: createPool({ url, max, name: `${name}-replica`, standby: true, onError, time, random }),
     away: false,
   }));
   const counts = { replica: 0, behind: 0, failed: 0 };
@@ -70,15 +75,17 @@ export function createReplicas({ standbys, max, name, onError }: ReplicasOptions
     if (replica.away) return;
     replica.away = true;
     const again = () =>
-      setTimeout(async () => {
-        if (closed) return;
-        try {
-          await replica.pool.query(statement('replica_answers', 'select 1'));
-          replica.away = false;
-        } catch {
-          again();
-        }
-      }, limits.postgres_replica_rest_ms).unref();
+      time
+        .after(limits.postgres_replica_rest_ms, async () => {
+          if (closed) return;
+          try {
+            await replica.pool.query(statement('replica_answers', 'select 1'));
+            replica.away = false;
+          } catch {
+            again();
+          }
+        })
+        .unref();
     again();
   }
 

@@ -2,9 +2,11 @@
  * Moves rows of partitions from one database to another with PostgreSQL's logical replication. The source has a
  * publication with row filters and a slot, and the target has a subscription. Each step may be repeated.
  */
+
 import { createHash } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { type Random, systemRandom } from '../random.js';
 import { addressOf } from '../rules/database_url.js';
+import { systemTime, type Time } from '../time.js';
 import { loadServerState } from './messages/history.js';
 import { type Pool, type Queryable, statement } from './pool.js';
 import { type Shard, shardedTables } from './shards.js';
@@ -34,18 +36,24 @@ export interface Share {
   readonly partitions: readonly number[];
   readonly count: number;
   readonly runner: string;
+  readonly time: Time;
+  readonly random: Random;
 }
 
 export interface ShareOptions extends Pick<Share, 'partitions' | 'count' | 'runner'> {
   readonly installation: string;
   readonly source: number;
   readonly target: number;
+  readonly time?: Time;
+  readonly random?: Random;
 }
 
-export function shareOf({ installation, source, target, partitions, count, runner }: ShareOptions): Share {
+export function shareOf(options: ShareOptions): Share {
+  const { installation, source, target, partitions, count, runner } = options;
+  const { time = systemTime, random = systemRandom } = options;
   const prefix = `petrel_${installation.replaceAll('-', '').slice(0, 12)}_`;
   const which = createHash('sha1').update(partitions.join()).digest('hex').slice(0, 8);
-  return { prefix, name: `${prefix}${source}_${target}_${which}`, partitions, count, runner };
+  return { prefix, name: `${prefix}${source}_${target}_${which}`, partitions, count, runner, time, random };
 }
 
 const noteInstallation = (sql: Sql, name: string, value: string) => sql.run`
@@ -254,7 +262,7 @@ async function altering(shard: Shard, share: Share, text: string): Promise<void>
       });
     } catch (error) {
       if (!isLocked(error) || tries === lockTriesMax) throw error;
-      await sleep(200 + Math.random() * 200);
+      await share.time.sleep(200 + share.random.number() * 200);
     }
   }
 }
@@ -317,7 +325,7 @@ export async function endCopy(source: Shard, target: Shard, share: Share): Promi
       if (pid === null) await source.db.run`select pg_drop_replication_slot(${slot})`;
       else if (tries % 20 === 0) await source.db.run`select pg_terminate_backend(${pid})`;
     }
-    await sleep(100);
+    await share.time.sleep(100);
   }
   await moving(source, share, async (sql) => {
     for (const name of publications) await sql.run`drop publication if exists ${fragment(name)}`;

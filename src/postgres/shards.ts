@@ -3,8 +3,9 @@
  * The control database is shard 0. It has all other tables, and the partitions that the map does not list. No statement
  * or transaction uses two shards, or mixes tables of both kinds.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
+
 import { ApiError } from '../errors.js';
+import { systemTime, type Time, type Timer } from '../time.js';
 import { postgresLimits as limits } from './limits.js';
 import { type ControlMarks, markedTransaction } from './marks.js';
 import { type Pool, type Queryable, statement } from './pool.js';
@@ -203,16 +204,16 @@ const acknowledgePoll_ms = 50;
  * Waits until no process uses a map older than this committed epoch. Each process must have reported the epoch, or been
  * silent for longer than it may use its map. Throws the errors of Postgres.
  */
-export async function awaitEpoch(control: Pool, epoch: number): Promise<void> {
-  const began = performance.now();
+export async function awaitEpoch(control: Pool, epoch: number, time = systemTime): Promise<void> {
+  const began = time.monotonic();
   for (;;) {
     const { rows } = await control.query<{ node: string; trust_ms: number }>(laggingNodes, [epoch]);
     if (rows.length === 0) return;
-    const waited = performance.now() - began;
+    const waited = time.monotonic() - began;
     const silent = rows.filter(({ trust_ms }) => waited > trust_ms + trustMargin_ms).map(({ node }) => node);
     // Removes silent processes. A process that still runs reports again before it uses any map.
     if (silent.length > 0) await control.query(dropNodes, [silent, epoch]);
-    if (silent.length < rows.length) await sleep(acknowledgePoll_ms);
+    if (silent.length < rows.length) await time.sleep(acknowledgePoll_ms);
   }
 }
 
@@ -221,10 +222,11 @@ export interface FollowOptions {
   readonly all: readonly Shard[];
   readonly partitions: number;
   readonly map: ShardMap;
-  /** The time when the map was requested, by performance.now(). */
+  /** The time when the map was requested, by the monotonic clock. */
   readonly at: number;
   /** The name under which this process reports the epoch of its map. If absent, the process does not report. */
   readonly node?: string;
+  readonly time?: Time;
   /** Called when the map cannot be read, or when the shard of a partition is not configured. */
   readonly onError: (error: Error) => void;
 }
@@ -277,18 +279,18 @@ function divisionOf({ epoch, rows }: ShardMap, { all, partitions, onError }: Fol
  * DATABASE_SHARDS), and loads the map again when the epoch has grown. The first check reports the initial map.
  */
 export function followShards(options: FollowOptions): FollowedShards {
-  const { all, node, onError } = options;
+  const { all, node, onError, time = systemTime } = options;
   const control = all[0] as Shard;
   const { every, trust } = looksOf(all);
   const byId = new Map(all.map((shard) => [shard.id, shard]));
   let followed = divisionOf(options.map, options);
   let readAt = options.at;
   let reported: number | undefined;
-  let timer: NodeJS.Timeout | undefined;
+  let timer: Timer | undefined;
   let stopped = false;
 
   async function look(): Promise<void> {
-    const asked = performance.now();
+    const asked = time.monotonic();
     if ((await loadEpoch(control.pool)) !== followed.epoch)
       followed = divisionOf(await loadMap(control.pool), options);
     const { epoch } = followed;
@@ -307,7 +309,7 @@ export function followShards(options: FollowOptions): FollowedShards {
       // Checks again soon, because calls that need a shard are refused once the map is too old.
       lookIn(limits.shard_map_look_ms);
     };
-    timer = setTimeout(() => look().then(() => lookIn(every), failed), ms).unref();
+    timer = time.after(ms, () => look().then(() => lookIn(every), failed)).unref();
   }
   lookIn(every);
 
@@ -317,7 +319,7 @@ export function followShards(options: FollowOptions): FollowedShards {
   function of(partition: number): Shard {
     // Refuses calls when the map is too old. A move of a partition waits until every process has either loaded the new
     // map or stopped using the old one.
-    if (performance.now() - readAt > trust) refuse();
+    if (time.monotonic() - readAt > trust) refuse();
     return byId.get(followed.places.get(partition)?.shard ?? 0) ?? refuse();
   }
   return {
@@ -333,7 +335,7 @@ export function followShards(options: FollowOptions): FollowedShards {
     epoch: () => followed.epoch,
     async stop() {
       stopped = true;
-      clearTimeout(timer);
+      time.cancel(timer);
       if (node !== undefined) await control.pool.query(forget, [node]).catch(() => undefined);
     },
   };

@@ -2,7 +2,7 @@
  * Opens the backends of a role in this order: Redis, Postgres, the store. Also checks that Redis and Postgres belong
  * together.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
+
 import { type Config, providerOf, redisOf, requireAll } from '../config/config.js';
 import { version } from '../config/version.js';
 import { deliveryLimits } from '../delivery/limits.js';
@@ -22,6 +22,7 @@ import { type Pool, RefusedServer } from '../postgres/pool.js';
 import { createReplicas, noReplicas, type Replicas } from '../postgres/replicas.js';
 import type { Shards } from '../postgres/shards.js';
 import { asDatabase } from '../postgres/sql.js';
+import { type Random, systemRandom } from '../random.js';
 import { checkRedis, RedisCheckError } from '../redis/check.js';
 import { RedisCluster } from '../redis/cluster.js';
 import { RedisConnection, type RedisServers, reconnectDelay } from '../redis/connection.js';
@@ -36,6 +37,7 @@ import { isCluster, type RedisTarget } from '../redis/target.js';
 import { type Keys, makeKeys } from '../store/core/keys.js';
 import type { Secrets } from '../store/core/secrets.js';
 import { createStore, type Store } from '../store/store.js';
+import { systemTime, type Time } from '../time.js';
 import { checkPartitions, checkSettings, noteSecrets, openSecrets, StartError } from './installation.js';
 import { createNodeKeys, type NodeKeys } from './node_keys.js';
 import { type OwnNode, ownNode } from './own_node.js';
@@ -47,6 +49,8 @@ export { StartError };
 
 export interface Backends {
   readonly config: Config;
+  readonly time: Time;
+  readonly random: Random;
   readonly installation: string;
   readonly log: Logger;
   readonly pool: Pool;
@@ -105,8 +109,8 @@ type Patience = <T>(what: string, attempt: () => Promise<T>) => Promise<T>;
  * Creates a function that retries with jittered exponential backoff. It gives up `msMax` after its creation, with a
  * StartError that contains the last reason.
  */
-function createPatience(log: Logger, msMax: number): Patience {
-  const deadline = performance.now() + msMax;
+function createPatience(time: Time, random: Random, log: Logger, msMax: number): Patience {
+  const deadline = time.monotonic() + msMax;
   return async (what, attempt) => {
     for (let tries = 0; ; tries++) {
       try {
@@ -114,23 +118,28 @@ function createPatience(log: Logger, msMax: number): Patience {
       } catch (error) {
         if (isFinal(error)) throw error;
         const reason = refusalIn(error) ?? ((error as Error).message || (error as { code?: string }).code);
-        if (performance.now() > deadline)
+        if (time.monotonic() > deadline)
           throw new StartError(`${what} was not available within ${msMax / 1_000} s (START_MS): ${reason}`);
         if (tries === 0) log.warn({ reason }, `waiting for ${what}`);
-        const rest = reconnectDelay(tries, Math.random());
-        await sleep(Math.min(rest, Math.max(0, deadline - performance.now()) + 1));
+        const rest = reconnectDelay(tries, random.number());
+        await time.sleep(Math.min(rest, Math.max(0, deadline - time.monotonic()) + 1));
       }
     }
   };
 }
 
-export function openRedis(
-  target: RedisTarget,
-  keys: Keys,
-  name: string,
-  onError: (error: Error) => void,
-  admit?: Identity['admit'],
-): { connection: RedisServers; hints: Hints } {
+export interface RedisOptions {
+  readonly target: RedisTarget;
+  readonly keys: Keys;
+  readonly name: string;
+  readonly onError: (error: Error) => void;
+  readonly admit?: Identity['admit'];
+  readonly time?: Time;
+  readonly random?: Random;
+}
+
+export function openRedis(options: RedisOptions): { connection: RedisServers; hints: Hints } {
+  const { target, keys, name, onError, admit, time = systemTime, random = systemRandom } = options;
   if (!isCluster(target)) {
     return {
       connection: new RedisConnection({
@@ -138,31 +147,33 @@ export function openRedis(
         name,
         onError,
         admit: admit && ((self) => admit(self, 0)),
+        time,
+        random,
       }),
-      hints: new RedisHints(target, name, onError),
+      hints: new RedisHints(target, name, onError, { time, random }),
     };
   }
   const { slots } = keys.partitions;
-  const cluster = new RedisCluster({ seeds: target, name, slots, onError, ...(admit ? { admit } : {}) });
-  return { connection: cluster, hints: new RedisHints(cluster, name, onError) };
+  const cluster = new RedisCluster({
+    ...{ seeds: target, name, slots, onError, time, random },
+    ...(admit ? { admit } : {}),
+  });
+  return { connection: cluster, hints: new RedisHints(cluster, name, onError, { time, random }) };
 }
 
 /**
  * Creates one wake-up queue for a single server, or several for a cluster. Their keys may differ, because no
  * installation uses both.
  */
-function openWakeQueue(
-  target: RedisTarget,
-  keys: Keys,
-  name: string,
-  onError: (error: unknown) => void,
-): WakeQueue {
+function openWakeQueue({ target, keys, role, troubles, time }: Opening): WakeQueue {
+  const onError = troubles.onDelay('wake queue', meaning.wakeQueue);
   const { count, tag, of } = keys.partitions;
   const shards = !isCluster(target) ? 1 : Math.min(deliveryLimits.wake_queue_shards, count);
   return new WakeQueue({
-    connect: () => connectQueueClient(target, name, onError),
+    connect: () => connectQueueClient(target, role, onError),
     tags: Array.from({ length: shards }, (_, shard) => tag(Math.floor((shard * count) / shards))),
     shardOf: (bot) => Math.floor((of(bot) * shards) / count),
+    time,
     onError,
   });
 }
@@ -208,6 +219,8 @@ async function openManagementBot(store: Store, username: string): Promise<number
 }
 
 interface Opening {
+  readonly time: Time;
+  readonly random: Random;
   readonly config: ReturnType<typeof requireAll>;
   readonly target: RedisTarget;
   readonly keys: Keys;
@@ -220,8 +233,10 @@ interface Opening {
 }
 
 async function openIdentity(opening: Opening): Promise<Identity> {
-  const { config, keys, log, adoption, troubles, node, patiently } = opening;
+  const { config, keys, log, adoption, troubles, node, patiently, time, random } = opening;
   const identity = new Identity({
+    time,
+    random,
     url: config.DATABASE_URL,
     keys,
     node: node.id,
@@ -243,29 +258,33 @@ async function openIdentity(opening: Opening): Promise<Identity> {
 }
 
 /** Loads the module for traces only when they are turned on. */
-async function openTraces({ config, role, troubles }: Opening): Promise<Traces | undefined> {
+async function openTraces({ config, role, troubles, time, random }: Opening): Promise<Traces | undefined> {
   const { OTLP_TRACES_URL: url, OTLP_TRACES_RATIO: ratio } = config;
   if (!url) return undefined;
   const { Traces } = await import('../obs/traces.js');
   const onError = troubles.onDelay('traces', 'some traces are lost, nothing else');
-  return new Traces({ url, ratio, role, version, onError });
+  return new Traces({ url, ratio, role, version, time, random, onError });
 }
 
-function openReplicas({ config, role, troubles }: Opening): Replicas {
+function openReplicas({ config, role, troubles, time, random }: Opening): Replicas {
   const standbys = standbysOf(config);
   if (!/^(front|all)$/.test(role) || standbys.length === 0) return noReplicas;
   const onError = troubles.onDelay('the Postgres replica', 'reads go to the primary');
-  return createReplicas({ standbys, max: config.POSTGRES_POOL, name: role, onError });
+  return createReplicas({ standbys, max: config.POSTGRES_POOL, name: role, time, random, onError });
 }
 
 async function openServers(opening: Opening, identity: Identity) {
-  const { config, target, keys, role, log, node, patiently } = opening;
+  const { config, target, keys, role, log, node, patiently, time, random } = opening;
   const { onError, onDelay } = opening.troubles;
-  const { connection, hints } = openRedis(target, keys, role, onError('redis'), (server, partition) =>
-    identity.admit(server, partition),
-  );
-  const events = reportPostgres(log);
+  const { connection, hints } = openRedis({
+    ...{ target, keys, name: role, time, random },
+    onError: onError('redis'),
+    admit: (server, partition) => identity.admit(server, partition),
+  });
+  const events = reportPostgres(log, time);
   const databases = openShards({
+    time,
+    random,
     config,
     keys,
     role,
@@ -278,8 +297,10 @@ async function openServers(opening: Opening, identity: Identity) {
     onLate: onDelay('the marks and the shard map in Postgres', 'both are read later'),
   });
   const traces = await openTraces(opening);
-  const histories = reportHistories(log);
+  const histories = reportHistories(log, time);
   const recovery = new Recovery({
+    time,
+    random,
     shards: () => shards,
     keys,
     connection,
@@ -291,12 +312,15 @@ async function openServers(opening: Opening, identity: Identity) {
     onRaised: histories.raised,
   });
   const memory = createMemoryWatch({
+    time,
     connection,
     bytesMax: config.REDIS_MEMORY_MAX,
     onChange: (full, { url }) => logMemory(log, full, shownUrl(url)),
   });
-  const pauses = createPauses((pause) => logPause(log, pause));
+  const pauses = createPauses((pause) => logPause(log, pause), time);
   const runner: ScriptRunner = new Runner({
+    time,
+    random,
     connection,
     recover: (partition, runId) => recovery.recover(partition, runId),
     pauses,
@@ -318,12 +342,14 @@ async function openServers(opening: Opening, identity: Identity) {
 type Servers = Awaited<ReturnType<typeof openServers>>;
 
 function openStore(
-  { config, keys, troubles }: Opening,
+  { config, keys, troubles, time, random }: Opening,
   { databases, replicas, shards, runner, hints }: Servers,
   secrets: Secrets,
   wakeQueue: WakeQueue,
 ): Store {
   return createStore({
+    time,
+    random,
     db: databases.all[0].db,
     replicas,
     shards,
@@ -353,19 +379,53 @@ function openStore(
   });
 }
 
+async function openFiles(
+  { config, troubles, time, random }: Opening,
+  { memory }: Servers,
+  secrets: Secrets,
+  store: Store,
+) {
+  const blobs = await openBlobStore(config, time, random);
+  const files = createFiles({
+    blobs,
+    measurer: new Measurer(undefined, time),
+    pepper: secrets.root,
+    expiring: config.MEDIA_DAYS !== undefined,
+    refusing: memory.anyFull,
+    stored: store.uploads,
+    time,
+    random,
+    onError: troubles.onError('files'),
+  });
+  return { files, filesProblem: () => filesProblem(blobs, config) };
+}
+
 /** Checks Redis and the schema of Postgres before anything is opened. Rejects if a check fails. */
-async function startOpening(given: Config, role: string, log: Logger, adoption: Adoption): Promise<Opening> {
+async function startOpening(
+  given: Config,
+  role: string,
+  log: Logger,
+  adoption: Adoption,
+  { time = systemTime, random = systemRandom }: Surroundings,
+): Promise<Opening> {
   const config = requireAll(given);
   const target = redisOf(given);
-  const patiently = createPatience(log, config.START_MS);
-  const check = await patiently('Redis', () => checkRedis(target));
+  const patiently = createPatience(time, random, log, config.START_MS);
+  const check = await patiently('Redis', () => checkRedis(target, undefined, time));
   for (const warning of check.warnings) log.warn(warning);
   await patiently('the schema of Postgres', () =>
     checkSchemas(shardUrls(config), adoption === 'unless_used'),
   );
   const keys = makeKeys(config.PARTITIONS);
-  const troubles = createTroubles(log);
-  return { config, target, keys, role, log, adoption, troubles, node: ownNode(), patiently };
+  const troubles = createTroubles(log, time);
+  const node = ownNode(random);
+  return { config, time, random, target, keys, role, log, adoption, troubles, node, patiently };
+}
+
+/** The clock and the random numbers of a process. By default, they are the system's. */
+export interface Surroundings {
+  readonly time?: Time;
+  readonly random?: Random;
 }
 
 /**
@@ -377,27 +437,19 @@ export async function openBackends(
   role: string,
   log: Logger,
   adoption: Adoption,
+  surroundings: Surroundings = {},
 ): Promise<Backends> {
-  const opening = await startOpening(given, role, log, adoption);
-  const { config, target, keys, troubles, patiently } = opening;
-  const { onError, onDelay } = troubles;
+  const opening = await startOpening(given, role, log, adoption, surroundings);
+  const { config, keys, troubles, patiently, time, random } = opening;
+  const { onError } = troubles;
   const identity = await openIdentity(opening);
   const servers = await openServers(opening, identity);
   const { connection, hints, databases, traces, recovery, memory, runner } = servers;
   const { pool, db } = databases.all[0];
   const secrets = await patiently('Postgres', () => openSecrets(db, config));
-  const wakeQueue = openWakeQueue(target, keys, role, onDelay('wake queue', meaning.wakeQueue));
+  const wakeQueue = openWakeQueue(opening);
   const store = openStore(opening, servers, secrets, wakeQueue);
-  const blobs = await openBlobStore(config);
-  const files = createFiles({
-    blobs,
-    measurer: new Measurer(),
-    pepper: secrets.root,
-    expiring: config.MEDIA_DAYS !== undefined,
-    refusing: memory.anyFull,
-    stored: store.uploads,
-    onError: onError('files'),
-  });
+  const { files, filesProblem } = await openFiles(opening, servers, secrets, store);
   await patiently('Redis', async () => {
     const first = connection.at(0);
     if (first) await checkPartitions(first.client, keys);
@@ -405,7 +457,15 @@ export async function openBackends(
   });
   await memory.check();
   memory.start();
-  const nodeKeys = createNodeKeys({ connection, runner, keys, secrets, onError: onError('redis') });
+  const nodeKeys = createNodeKeys({
+    connection,
+    runner,
+    keys,
+    secrets,
+    time,
+    random,
+    onError: onError('redis'),
+  });
   await nodeKeys.join(log);
   await noteSecrets(db, secrets);
   const unwatchIdentity = adoption === 'unless_used' ? identity.watch(pool, connection) : null;
@@ -423,7 +483,7 @@ export async function openBackends(
     store,
     files,
     wakeQueue,
-    filesProblem: () => filesProblem(blobs, config),
+    filesProblem,
     held: identity.held,
     async close() {
       await unwatchIdentity?.();

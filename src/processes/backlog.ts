@@ -1,8 +1,9 @@
 /** Collects metrics on demand: the pending work over all partitions, and the memory of the Redis servers. */
-import { nowMs, shared, within } from '../clock.js';
+
 import { type Figure, figuresOf } from '../obs/metrics.js';
 import { partitionsWith } from '../redis/present.js';
 import { shownUrl } from '../redis/slots.js';
+import { shared } from '../shared.js';
 import type { Backends } from './backends.js';
 import { parseInfo } from './facts.js';
 import { processLimits as limits } from './limits.js';
@@ -31,9 +32,10 @@ const nothingWaits = (): Backlog => ({
 export async function readBacklog({
   connection,
   keys,
-}: Pick<Backends, 'connection' | 'keys'>): Promise<Backlog> {
+  time,
+}: Pick<Backends, 'connection' | 'keys' | 'time'>): Promise<Backlog> {
   const found = nothingWaits();
-  const now = nowMs();
+  const now = time.now();
   const lookAt = async (partition: number) => {
     const client = connection.at(partition)?.client;
     if (!client) return;
@@ -65,7 +67,7 @@ export async function readBacklog({
   return found;
 }
 
-export function startBacklog({ connection, keys, troubles, figures }: Backends): Role {
+export function startBacklog({ connection, keys, time, troubles, figures }: Backends): Role {
   const onError = troubles.onDelay(
     'counting the backlogs in Redis',
     'the metrics keep the last known counts',
@@ -75,7 +77,7 @@ export function startBacklog({ connection, keys, troubles, figures }: Backends):
   let countedAt = Number.NEGATIVE_INFINITY;
 
   const count = shared(async () => {
-    backlog = await readBacklog({ connection, keys });
+    backlog = await readBacklog({ connection, keys, time });
     servers = await Promise.all(
       connection
         .nodes()
@@ -84,13 +86,13 @@ export function startBacklog({ connection, keys, troubles, figures }: Backends):
           parseInfo(await client.info('memory', 'persistence')),
         ]),
     );
-    countedAt = performance.now();
+    countedAt = time.monotonic();
   });
 
   /** Counts again unless the last count is recent. All metrics that are read at one time share a count. */
   async function refresh(): Promise<void> {
-    if (performance.now() - countedAt <= limits.backlog_age_ms_max) return;
-    await within(limits.backlog_wait_ms_max, count().catch(onError));
+    if (time.monotonic() - countedAt <= limits.backlog_age_ms_max) return;
+    await time.within(limits.backlog_wait_ms_max, count().catch(onError));
   }
 
   const ofServers = (name: string, help: string, value: keyof ServerState): Figure => ({

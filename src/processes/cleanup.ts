@@ -3,7 +3,6 @@
  * data of deleted accounts.
  */
 
-import { setTimeout as sleep } from 'node:timers/promises';
 import { journalLimits as limits } from '../journal/limits.js';
 import { figuresOf } from '../obs/metrics.js';
 import type { Removed } from '../store/accounts/retention.js';
@@ -12,7 +11,7 @@ import type { Role } from './role.js';
 
 const day_ms = 86_400_000;
 
-export function startCleanup({ config, log, store, files, figures, held }: Backends): Role {
+export function startCleanup({ config, time, log, store, files, figures, held }: Backends): Role {
   const { MESSAGE_DAYS, MEDIA_DAYS } = config;
   const counts = { accounts: 0, messages: 0, files: 0 };
   figures.push(
@@ -53,7 +52,7 @@ export function startCleanup({ config, log, store, files, figures, held }: Backe
         await end(kind, piece).catch((error: Error) =>
           log.warn({ reason: error.message }, `cleanup of ${kind} failed: it is retried later`),
         );
-      await sleep(limits.retention_look_ms, undefined, { signal: stopping.signal }).catch(() => undefined);
+      await time.sleep(limits.retention_look_ms, { signal: stopping.signal });
     }
   }
   const running = run();

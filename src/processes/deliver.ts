@@ -1,5 +1,4 @@
 /** Runs the role `deliver`. It pushes updates to webhooks, and finishes the work of processes that died. */
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Send } from '../delivery/context.js';
 import { createDeliveryMeter } from '../delivery/meter.js';
 import { createReceivers } from '../delivery/outbound/receivers.js';
@@ -21,14 +20,15 @@ const late =
   'deliveries are late: nothing is lost, pending updates are delivered when Redis and Postgres answer again';
 
 /** Builds the parts of the role. `aroundSend` wraps the function that sends to webhooks. */
-function createParts(
-  { config, managementBot, log, store, files, wakeQueue, traces, troubles, held }: Backends,
-  aroundSend: (send: Send) => Send,
-) {
+function createParts(backends: Backends, aroundSend: (send: Send) => Send) {
+  const { config, time, random, managementBot, log, store, files, wakeQueue, traces, troubles, held } =
+    backends;
   const { onError, onDelay } = troubles;
-  const receivers = createReceivers(config.WEBHOOK_ALLOW_CIDRS, config.WEBHOOK_DENY_CIDRS);
-  const sender = new Sender({ guard: receivers.guard });
+  const receivers = createReceivers(config.WEBHOOK_ALLOW_CIDRS, config.WEBHOOK_DENY_CIDRS, time);
+  const sender = new Sender({ guard: receivers.guard, time });
   const recorder = new Recorder({
+    time,
+    random,
     append: store.attempts.append,
     onRefused: (attempt) =>
       log.error(attempt, 'Postgres refused the record of a delivery attempt: the attempt is only counted'),
@@ -50,15 +50,17 @@ function createParts(
     bot: managementBot,
     onError: onDelay('the management bot', 'the management bot answers late: messages to it wait', isLate),
   });
-  const meter = createDeliveryMeter();
+  const meter = createDeliveryMeter(time);
   const traced = traces && traceDeliveries(traces);
   const worker = new DeliveryWorker({
+    time,
+    random,
     store,
     inside: (bot) => (bot === managementBot ? ({ entry }) => manager.handle(entry) : undefined),
     wakeQueue,
     // Sends nothing during a drill. Otherwise failed attempts would count against receivers.
     send: aroundSend(async (to, headers, body, signal) => {
-      while (held() && signal?.aborted !== true) await sleep(held_look_ms, undefined, { ref: false });
+      while (held() && signal?.aborted !== true) await time.sleep(held_look_ms, { ref: false });
       return sender.send(to, headers, body, signal);
     }),
     service: config.HEADER_SERVICE_NAME,

@@ -1,5 +1,4 @@
 /** Collects the facts for `petrel doctor` and the operations page. Findings are derived from these facts. */
-import { nowMs } from '../clock.js';
 import { loadEngine } from '../http/engine.js';
 import { lastLoss, type PartitionState, quarantinedIn } from '../journal/state.js';
 import { daysAhead } from '../postgres/day_partitions.js';
@@ -37,11 +36,11 @@ async function factsOf({ client, url }: RedisConnection): Promise<ServerFacts> {
   return { server, usedBytes: used, maxBytes: max, replicas: number('connected_slaves'), appending };
 }
 
-async function overdueWebhooks({ connection, keys }: Backends): Promise<number> {
+async function overdueWebhooks({ connection, keys, time }: Backends): Promise<number> {
   const counts = await Promise.all(
     Array.from({ length: keys.partitions.count }, (_, partition) =>
       // Leaves out webhooks that became due within the last few seconds.
-      connection.at(partition)?.client.zcount(keys.webhooksDue(partition), '-inf', nowMs() - 10_000),
+      connection.at(partition)?.client.zcount(keys.webhooksDue(partition), '-inf', time.now() - 10_000),
     ),
   );
   return counts.reduce<number>((sum, count) => sum + (count ?? 0), 0);
@@ -69,7 +68,7 @@ export async function connectionsOf(
 export const databaseName = (shard: number): string =>
   shard === 0 ? 'Postgres' : `Postgres (shard ${shard})`;
 
-async function databaseFacts({ shards }: Backends, shard: Shard): Promise<DatabaseFacts> {
+async function databaseFacts({ shards, time }: Backends, shard: Shard): Promise<DatabaseFacts> {
   const { id, pool } = shard;
   const own = shards.owned(shard);
   const [connections, quarantined, ahead, messagesAhead, lost, rewrites] = await Promise.all([
@@ -86,18 +85,18 @@ async function databaseFacts({ shards }: Backends, shard: Shard): Promise<Databa
     quarantined,
     failureDaysAhead: ahead,
     messageDaysAhead: messagesAhead,
-    lost: lost && { ago: nowMs() - new Date(lost.at).getTime(), transactions: lost.transactions },
+    lost: lost && { ago: time.now() - new Date(lost.at).getTime(), transactions: lost.transactions },
     rewriting: rewrites.length,
   };
 }
 
-async function movingNow({ pool }: Backends): Promise<Facts['moving']> {
+async function movingNow({ pool, time }: Backends): Promise<Facts['moving']> {
   const move = await loadMove(pool);
   if (move === null) return null;
   return {
     what: `partitions ${rangesText(move.partitions)} are moving from shard ${move.source} to shard ${move.target}`,
     paused: move.step !== 'copy' && move.step !== 'clean',
-    silentMs: nowMs() - move.renewed_at.getTime(),
+    silentMs: time.now() - move.renewed_at.getTime(),
   };
 }
 
@@ -112,7 +111,7 @@ export async function gather(
   files: string | null,
 ): Promise<Facts> {
   const { note } = loadEngine();
-  const { connection, pool, shards, nodeKeys } = backends;
+  const { connection, pool, shards, nodeKeys, time } = backends;
   const [servers, overdue, flushers, others, databases, moving, loss] = await Promise.all([
     Promise.all(connection.nodes().map(factsOf)),
     overdueWebhooks(backends),
@@ -132,13 +131,13 @@ export async function gather(
     journal: {
       waiting: state.reduce((sum, { length }) => sum + length, 0),
       fullest: Math.max(...state.map(fullness)),
-      flushedAgo: flushed.length > 0 ? nowMs() - Math.max(...flushed) : null,
+      flushedAgo: flushed.length > 0 ? time.now() - Math.max(...flushed) : null,
     },
     overdueWebhooks: overdue,
     flushers,
     nodes: others.length,
     databases,
     moving,
-    lostAgo: loss === null ? null : nowMs() - new Date(loss.at).getTime(),
+    lostAgo: loss === null ? null : time.now() - new Date(loss.at).getTime(),
   };
 }

@@ -1,8 +1,9 @@
 /** Runs the role `flush`. It writes journals to Postgres and removes files that nothing uses. */
-import { shared } from '../clock.js';
+
 import { fileLimits as limits } from '../files/limits.js';
 import { createFlusher, type Flusher } from '../journal/flusher.js';
 import { figuresOf } from '../obs/metrics.js';
+import { shared } from '../shared.js';
 import type { Backends } from './backends.js';
 import { startCleanup } from './cleanup.js';
 import { startNoter } from './push.js';
@@ -63,10 +64,12 @@ function report({ figures, node }: Backends, flusher: Flusher): void {
 }
 
 export function startFlush(backends: Backends): Role {
-  const { config, log, connection, runner, shards, keys, store, files } = backends;
+  const { config, time, random, log, connection, runner, shards, keys, store, files } = backends;
   const noter = startNoter(backends);
   let loggedAt = Number.NEGATIVE_INFINITY;
   const flusher = createFlusher({
+    time,
+    random,
     connection,
     runner,
     shards,
@@ -78,8 +81,8 @@ export function startFlush(backends: Backends): Role {
     messageDays: config.MESSAGE_DAYS,
     onWritten: (rows) => noter.written(rows),
     onError(error) {
-      if (performance.now() - loggedAt < 5_000) return;
-      loggedAt = performance.now();
+      if (time.monotonic() - loggedAt < 5_000) return;
+      loggedAt = time.monotonic();
       log.error({ reason: error.message }, 'the flusher failed and retries');
     },
     onQuarantine: (entry, reason) =>
@@ -94,11 +97,11 @@ export function startFlush(backends: Backends): Role {
         log.error({ reason: error.message }, 'removing unused files failed: it is retried later'),
       ),
   );
-  const sweeping = setInterval(sweep, limits.unused_files_sweep_ms);
+  const sweeping = time.every(limits.unused_files_sweep_ms, sweep);
   const cleanup = startCleanup(backends);
   return {
     async stop() {
-      clearInterval(sweeping);
+      time.cancel(sweeping);
       await Promise.all([sweep.running(), cleanup.stop(), flusher.stop({ drain: true })]);
       await noter.stop();
       if (config.PRIVATE_REDIS !== undefined) await sealAll(backends);

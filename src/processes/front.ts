@@ -1,6 +1,5 @@
 /** Runs the role `front`. It serves HTTP for bots and people. */
-import { randomBytes } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
+
 import { type Config, demoKeyPath, providerOf, pushOf, ratesOf } from '../config/config.js';
 import { createReceivers } from '../delivery/outbound/receivers.js';
 import { referencePages } from '../docs/reference.js';
@@ -18,6 +17,7 @@ import { type AccessLog, createAccessLog } from '../obs/log.js';
 import { figuresOf, type Metrics } from '../obs/metrics.js';
 import { createRequestMeter, type RequestMeter } from '../obs/requests.js';
 import { createPushService } from '../push/service.js';
+import type { Random } from '../random.js';
 import { rawBodyBound } from '../server/body_bounds.js';
 import type { DispatchOptions } from '../server/call_context.js';
 import { createClientAddress, createTrust } from '../server/client_address.js';
@@ -40,9 +40,13 @@ const requestName = /^[A-Za-z0-9._-]{1,64}$/;
  * Takes the request id from a trusted load balancer. For other requests, builds an id from the node and a number.
  * Ignores ids from clients, because a client might send its token as an id.
  */
-function accessListener(access: AccessLog, trustedProxies: readonly string[]): AccessListener {
+function accessListener(
+  access: AccessLog,
+  random: Random,
+  trustedProxies: readonly string[],
+): AccessListener {
   const isTrusted = createTrust(trustedProxies);
-  const node = randomBytes(6).toString('base64url');
+  const node = random.bytes(6).toString('base64url');
   let count = 0;
   return {
     name: (request) =>
@@ -122,24 +126,24 @@ function logEngine(log: Backends['log'], engine: Engine, config: Config): void {
 const files_look_ms = 30_000;
 
 /** Aborts the start if uploads cannot be written, and repeats this check regularly. Errors: StartError. */
-async function watchFiles({ filesProblem, log, figures }: Backends) {
+async function watchFiles({ filesProblem, time, log, figures }: Backends) {
   let problem = await filesProblem();
   if (problem !== null) throw new StartError(problem);
-  const timer = setInterval(async () => {
+  const timer = time.every(files_look_ms, async () => {
     const found = await filesProblem();
     if (found !== null && found !== problem) log.error({ reason: found }, 'uploads fail');
     if (found === null && problem !== null) log.info('uploads work again');
     problem = found;
-  }, files_look_ms);
+  });
   timer.unref();
   const help = { petrel_files_writable: '1 if uploaded files could be written at the last check.' };
   figures.push(...figuresOf(help, () => ({ petrel_files_writable: Number(problem === null) })));
-  return { problem: () => problem, stop: () => clearInterval(timer) };
+  return { problem: () => problem, stop: () => time.cancel(timer) };
 }
 
 function openDispatch(backends: Backends, own: DispatchOptions['own']): Dispatch {
-  const { config, log, store, files, traces } = backends;
-  const receivers = createReceivers(config.WEBHOOK_ALLOW_CIDRS, config.WEBHOOK_DENY_CIDRS);
+  const { config, time, log, store, files, traces } = backends;
+  const receivers = createReceivers(config.WEBHOOK_ALLOW_CIDRS, config.WEBHOOK_DENY_CIDRS, time);
   const pushing = pushOf(config);
   const provider = providerOf(config);
   const onProviderError = (error: unknown) =>
@@ -156,8 +160,8 @@ function openDispatch(backends: Backends, own: DispatchOptions['own']): Dispatch
     push: pushing ? createPushService(pushing.privateKey, receivers.guard) : null,
     adminToken: config.ADMIN_TOKEN,
     adminCidrs: config.ADMIN_ALLOW_CIDRS,
-    provider: provider && createProvider(store, { ...provider, onError: onProviderError }),
-    leakKeys: source === undefined ? null : createLeakKeys({ source, onError: onLeakKeysError }),
+    provider: provider && createProvider(store, { ...provider, time, onError: onProviderError }),
+    leakKeys: source === undefined ? null : createLeakKeys({ source, time, onError: onLeakKeysError }),
     operations: createOperations(backends),
     trustedProxies: config.TRUSTED_PROXIES,
     onResult: traces && traceResults(traces),
@@ -171,12 +175,12 @@ export async function startFront(
   _stopping?: AbortSignal,
   around: (dispatch: Dispatch) => Dispatch = (dispatch) => dispatch,
 ): Promise<Role> {
-  const { config, log, store, connection, traces } = backends;
+  const { config, time, random, log, store, connection, traces } = backends;
   const engine = loadEngine();
   const uploads = await watchFiles(backends);
   logEngine(log, engine, config);
   const metrics = metricsOf(engine);
-  const access = config.ACCESS_LOG ? createAccessLog('front') : undefined;
+  const access = config.ACCESS_LOG ? createAccessLog('front', time) : undefined;
   let leaving = false;
   // Returns whether the front can answer requests. A front needs Redis, but it does not need a token lease. Without the
   // lease it looks up the token at each call. In a cluster, one master has all leases, and its loss must not stop every
@@ -192,9 +196,10 @@ export async function startFront(
   const dispatch = around(routed);
   const handler: RequestHandler = (request) =>
     leaving && request.handover ? fail('leaving') : dispatch.handle(request);
-  const meter = createRequestMeter();
+  const meter = createRequestMeter(time);
   const server = await listen({
     engine,
+    time,
     host: config.HOST,
     port: config.PORT,
     shared: config.SHARE_PORT,
@@ -209,7 +214,7 @@ export async function startFront(
       bytesMax: leakLimits.leak_body_bytes_max,
     },
     onFault: (error, request) => log.error({ err: error, request }, 'a call failed unexpectedly'),
-    access: access && accessListener(access, config.TRUSTED_PROXIES),
+    access: access && accessListener(access, random, config.TRUSTED_PROXIES),
   });
   report(metrics, backends, engine, server, meter);
   await store.auth.start();
@@ -219,7 +224,7 @@ export async function startFront(
       leaving = true;
       uploads.stop();
       server.leave();
-      if (config.DRAIN_MS > 0) await sleep(config.DRAIN_MS);
+      if (config.DRAIN_MS > 0) await time.sleep(config.DRAIN_MS);
       store.polls.close();
       store.inlineWaits.close();
       store.streams.close();

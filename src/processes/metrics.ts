@@ -87,7 +87,7 @@ export function registerMetrics(
 
 /** Serves the status pages on METRICS_PORT, if it is set. Stops when the other roles of the process have stopped. */
 export async function startMetrics(backends: Backends, stopping: AbortSignal): Promise<Role> {
-  const { config, log, connection } = backends;
+  const { config, time, log, connection } = backends;
   if (config.METRICS_PORT === undefined) return { stop: async () => undefined };
   const engine = loadEngine();
   const metrics = metricsOf(engine);
@@ -95,6 +95,7 @@ export async function startMetrics(backends: Backends, stopping: AbortSignal): P
   const pages = statusPages(metrics, () => !stopping.aborted && connection.reachable());
   const server = await listen({
     engine,
+    time,
     host: config.HOST,
     port: config.METRICS_PORT,
     shared: false,

@@ -4,10 +4,11 @@
  */
 import { hostname } from 'node:os';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { repeat, shared } from '../clock.js';
 import { version } from '../config/version.js';
 import { durationBounds } from '../obs/distribution.js';
 import type { RedisConnection } from '../redis/connection.js';
+import { shared } from '../shared.js';
+import type { Time } from '../time.js';
 import { type NodeCore, type NodeReport, nodeCore, nodeReport } from '../wire/admin_results.js';
 import { wireLimits } from '../wire/limits.js';
 import type { Backends } from './backends.js';
@@ -76,12 +77,12 @@ const loop_look_ms = 100;
 /** The share of busy time below which a process counts as idle. Its event loop delay is then not measured. */
 const idle_share_max = 0.02;
 
-function createPulse() {
+function createPulse(time: Time) {
   const delay = monitorEventLoopDelay({ resolution: loop_look_ms });
   delay.enable();
   let before = {
     cpu: process.cpuUsage(),
-    at: performance.now(),
+    at: time.monotonic(),
     loop: performance.eventLoopUtilization(),
   };
   const inMs = (nanoseconds: number) => Math.round(nanoseconds / 10_000) / 100;
@@ -89,7 +90,7 @@ function createPulse() {
     read() {
       const now = {
         cpu: process.cpuUsage(),
-        at: performance.now(),
+        at: time.monotonic(),
         loop: performance.eventLoopUtilization(),
       };
       const { utilization } = performance.eventLoopUtilization(now.loop, before.loop);
@@ -123,13 +124,13 @@ function scriptTimes({ runner }: Backends): number[] {
 export const reportAs =
   (role: string) =>
   async (backends: Backends, stopping: AbortSignal): Promise<Role> => {
-    const { node, connection, keys, runner, troubles } = backends;
+    const { node, time, connection, keys, runner, troubles } = backends;
     const onError = troubles.onDelay(
       'the report of this process',
       'the operations page shows this process as silent',
     );
-    const pulse = createPulse();
-    const since_ms = Math.round(performance.timeOrigin);
+    const pulse = createPulse(time);
+    const since_ms = time.machine();
 
     async function publish(): Promise<void> {
       const report: NodeReport = {
@@ -152,7 +153,7 @@ export const reportAs =
     reportOnce();
     // Removes expired reports of killed processes at each start, because operators may never open the page.
     await readNodes(backends).catch(onError);
-    const stopReporting = repeat(processLimits.node_tell_ms, reportOnce);
+    const stopReporting = time.repeat(processLimits.node_tell_ms, reportOnce);
     return {
       async stop() {
         stopReporting();

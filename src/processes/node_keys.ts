@@ -3,16 +3,16 @@
  * every other node, and they can do so with its values. If keys are introduced in the wrong order, a start therefore
  * fails instead of later calls. A rotation also checks here whether any node still uses a former key.
  */
-import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { repeat } from '../clock.js';
+
 import type { Logger } from '../obs/log.js';
+import type { Random } from '../random.js';
 import type { RedisServers } from '../redis/connection.js';
 import { redisLimits } from '../redis/limits.js';
 import type { ScriptRunner } from '../redis/scripts/scripts.js';
 import type { Keys } from '../store/core/keys.js';
 import type { Secrets } from '../store/core/secrets.js';
 import { storeLimits } from '../store/limits.js';
+import type { Time } from '../time.js';
 import { StartError } from './installation.js';
 
 type Checks = Secrets['checks'];
@@ -24,6 +24,8 @@ export interface NodeKeysOptions {
   readonly runner: Pick<ScriptRunner, 'call'>;
   readonly keys: Keys;
   readonly secrets: Secrets;
+  readonly time: Time;
+  readonly random: Random;
   readonly onError: (error: unknown) => void;
 }
 
@@ -49,8 +51,9 @@ export function conflict(own: Checks, other: Checks): string | null {
   return null;
 }
 
-export function createNodeKeys({ connection, runner, keys, secrets, onError }: NodeKeysOptions) {
-  const node = randomUUID();
+export function createNodeKeys(options: NodeKeysOptions) {
+  const { connection, runner, keys, secrets, time, random, onError } = options;
+  const node = random.uuid();
   const own = JSON.stringify(secrets.checks);
   const key = keys.rings();
   let stopAnnouncing: (() => void) | undefined;
@@ -96,19 +99,19 @@ export function createNodeKeys({ connection, runner, keys, secrets, onError }: N
      * keys.
      */
     async join(log: Logger) {
-      const deadline = performance.now() + storeLimits.ring_age_ms_max + storeLimits.ring_interval_ms;
+      const deadline = time.monotonic() + storeLimits.ring_age_ms_max + storeLimits.ring_interval_ms;
       for (let warned = false; ; warned = true) {
         await announce();
         const reason = (await others()).map((other) => conflict(secrets.checks, other)).find(Boolean);
         if (!reason) break;
-        if (performance.now() > deadline) {
+        if (time.monotonic() > deadline) {
           await leave();
           throw new StartError(reason);
         }
         if (!warned) log.warn(`${reason}; waiting for that node to stop`);
-        await sleep(250);
+        await time.sleep(250);
       }
-      stopAnnouncing = repeat(storeLimits.ring_interval_ms, () => void announce().catch(onError));
+      stopAnnouncing = time.repeat(storeLimits.ring_interval_ms, () => void announce().catch(onError));
     },
   };
 }

@@ -4,7 +4,6 @@
  * parts.
  */
 
-import { nowMs } from '../clock.js';
 import { version } from '../config/version.js';
 import { journalState } from '../journal/state.js';
 import { durationBounds } from '../obs/distribution.js';
@@ -12,6 +11,7 @@ import type { RedisConnection } from '../redis/connection.js';
 import { shownUrl } from '../redis/slots.js';
 import type { Operations } from '../server/endpoint.js';
 import { callLimits } from '../server/limits.js';
+import type { Time } from '../time.js';
 import type { NodeReport, Overview, RankedBot, Ranking } from '../wire/admin_results.js';
 import type { Backends } from './backends.js';
 import { readBacklog } from './backlog.js';
@@ -21,20 +21,20 @@ import { processLimits } from './limits.js';
 import { readNodes, type SeenNode } from './node.js';
 import { describeBots, loadTotals, mostDead, mostFailing } from './rankings.js';
 
-async function inTime<T>(asked: Promise<T>): Promise<T | null> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<null>((resolve) => {
-    timer = setTimeout(resolve, processLimits.operations_wait_ms_max, null);
-  });
-  return Promise.race([asked.catch(() => null), late]).finally(() => clearTimeout(timer));
+async function inTime<T>(time: Time, asked: Promise<T>): Promise<T | null> {
+  const answer = await time.within(
+    processLimits.operations_wait_ms_max,
+    asked.catch(() => null),
+  );
+  return answer ?? null;
 }
 
 /** Caches an answer. Its age counts from the moment when it was requested. */
-function remembered<T>(ms: number, ask: () => Promise<T>): () => Promise<T> {
+function remembered<T>(time: Time, ms: number, ask: () => Promise<T>): () => Promise<T> {
   let last: { readonly at: number; readonly answer: Promise<T> } | undefined;
   return () => {
-    if (last && performance.now() - last.at < ms) return last.answer;
-    last = { at: performance.now(), answer: ask() };
+    if (last && time.monotonic() - last.at < ms) return last.answer;
+    last = { at: time.monotonic(), answer: ask() };
     return last.answer;
   };
 }
@@ -53,13 +53,13 @@ async function serverOf({ client, url }: RedisConnection): Promise<NonNullable<O
 }
 
 async function postgresOf(backends: Backends): Promise<NonNullable<Overview['postgres']>> {
-  const { pool } = backends;
-  const began = performance.now();
+  const { pool, time } = backends;
+  const began = time.monotonic();
   const asked = await pool.query<{ server_version: string }>({
     name: 'server_version',
     text: 'show server_version',
   });
-  const ms = Math.round((performance.now() - began) * 10) / 10;
+  const ms = Math.round((time.monotonic() - began) * 10) / 10;
   const [{ connections, connectionsMax }, totals] = await Promise.all([
     connectionsOf(pool),
     loadTotals(backends),
@@ -95,10 +95,13 @@ const away = (what: string): Finding => ({
   todo: `check ${what} and the network; ${what === 'Redis' ? 'without it no call is served' : 'until it answers, cold data cannot be read and changes wait in the journals'}`,
 });
 
-async function silentOf({ shards }: Backends): Promise<string[]> {
+async function silentOf({ shards, time }: Backends): Promise<string[]> {
   const answers = await Promise.all(
     shards.all.map(async (shard) => {
-      const answer = await inTime(shard.pool.query({ name: 'operations_ping', text: 'select 1 as up' }));
+      const answer = await inTime(
+        time,
+        shard.pool.query({ name: 'operations_ping', text: 'select 1 as up' }),
+      );
       return answer === null ? [databaseName(shard.id)] : [];
     }),
   );
@@ -115,17 +118,17 @@ const silent = (nodes: readonly SeenNode[]): Finding[] =>
     }));
 
 async function look(backends: Backends): Promise<Overview> {
-  const { node, connection } = backends;
+  const { node, time, connection } = backends;
   const [nodes, backlog, redis, postgres, journal, silentDatabases] = await Promise.all([
-    inTime(readNodes(backends)),
-    inTime(readBacklog(backends)),
-    inTime(Promise.all(connection.nodes().map(serverOf))),
-    inTime(postgresOf(backends)),
-    inTime(journalOf(backends)),
+    inTime(time, readNodes(backends)),
+    inTime(time, readBacklog(backends)),
+    inTime(time, Promise.all(connection.nodes().map(serverOf))),
+    inTime(time, postgresOf(backends)),
+    inTime(time, journalOf(backends)),
     silentOf(backends),
   ]);
   const own = node.lastReport as NodeReport | null;
-  const seen = nodes ?? (own ? [{ ...own, reported_ms: nowMs(), silent_ms: 0 }] : []);
+  const seen = nodes ?? (own ? [{ ...own, reported_ms: time.now(), silent_ms: 0 }] : []);
   const facts = journal && { ...journal.facts, nodes: seen.length };
   const findings = [
     ...(redis === null || nodes === null ? [away('Redis')] : []),
@@ -134,7 +137,7 @@ async function look(backends: Backends): Promise<Overview> {
     ...(facts ? findingsOf(facts) : []),
   ];
   return {
-    at_ms: nowMs(),
+    at_ms: time.now(),
     version,
     node: node.id,
     bounds_seconds: [...durationBounds],
@@ -216,11 +219,13 @@ export function createOperations(backends: Backends): Operations {
   const ranked = Object.fromEntries(
     Object.entries(find).map(([order, ids]) => [
       order,
-      remembered(processLimits.operations_look_ms, async () => describe(backends, await ids())),
+      remembered(backends.time, processLimits.operations_look_ms, async () =>
+        describe(backends, await ids()),
+      ),
     ]),
   ) as Readonly<Record<Ranking, () => Promise<RankedBot[]>>>;
   return {
-    overview: remembered(processLimits.operations_look_ms, () => look(backends)),
+    overview: remembered(backends.time, processLimits.operations_look_ms, () => look(backends)),
     async bots({ order, limit, bot }) {
       if (bot !== undefined) return describe(backends, [bot]);
       return (await ranked[order]()).slice(0, limit);

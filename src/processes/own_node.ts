@@ -1,5 +1,5 @@
 /** Holds the name of this process as a node, and the parts that its roles add to its report. */
-import { randomBytes } from 'node:crypto';
+import type { Random } from '../random.js';
 import type { NodeReport } from '../wire/admin_results.js';
 
 export type NodePart = Pick<NodeReport, 'engine' | 'front' | 'deliver' | 'flush'>;
@@ -10,8 +10,8 @@ export interface OwnNode {
   lastReport: NodeReport | null;
 }
 
-export const ownNode = (): OwnNode => ({
-  id: randomBytes(6).toString('base64url'),
+export const ownNode = (random: Random): OwnNode => ({
+  id: random.bytes(6).toString('base64url'),
   parts: [],
   lastReport: null,
 });

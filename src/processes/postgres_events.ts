@@ -1,8 +1,10 @@
 /** Logs and counts two events: Postgres lost transactions, or another server replaced it. */
+
 import type { History, WentBack } from '../journal/history.js';
 import type { Logger } from '../obs/log.js';
 import { type Figure, figuresOf } from '../obs/metrics.js';
 import type { Replicas } from '../postgres/replicas.js';
+import { systemTime } from '../time.js';
 
 export interface PostgresEvents {
   back(found: WentBack, shard: number): void;
@@ -16,7 +18,7 @@ export interface PostgresEvents {
  */
 const log_interval_ms = 10_000;
 
-export function reportPostgres(log: Pick<Logger, 'error' | 'warn'>): PostgresEvents {
+export function reportPostgres(log: Pick<Logger, 'error' | 'warn'>, time = systemTime): PostgresEvents {
   const stats = { wentBack: 0, transactions: 0, refused: 0 };
   let loggedAt = Number.NEGATIVE_INFINITY;
   return {
@@ -32,8 +34,8 @@ export function reportPostgres(log: Pick<Logger, 'error' | 'warn'>): PostgresEve
     },
     replaced(why, shard) {
       stats.refused++;
-      if (performance.now() - loggedAt < log_interval_ms) return;
-      loggedAt = performance.now();
+      if (time.monotonic() - loggedAt < log_interval_ms) return;
+      loggedAt = time.monotonic();
       log.error({ ...(shard === 0 ? {} : { shard }) }, why);
     },
     elsewhere(before, now, shard) {

@@ -10,9 +10,10 @@ import { type Backends, isLate } from './backends.js';
 
 const late = 'some people are not notified of a message: failed notifications are not repeated';
 
-export function startNoter({ config, store, figures, troubles }: Backends): Noter {
+export function startNoter({ config, time, store, figures, troubles }: Backends): Noter {
   const noter = createNoter({
     push: store.push,
+    time,
     delayMs: config.PUSH_DELAY_MS,
     onError: troubles.onDelay('notes of notifications', late, isLate),
   });
@@ -30,19 +31,21 @@ export function startNoter({ config, store, figures, troubles }: Backends): Note
   return noter;
 }
 
-export function startPusher({ config, store, figures, held, troubles }: Backends) {
+export function startPusher({ config, time, store, figures, held, troubles }: Backends) {
   const settings = pushOf(config);
   if (settings === undefined) return undefined;
   // Uses separate connections, so that a slow push service does not delay webhooks.
   const sender = new Sender({
-    guard: createReceivers(config.WEBHOOK_ALLOW_CIDRS, config.WEBHOOK_DENY_CIDRS).guard,
+    time,
+    guard: createReceivers(config.WEBHOOK_ALLOW_CIDRS, config.WEBHOOK_DENY_CIDRS, time).guard,
     deadlineMs: limits.push_deadline_ms,
     receiverConnectionsMax: limits.push_in_flight_max,
   });
   const pusher = new Pusher({
+    time,
     store,
     sender,
-    vapid: createVapid(settings),
+    vapid: createVapid(settings, time),
     delayMs: config.PUSH_DELAY_MS,
     held,
     onError: troubles.onDelay('notifications', late, isLate),

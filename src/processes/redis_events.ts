@@ -1,9 +1,11 @@
 /** Logs and counts restarts, replacements and moves of Redis, and the changes that these events may have lost. */
+
 import type { Identity } from '../journal/identity.js';
 import type { RaisedPartition } from '../journal/recovery.js';
 import type { Logger } from '../obs/log.js';
 import { type Figure, figuresOf } from '../obs/metrics.js';
 import type { Pauses } from '../redis/pauses.js';
+import { systemTime } from '../time.js';
 
 export interface Histories {
   raised(raised: RaisedPartition): void;
@@ -20,7 +22,7 @@ const perhaps =
 const certain =
   'Redis lost acknowledged changes. Changes already in Postgres are read from there; later changes are lost. No id is used twice';
 
-export function reportHistories(log: Pick<Logger, 'warn'>): Histories {
+export function reportHistories(log: Pick<Logger, 'warn'>, time = systemTime): Histories {
   const stats = { raised: 0, proven: 0 };
   let waiting: RaisedPartition[] = [];
 
@@ -35,7 +37,7 @@ export function reportHistories(log: Pick<Logger, 'warn'>): Histories {
     raised(raised) {
       stats.raised++;
       if (raised.proven) stats.proven++;
-      if (waiting.push(raised) === 1) setTimeout(tell, gatherMs).unref();
+      if (waiting.push(raised) === 1) time.after(gatherMs, tell).unref();
     },
   };
 }

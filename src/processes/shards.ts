@@ -2,6 +2,7 @@
  * Opens the databases that the settings name, and checks the identity of each. Keeps the shard map from the control
  * database current.
  */
+
 import type { Config } from '../config/config.js';
 import { History } from '../journal/history.js';
 import type { Identity } from '../journal/identity.js';
@@ -18,9 +19,11 @@ import {
   type Shard,
 } from '../postgres/shards.js';
 import { asDatabase, plainSql } from '../postgres/sql.js';
+import type { Random } from '../random.js';
 import type { RedisServers } from '../redis/connection.js';
 import type { ScriptRunner } from '../redis/scripts/scripts.js';
 import type { Keys } from '../store/core/keys.js';
+import type { Time } from '../time.js';
 import { StartError } from './installation.js';
 import type { PostgresEvents } from './postgres_events.js';
 
@@ -163,6 +166,8 @@ export interface OpenOptions {
   readonly runner: () => ScriptRunner;
   readonly events: PostgresEvents;
   readonly identity: Pick<Identity, 'checkPostgres'>;
+  readonly time: Time;
+  readonly random: Random;
   readonly onError: (error: Error) => void;
   readonly onLate: (error: Error) => void;
 }
@@ -186,13 +191,15 @@ export function openShards({
   runner,
   events,
   identity,
+  time,
+  random,
   ...on
 }: OpenOptions): OpenedShards {
   let followed: FollowedShards | undefined;
   const ends: Array<() => void> = [];
   const open = ({ id, url }: ShardUrl): OpenedShard => {
     const history = new History({
-      ...{ url, shard: id, keys, connection, runner },
+      ...{ url, shard: id, keys, connection, runner, time, random },
       ...(id === 0 ? { checkInstallation: (of) => identity.checkPostgres(of) } : {}),
       onWentBack: (found) => events.back(found, id),
       onOtherServer: (before, now) => events.elsewhere(before, now, id),
@@ -213,6 +220,8 @@ export function openShards({
       max: config.POSTGRES_POOL,
       name: role,
       guard: history,
+      time,
+      random,
       onError: on.onError,
     });
     return { id, url, pool, history, db: asDatabase(pool, history) };
@@ -223,9 +232,17 @@ export function openShards({
     async follow() {
       await checkShards(shardUrls(config));
       await joinMap(all, node);
-      const at = performance.now();
+      const at = time.monotonic();
       const map = await loadMap(all[0].pool);
-      followed = followShards({ all, partitions: config.PARTITIONS, map, at, node, onError: on.onLate });
+      followed = followShards({
+        all,
+        partitions: config.PARTITIONS,
+        map,
+        at,
+        node,
+        time,
+        onError: on.onLate,
+      });
       await followed.look();
       const known = new Set(all.map(({ id }) => id));
       const lacking = map.rows.find(({ shard }) => !known.has(shard));

@@ -3,12 +3,13 @@
  * message in each chat. Never blocks or fails, so it cannot delay the flusher. If it cannot keep or record a
  * notification, the notification is lost. Does nothing while nobody has a push subscription.
  */
-import { nowMs, shared } from '../clock.js';
+import { shared } from '../shared.js';
 import type { NotedMessage } from '../store/chats/push.js';
 import { messageFlags, messageHeader, messageKinds } from '../store/core/codec.js';
 import { chatText } from '../store/core/keys.js';
 import { storeLimits } from '../store/limits.js';
 import type { Store } from '../store/store.js';
+import { systemTime, type Time, type Timer } from '../time.js';
 import { pushLimits as limits } from './limits.js';
 
 export interface WrittenRow {
@@ -20,6 +21,7 @@ export interface WrittenRow {
 export interface NoterOptions {
   readonly push: Pick<Store['push'], 'anybody' | 'note' | 'purge'>;
   readonly delayMs: number;
+  readonly time?: Time;
   readonly onError: (error: unknown) => void;
 }
 
@@ -56,7 +58,7 @@ function notedOf({ table, key, entry }: WrittenRow, now: number): NotedMessage |
   return { chat, user, message, sender };
 }
 
-export function createNoter({ push, delayMs, onError }: NoterOptions): Noter {
+export function createNoter({ push, delayMs, time = systemTime, onError }: NoterOptions): Noter {
   const waiting = new Map<string, NotedMessage>();
   const stats = { noted: 0, dropped: 0 };
   /** Whether somebody had a push subscription at the last check. The check runs only while rows are written. */
@@ -64,15 +66,15 @@ export function createNoter({ push, delayMs, onError }: NoterOptions): Noter {
   let lookedAt = Number.NEGATIVE_INFINITY;
   let stopped = false;
   let noting: Promise<void> | undefined;
-  let timer: NodeJS.Timeout | undefined;
-  let purgeTimer: NodeJS.Timeout | undefined;
+  let timer: Timer | undefined;
+  let purgeTimer: Timer | undefined;
 
   const purge = shared(() => push.purge().catch(onError));
 
   async function look(): Promise<void> {
-    if (performance.now() - lookedAt < look_interval_ms) return;
+    if (time.monotonic() - lookedAt < look_interval_ms) return;
     wanted = await push.anybody();
-    lookedAt = performance.now();
+    lookedAt = time.monotonic();
     if (!wanted) waiting.clear();
   }
 
@@ -91,22 +93,24 @@ export function createNoter({ push, delayMs, onError }: NoterOptions): Noter {
 
   function arm(): void {
     if (stopped || noting !== undefined) return;
-    timer ??= setTimeout(() => {
-      timer = undefined;
-      noting = note()
-        .catch(onError)
-        .finally(() => {
-          noting = undefined;
-          if (waiting.size > 0) arm();
-        });
-    }, note_interval_ms).unref();
+    timer ??= time
+      .after(note_interval_ms, () => {
+        timer = undefined;
+        noting = note()
+          .catch(onError)
+          .finally(() => {
+            noting = undefined;
+            if (waiting.size > 0) arm();
+          });
+      })
+      .unref();
   }
 
   return {
     stats,
     written(rows) {
-      if (!wanted && performance.now() - lookedAt < look_interval_ms) return;
-      const now = nowMs();
+      if (!wanted && time.monotonic() - lookedAt < look_interval_ms) return;
+      const now = time.now();
       for (const row of rows) {
         try {
           const message = notedOf(row, now);
@@ -123,12 +127,12 @@ export function createNoter({ push, delayMs, onError }: NoterOptions): Noter {
       if (waiting.size > 0) arm();
     },
     start() {
-      purgeTimer = setInterval(purge, purge_interval_ms).unref();
+      purgeTimer = time.every(purge_interval_ms, purge).unref();
     },
     async stop() {
       stopped = true;
-      clearTimeout(timer);
-      clearInterval(purgeTimer);
+      time.cancel(timer);
+      time.cancel(purgeTimer);
       await Promise.all([noting, purge.running()]);
       await note().catch(onError);
     },

@@ -2,7 +2,7 @@
  * Sends push notifications. Takes due notifications and skips people with an open browser window. Sends an encrypted
  * push message to each browser of the other people. Each message is sent once. Failures are counted but not retried.
  */
-import { nowMs } from '../clock.js';
+
 import { receiverOf, type Sender } from '../delivery/outbound/send.js';
 import { isDelivered, type Outcome } from '../delivery/outcome.js';
 import type { Addressee } from '../store/chats/push.js';
@@ -10,6 +10,7 @@ import { directChat, isDirect, sharedChat } from '../store/core/keys.js';
 import type { StoredMessage } from '../store/core/stored_message.js';
 import { storeLimits } from '../store/limits.js';
 import type { Store } from '../store/store.js';
+import { systemTime, type Time, type Timer } from '../time.js';
 import { headersOf, seal } from './encrypt.js';
 import { pushLimits as limits } from './limits.js';
 import { notificationOf } from './notification.js';
@@ -20,6 +21,7 @@ export interface PusherOptions {
   readonly sender: Pick<Sender, 'send'>;
   readonly vapid: Vapid;
   readonly delayMs: number;
+  readonly time?: Time;
   readonly held?: () => boolean;
   readonly onError: (error: unknown) => void;
 }
@@ -77,17 +79,19 @@ const isPassing = (outcome: Outcome): boolean =>
  */
 export class Pusher {
   readonly #options: PusherOptions;
+  readonly #time: Time;
   readonly #stats: PushStats = { sent: 0, gone: 0, failed: 0, present: 0, dropped: 0 };
   readonly #inFlight = new Set<Promise<void>>();
   readonly #busy = new Map<number, number>();
   readonly #idleMs: number;
   #lookAt = 0;
   #stopping = false;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
   #turning: Promise<void> = Promise.resolve();
 
   constructor(options: PusherOptions) {
     this.#options = options;
+    this.#time = options.time ?? systemTime;
     this.#idleMs = Math.max(take_interval_ms, Math.min(idle_interval_ms_max, options.delayMs));
   }
 
@@ -97,32 +101,30 @@ export class Pusher {
 
   start(): void {
     if (this.#stopping) return;
-    this.#timer = setTimeout(
-      () => {
-        this.#turning = this.#turn()
-          .catch(this.#options.onError)
-          .finally(() => this.start());
-      },
-      Math.max(take_interval_ms, this.#lookAt - performance.now()),
-    );
+    const ms = Math.max(take_interval_ms, this.#lookAt - this.#time.monotonic());
+    this.#timer = this.#time.after(ms, () => {
+      this.#turning = this.#turn()
+        .catch(this.#options.onError)
+        .finally(() => this.start());
+    });
   }
 
   async stop(): Promise<void> {
     this.#stopping = true;
-    clearTimeout(this.#timer);
+    this.#time.cancel(this.#timer);
     await this.#turning;
     await Promise.all(this.#inFlight);
   }
 
   async #isDue(): Promise<boolean> {
     const ms = (await this.#options.store.push.untilDue()) ?? this.#idleMs;
-    if (ms > 0) this.#lookAt = performance.now() + Math.min(ms, this.#idleMs);
+    if (ms > 0) this.#lookAt = this.#time.monotonic() + Math.min(ms, this.#idleMs);
     return ms <= 0;
   }
 
   async #turn(): Promise<void> {
     const { store, held } = this.#options;
-    while (!this.#stopping && !held?.() && performance.now() >= this.#lookAt && (await this.#isDue())) {
+    while (!this.#stopping && !held?.() && this.#time.monotonic() >= this.#lookAt && (await this.#isDue())) {
       const free = limits.push_in_flight_max - this.#inFlight.size;
       if (free <= 0) return;
       const due = await store.push.take(free);
@@ -175,7 +177,7 @@ export class Pusher {
     const { store, onError } = this.#options;
     const [first] = job;
     const found = await message;
-    if (found === null || nowMs() - found.record.date * 1_000 > storeLimits.push_age_ms_max) return;
+    if (found === null || this.#time.now() - found.record.date * 1_000 > storeLimits.push_age_ms_max) return;
     const chat = chatOf(first);
     const bot = isDirect(chat) ? await store.bots.profile(chat.id, first.language_code) : null;
     const payload = notificationOf(chat, found, bot);

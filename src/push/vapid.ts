@@ -5,7 +5,7 @@
 
 import { createECDH } from 'node:crypto';
 import { importJWK, SignJWT } from 'jose';
-import { nowSeconds } from '../clock.js';
+import { systemTime } from '../time.js';
 import { pushLimits as limits } from './limits.js';
 
 export interface VapidSettings {
@@ -24,7 +24,7 @@ export function publicKeyOf(privateKey: string): string {
 
 export type Vapid = ReturnType<typeof createVapid>;
 
-export function createVapid({ privateKey, subject }: VapidSettings) {
+export function createVapid({ privateKey, subject }: VapidSettings, time = systemTime) {
   const publicKey = publicKeyOf(privateKey);
   const point = Buffer.from(publicKey, 'base64url');
   const jwk = {
@@ -48,7 +48,7 @@ export function createVapid({ privateKey, subject }: VapidSettings) {
   return {
     /** Returns the `Authorization` header. A token is signed once and used for many messages. */
     authorization(origin: string): Promise<string> {
-      const now = nowSeconds();
+      const now = time.nowSeconds();
       const known = kept.get(origin);
       if (known !== undefined && known.until > now) return known.text;
       kept.delete(origin);

@@ -5,7 +5,7 @@
  * while calls check it.
  */
 
-import { shared } from '../clock.js';
+import { shared } from '../shared.js';
 import { systemTime, type Time, type Timer } from '../time.js';
 import type { RedisConnection, RedisServers } from './connection.js';
 import { redisLimits as limits } from './limits.js';

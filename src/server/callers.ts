@@ -1,10 +1,10 @@
 /** Authenticates callers: bots by the token in the path, people and administrators by a bearer token. */
 import { timingSafeEqual } from 'node:crypto';
-import { nowMs } from '../clock.js';
 import { fail } from '../errors.js';
 import type { Bot, User } from '../store/core/control.js';
 import { storeLimits as limits } from '../store/limits.js';
 import type { Store } from '../store/store.js';
+import type { Timer } from '../time.js';
 import type { ApiRequest } from './request.js';
 
 /** Verifies tokens of an external identity provider. `identity/` implements this interface. */
@@ -116,12 +116,13 @@ export class Callers {
   onRevoked(request: ApiRequest, user: User, listener: () => void): () => void {
     const token = bearer(request);
     const { provider, store } = this.#options;
+    const { time } = store;
     const issuer = provider?.takes(token) ? provider : undefined;
     let ended = false;
-    let timer: NodeJS.Timeout | undefined;
+    let timer: Timer | undefined;
     const checkIn = (ms: number) => {
-      clearTimeout(timer);
-      timer = setTimeout(check, Math.min(Math.max(ms, 0) + 1, timer_ms_max)).unref();
+      time.cancel(timer);
+      timer = time.after(Math.min(Math.max(ms, 0) + 1, timer_ms_max), check).unref();
     };
     const check = async (): Promise<void> => {
       try {
@@ -131,7 +132,7 @@ export class Callers {
         if (found?.id !== user.id) {
           end();
           listener();
-        } else if (issuer) checkIn(issuer.endOf(token) - nowMs());
+        } else if (issuer) checkIn(issuer.endOf(token) - time.now());
       } catch {
         // Checks again later. A failed lookup does not make the token invalid.
         if (!ended) checkIn(limits.auth_lease_ms);
@@ -140,7 +141,7 @@ export class Callers {
     const forget = store.auth.onForgotten(`user:${user.id}`, () => void check());
     const end = () => {
       ended = true;
-      clearTimeout(timer);
+      time.cancel(timer);
       forget();
     };
     // Checks at once, because the token may have been revoked before this watch started.

@@ -25,7 +25,7 @@ export interface Dispatch {
 }
 
 function contextOf(options: DispatchOptions): CallContext {
-  const { methods, endpoints, files, trustedProxies = [], adminCidrs = [] } = options;
+  const { methods, endpoints, store, files, trustedProxies = [], adminCidrs = [] } = options;
   const clientAddress = createClientAddress(trustedProxies);
   return {
     ...options,
@@ -33,7 +33,7 @@ function contextOf(options: DispatchOptions): CallContext {
     findEndpoint: createRouter(endpoints),
     callers: new Callers({ ...options, clientAddress }),
     adminClients: createAdminClients(trustedProxies, adminCidrs),
-    shares: new Shares(),
+    shares: new Shares(store.time, store.random),
     downloads: createDownloads(files),
     clientAddress,
   };

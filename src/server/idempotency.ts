@@ -7,7 +7,6 @@
  * All other answers release the key. Calls without the header skip all this.
  */
 import { createHash } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError, fail } from '../errors.js';
 import type { Caller } from '../store/core/keys.js';
 import type { Store } from '../store/store.js';
@@ -91,7 +90,8 @@ export async function answerOnce(
     });
   }
   const call = { caller, method, key, parameters: parametersText(request, segments, raw), grows };
-  const deadline = performance.now() + limits.idempotency_wait_ms_max;
+  const { time } = store;
+  const deadline = time.monotonic() + limits.idempotency_wait_ms_max;
   for (;;) {
     const claim = await store.idempotency.claim(call);
     if (claim.state !== 'run') await count();
@@ -103,12 +103,12 @@ export async function answerOnce(
       case 'other_parameters':
         return fail('idempotency_key_reused');
       case 'pending':
-        if (performance.now() < deadline && !request.aborted) break;
+        if (time.monotonic() < deadline && !request.aborted) break;
         return fail('too_many_requests', { retry_after: 1 });
       case 'too_many':
         return fail('too_many_requests', { retry_after: 1 });
     }
-    await sleep(limits.idempotency_look_ms);
+    await time.sleep(limits.idempotency_look_ms);
   }
 }
 

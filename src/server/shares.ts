@@ -16,7 +16,9 @@
  */
 import { AsyncResource } from 'node:async_hooks';
 import { fail } from '../errors.js';
+import { type Random, systemRandom } from '../random.js';
 import { storeLimits } from '../store/limits.js';
+import { systemTime, type Time } from '../time.js';
 import { callLimits as limits } from './limits.js';
 
 type Account = number | string;
@@ -44,22 +46,11 @@ const several_ms = 1_000;
 /** How long slices pause after a call that ran when it arrived. */
 const yields_ms = 100;
 
-export interface ShareTimers {
-  readonly now: () => number;
-  /** Calls `slice` after `ms` milliseconds, and after the loop has handled the calls that have arrived. */
-  readonly later: (slice: () => void, ms: number) => void;
-}
-
-const loop: ShareTimers = {
-  now: () => performance.now(),
-  later: (slice, ms) => {
-    if (ms > 0) setTimeout(slice, ms);
-    else setImmediate(slice);
-  },
-};
+export type ShareTime = Pick<Time, 'monotonic' | 'after' | 'soon'>;
 
 export class Shares {
-  readonly #timers: ShareTimers;
+  readonly #time: ShareTime;
+  readonly #random: Random;
   readonly #spenders = new Map<Account, Spender>();
   readonly #turns = new Set<Account>();
   /** The account of the latest call, and when its current sequence of calls started. */
@@ -72,8 +63,9 @@ export class Shares {
   #restsUntil = 0;
   #sliceComes = false;
 
-  constructor(timers: ShareTimers = loop) {
-    this.#timers = timers;
+  constructor(time: ShareTime = systemTime, random: Random = systemRandom) {
+    this.#time = time;
+    this.#random = random;
   }
 
   /**
@@ -84,13 +76,13 @@ export class Shares {
     if (account !== this.#latest) {
       this.#latest = account;
       this.#othersAt = this.#since;
-      this.#since = this.#timers.now();
+      this.#since = this.#time.monotonic();
     }
     if (bytes >= limits.large_body_bytes_min || this.#mustWait(account))
       return this.#wait(account, bytes, work);
-    if (this.#turns.size > 0 || this.#restsUntil > 0) this.#atOnceAt = this.#timers.now();
+    if (this.#turns.size > 0 || this.#restsUntil > 0) this.#atOnceAt = this.#time.monotonic();
     if (bytes >= measured_bytes_min) return this.#measure(account, 1, work);
-    return Math.random() * sample_of < 1 ? this.#measure(account, sample_of, work) : work();
+    return this.#random.number() * sample_of < 1 ? this.#measure(account, sample_of, work) : work();
   }
 
   charge<T>(account: Account, work: () => T): T {
@@ -110,11 +102,11 @@ export class Shares {
   }
 
   #measure<T>(account: Account, counts: number, work: () => T): T {
-    const began = this.#timers.now();
+    const began = this.#time.monotonic();
     try {
       return work();
     } finally {
-      const ended = this.#timers.now();
+      const ended = this.#time.monotonic();
       const ms = ended - began;
       const charged = counts === 1 ? ms : counts * Math.min(ms, sampled_ms_max);
       const spender = this.#spenderOf(account);
@@ -127,7 +119,7 @@ export class Shares {
     const spender = this.#spenders.get(account);
     if (spender === undefined || spender.paidAt === 0) return false;
     if (spender.waiting.length > 0) return true;
-    const at = this.#timers.now();
+    const at = this.#time.monotonic();
     return spender.paidAt > at && at - this.#othersAt < several_ms;
   }
 
@@ -164,11 +156,11 @@ export class Shares {
   }
 
   #slice(): void {
-    const began = this.#timers.now();
+    const began = this.#time.monotonic();
     let ended = began;
     for (const account of this.#turns) {
       this.#runNext(account);
-      ended = this.#timers.now();
+      ended = this.#time.monotonic();
       if (ended - began >= limits.cpu_slice_ms) break;
     }
     if (ended - this.#atOnceAt < yields_ms) this.#restsUntil = ended + (ended - began);
@@ -179,6 +171,10 @@ export class Shares {
   #plan(): void {
     if (this.#sliceComes) return;
     this.#sliceComes = true;
-    this.#timers.later(() => this.#slice(), Math.max(0, this.#restsUntil - this.#timers.now()));
+    const ms = this.#restsUntil - this.#time.monotonic();
+    const slice = () => this.#slice();
+    // Without a rest, the loop first handles the calls that have arrived.
+    if (ms > 0) this.#time.after(ms, slice);
+    else this.#time.soon(slice);
   }
 }

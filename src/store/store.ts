@@ -36,7 +36,13 @@ import { createPresence } from './chats/presence.js';
 import { createPush } from './chats/push.js';
 import { createReadMarks } from './chats/read_marks.js';
 import { Streams } from './chats/streams.js';
-import { type CallOrigin, requestIdsOf, type StoreContext, shardsOnce, uniqueText } from './core/context.js';
+import {
+  type CallOrigin,
+  createUniqueText,
+  requestIdsOf,
+  type StoreContext,
+  shardsOnce,
+} from './core/context.js';
 import { ControlCopies } from './core/control.js';
 import { createIdempotency } from './core/idempotency.js';
 import { createRecords } from './core/records.js';
@@ -87,7 +93,7 @@ type Defaulted = 'time' | 'random' | 'replicas' | 'transferConsent' | 'editAfter
 
 /** The parts and settings of a store. By default, TRANSFER_CONSENT is off and EDIT_AFTER_PRESS is on. */
 export interface StoreOptions
-  extends Omit<StoreContext, 'requestId' | 'again' | Defaulted>,
+  extends Omit<StoreContext, 'requestId' | 'uniqueText' | 'again' | Defaulted>,
     Partial<Pick<StoreContext, Defaulted>> {
   readonly hints: Hints;
   /**
@@ -182,6 +188,8 @@ function createShared(shared: StoreContext, parts: Parts, options: StoreOptions)
     isInChat((await chats.member(chat, bot)).status),
   );
   return {
+    time: shared.time,
+    random: shared.random,
     auth,
     queues,
     forwarder,
@@ -217,14 +225,17 @@ function createShared(shared: StoreContext, parts: Parts, options: StoreOptions)
 }
 
 export function createStore(options: StoreOptions): Store {
+  const { time = systemTime, random = systemRandom } = options;
+  const uniqueText = createUniqueText(random);
   const shared: StoreContext = {
-    time: systemTime,
-    random: systemRandom,
     replicas: noReplicas,
     transferConsent: false,
     editAfterPress: true,
     baseUrl: '',
     ...options,
+    time,
+    random,
+    uniqueText,
     requestId: uniqueText,
     again: false,
   };

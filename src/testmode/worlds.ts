@@ -2,10 +2,11 @@
  * Makes worlds. A world is one bot with its token, some people with direct chats with the bot, and, on request, a group
  * and a channel. Worlds share no account and no chat.
  */
-import { shared } from '../clock.js';
+
 import { fail } from '../errors.js';
 import { rightNames } from '../rules/rights.js';
 import type { Dispatch } from '../server/dispatch.js';
+import { shared } from '../shared.js';
 import type { Store } from '../store/store.js';
 import { innerResult } from './inner_call.js';
 import { testModeLimits as limits } from './limits.js';

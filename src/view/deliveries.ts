@@ -4,6 +4,7 @@ import type { SigningSecret } from '../store/bots/signing_secrets.js';
 import type { Profile } from '../store/core/codec.js';
 import type { AttemptRow } from '../store/webhooks/attempts.js';
 import type { DeadLetter } from '../store/webhooks/replays.js';
+import type { Time } from '../time.js';
 import { viewUpdate } from './updates.js';
 
 export const viewAttempt = (row: AttemptRow): Readonly<Record<string, unknown>> => ({
@@ -22,11 +23,12 @@ export const viewAttempt = (row: AttemptRow): Readonly<Record<string, unknown>> 
 export const viewDeadLetter = (
   { update, reason, date }: DeadLetter,
   bot: Profile,
+  time: Time,
 ): Readonly<Record<string, unknown>> => ({
   update_id: update.updateId,
   reason,
   date: Math.floor(date / 1_000),
-  update: viewUpdate(update, bot),
+  update: viewUpdate(update, bot, time),
 });
 
 export const viewSigningSecret = ({

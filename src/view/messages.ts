@@ -2,6 +2,7 @@
 import { viewContent } from '../content/kinds.js';
 import type { Entity, ForwardOrigin, MessageRecord, Profile, Service } from '../store/core/codec.js';
 import type { StoredMessage } from '../store/core/stored_message.js';
+import type { Time } from '../time.js';
 import { viewChat, viewPerson, viewStranger, viewUser } from './users.js';
 
 /** Describes the viewer. Each side of a direct chat sees the chat under the name of the other side. */
@@ -38,14 +39,17 @@ function viewMembers({ new_chat_members: came, left_chat_member: gone }: Service
   return gone === undefined ? {} : { left_chat_member: viewStranger(gone) };
 }
 
-function viewService(message: StoredMessage, viewer: Viewer): MessageView {
+function viewService(message: StoredMessage, viewer: Viewer, time: Time): MessageView {
   const { pinned, ...service } = message.record.origin.service ?? {};
   if (pinned === undefined) return { ...service, ...viewMembers(service) };
   const { reply } = message;
-  const { chat } = viewRecord(message, message.id, message.record, viewer);
+  const { chat } = viewRecord(message, message.id, message.record, viewer, time);
   // The date 0 tells clients that the message was deleted.
   const gone = { message_id: pinned, chat, date: 0 };
-  return { ...service, pinned_message: reply ? viewRecord(message, reply.id, reply.record, viewer) : gone };
+  return {
+    ...service,
+    pinned_message: reply ? viewRecord(message, reply.id, reply.record, viewer, time) : gone,
+  };
 }
 
 export const viewEntities = (entities: readonly Entity[] | undefined) =>
@@ -57,7 +61,13 @@ export const viewEntities = (entities: readonly Entity[] | undefined) =>
     return mentioned && mentioned.n !== undefined ? { ...entity, user: viewStranger(mentioned) } : entity;
   });
 
-function viewRecord(message: StoredMessage, id: number, record: MessageRecord, viewer: Viewer): MessageView {
+function viewRecord(
+  message: StoredMessage,
+  id: number,
+  record: MessageRecord,
+  viewer: Viewer,
+  time: Time,
+): MessageView {
   const { chat, peer } = message;
   const direct = chat.user !== 0;
   const bot = viewer.bot ?? { id: chat.id, bot: 1 as const, n: '' };
@@ -76,7 +86,7 @@ function viewRecord(message: StoredMessage, id: number, record: MessageRecord, v
   if (record.editedAt !== 0) view.edit_date = Math.floor(record.editedAt / 1000);
   if ((record.flags & protectedFlag) !== 0) view.has_protected_content = true;
   if (record.origin.group !== undefined) view.media_group_id = record.origin.group;
-  Object.assign(view, viewContent(content, !viewer.isBot, viewer.bot?.id));
+  Object.assign(view, viewContent(content, !viewer.isBot, time, viewer.bot?.id));
   if (content.media?.spoiler) view.has_media_spoiler = true;
   const [words, marks] = content.media === undefined ? ['text', 'entities'] : ['caption', 'caption_entities'];
   if (content.above) view.show_caption_above_media = true;
@@ -90,11 +100,14 @@ function viewRecord(message: StoredMessage, id: number, record: MessageRecord, v
  * Builds a `Message`, and inside it the message that it replies to or pins. That message contains no further messages
  * (interface §2).
  */
-export function viewMessage(message: StoredMessage, viewer: Viewer): MessageView {
-  const view = viewRecord(message, message.id, message.record, viewer);
+export function viewMessage(message: StoredMessage, viewer: Viewer, time: Time): MessageView {
+  const view = viewRecord(message, message.id, message.record, viewer, time);
   const { keyboard } = message.record.origin;
   if (keyboard !== undefined && !viewer.isBot) Object.assign(view, { reply_keyboard: keyboard });
-  if (message.record.kind === serviceKind) return { ...view, ...viewService(message, viewer) };
+  if (message.record.kind === serviceKind) return { ...view, ...viewService(message, viewer, time) };
   if (!message.reply) return view;
-  return { ...view, reply_to_message: viewRecord(message, message.reply.id, message.reply.record, viewer) };
+  return {
+    ...view,
+    reply_to_message: viewRecord(message, message.reply.id, message.reply.record, viewer, time),
+  };
 }

@@ -4,6 +4,7 @@ import { viewPoll } from '../content/poll.js';
 import type { MemberChange } from '../store/chats/members.js';
 import type { Profile } from '../store/core/codec.js';
 import type { PressExtra, UpdateEntry } from '../store/updates/queues.js';
+import type { Time } from '../time.js';
 import { viewInviteLink } from './invite_links.js';
 import { viewMember } from './members.js';
 import { viewMessage } from './messages.js';
@@ -59,26 +60,32 @@ const viewAnswer = ({ id, from }: UpdateEntry, options: readonly number[]) => ({
 });
 
 /** Builds a `CallbackQuery`. A bot does not see the chat of an inline message. */
-const viewPress = ({ id, from, message }: UpdateEntry, { data, inline }: PressExtra, bot: Profile) => ({
+const viewPress = (
+  { id, from, message }: UpdateEntry,
+  { data, inline }: PressExtra,
+  bot: Profile,
+  time: Time,
+) => ({
   id,
   from: viewUser(from),
   ...(inline === undefined
     ? {
-        message: viewMessage(message, { isBot: true, bot }),
+        message: viewMessage(message, { isBot: true, bot }, time),
         chat_instance: chatInstance(message.chat),
       }
     : { inline_message_id: inline.id, chat_instance: inline.instance }),
   data,
 });
 
-export function viewUpdate(update: UpdateEntry, bot: Profile): Readonly<Record<string, unknown>> {
+export function viewUpdate(update: UpdateEntry, bot: Profile, time: Time): Readonly<Record<string, unknown>> {
   if (update.kind === 'my_chat_member' || update.kind === 'chat_member')
     return { update_id: update.updateId, [update.kind]: viewMemberChange(update, bot) };
   if (update.kind === 'chat_join_request')
     return { update_id: update.updateId, [update.kind]: viewJoinRequest(update, bot) };
   if (update.kind === 'message_reaction_count')
     return { update_id: update.updateId, [update.kind]: viewCounts(update) };
-  if (update.poll) return { update_id: update.updateId, poll: viewPoll(update.poll, false, bot.id) };
+  if (update.poll)
+    return { update_id: update.updateId, poll: viewPoll(update.poll, false, bot.id, time.nowSeconds()) };
   if (update.answer) return { update_id: update.updateId, poll_answer: viewAnswer(update, update.answer) };
   if (update.question)
     return {
@@ -96,6 +103,9 @@ export function viewUpdate(update: UpdateEntry, bot: Profile): Readonly<Record<s
       stopped_message_generation: { chat: viewChat(update.message.peer), draft_id: Number(update.id) },
     };
   if (update.press)
-    return { update_id: update.updateId, callback_query: viewPress(update, update.press, bot) };
-  return { update_id: update.updateId, [update.kind]: viewMessage(update.message, { isBot: true, bot }) };
+    return { update_id: update.updateId, callback_query: viewPress(update, update.press, bot, time) };
+  return {
+    update_id: update.updateId,
+    [update.kind]: viewMessage(update.message, { isBot: true, bot }, time),
+  };
 }

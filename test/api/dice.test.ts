@@ -2,6 +2,7 @@ import { Api, InputFile } from 'grammy';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { diceValues, rollDice } from '../../src/content/dice.js';
 import { fileLimits } from '../../src/files/limits.js';
+import { systemRandom } from '../../src/random.js';
 import { type Eviction, openEviction } from '../interface/eviction.js';
 import { mp4, png, wav } from '../support/samples.js';
 import {
@@ -45,7 +46,7 @@ const note = (bytes = mp4(240, 240, 7)) => new InputFile(bytes, 'n.mp4');
 
 test.each(Object.entries(diceValues))('%s has all values from 1 to %i and no other', (emoji, max) => {
   const drawn = new Set(
-    Array.from({ length: 60 * max }, () => rollDice(emoji as keyof typeof diceValues).value),
+    Array.from({ length: 60 * max }, () => rollDice(systemRandom, emoji as keyof typeof diceValues).value),
   );
   expect([...drawn].sort((a, b) => a - b)).toEqual(Array.from({ length: max }, (_, i) => i + 1));
 });

@@ -10,9 +10,14 @@ function world() {
   let now = 1_000_000;
   const planned: Array<{ at: number; slice: () => void }> = [];
   const done: string[] = [];
+  const plan = (ms: number, slice: () => void) => {
+    planned.push({ at: now + ms, slice });
+    return { unref: () => expect.fail('a slice keeps the process alive') };
+  };
   const shares = new Shares({
-    now: () => now,
-    later: (slice, ms) => planned.push({ at: now + ms, slice }),
+    monotonic: () => now,
+    after: plan,
+    soon: (slice) => void plan(0, slice),
   });
   return {
     shares,

@@ -53,7 +53,7 @@ const serverForHandlers = /^server\/(method|endpoint|pages|params|request|body_b
 const lists = /^(methods|endpoints)\/\1\.gen\.ts$/;
 /** The file with the limits of a folder's subject. */
 const ownLimits = /^\w+\/limits\.ts$/;
-const common = /^(clock|time|random|rules\/limits)\.ts$/;
+const common = /^(shared|time|random|rules\/limits)\.ts$/;
 /** Files that may import the limits of all subjects. Scripts name limits of any subject. */
 const joinsLimits = /^(docs\/|redis\/scripts\/contract\.ts$)/;
 
@@ -123,7 +123,7 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   config: (to) => /^rules\/(usernames|database_url)\.ts$/.test(to),
   errors: () => false,
   limits: (to) => ownLimits.test(to),
-  clock: () => false,
+  shared: () => false,
   time: () => false,
   random: () => false,
   tls_identity: () => false,

@@ -6,6 +6,7 @@ import { afterAll, beforeEach, expect, test } from 'vitest';
 import { createKeySet } from '../../src/identity/key_set.js';
 import { createVerifier } from '../../src/identity/verify.js';
 import { limits } from '../../src/limits.js';
+import { VirtualTime } from '../support/virtual_time.js';
 
 const folder = await mkdtemp(join(tmpdir(), 'petrel-keys-'));
 afterAll(() => rm(folder, { recursive: true, force: true }));
@@ -30,13 +31,14 @@ const tokenOf = ({ kid, privateKey }: Key) =>
     .setExpirationTime('1h')
     .sign(privateKey);
 
-let now: number;
+let time: VirtualTime;
 let failures: unknown[];
 let keys: JWTVerifyGetKey;
 
 beforeEach(async () => {
-  [now, failures] = [1_000_000, []];
-  keys = createKeySet({ source: { file }, now: () => now, onError: (error) => failures.push(error) });
+  time = new VirtualTime();
+  failures = [];
+  keys = createKeySet({ source: { file }, time, onError: (error) => failures.push(error) });
   await publish(first);
 });
 
@@ -51,10 +53,10 @@ test('an unknown key id causes another read of the keys, at most once per cooldo
   expect(await valid(second)).toBe(true);
   expect(await valid(first)).toBe(false);
   await publish(third);
-  now += limits.jwks_cooldown_ms - 1;
+  await time.advance(limits.jwks_cooldown_ms - 1);
   expect(await valid(third)).toBe(false);
   expect(await valid(second)).toBe(true);
-  now += 1;
+  await time.advance(1);
   expect(await valid(third)).toBe(true);
   expect(failures).toEqual([]);
 });
@@ -62,9 +64,9 @@ test('an unknown key id causes another read of the keys, at most once per cooldo
 test('a removed key becomes invalid at the next read of the keys', async () => {
   expect(await valid(first)).toBe(true);
   await publish(second);
-  now += limits.jwks_refresh_ms;
+  await time.advance(limits.jwks_refresh_ms);
   expect(await valid(first)).toBe(true);
-  now += 1;
+  await time.advance(1);
   // The first call after the keys became old does not wait for the read.
   await expect.poll(() => valid(first)).toBe(false);
   expect(await valid(second)).toBe(true);
@@ -73,14 +75,14 @@ test('a removed key becomes invalid at the next read of the keys', async () => {
 test('if the keys cannot be read, the old keys stay valid for a day', async () => {
   expect(await valid(first)).toBe(true);
   await writeFile(file, 'no keys');
-  now += limits.jwks_age_ms_max;
+  await time.advance(limits.jwks_age_ms_max);
   expect(await answer(first)).toBe(true);
   await expect.poll(() => failures.length).toBe(1);
-  now += 1;
+  await time.advance(1);
   expect(await answer(first)).toBe(away);
   await publish(first);
   expect(await answer(first)).toBe(away);
-  now += limits.jwks_cooldown_ms;
+  await time.advance(limits.jwks_cooldown_ms);
   expect(await answer(first)).toBe(true);
 });
 
@@ -89,6 +91,6 @@ test('while no keys are known, callers are asked to retry', async () => {
   for (const _ of [1, 2, 3]) expect(await answer(first)).toBe(away);
   expect(failures).toHaveLength(1);
   await publish(first);
-  now += limits.jwks_cooldown_ms;
+  await time.advance(limits.jwks_cooldown_ms);
   expect(await answer(first)).toBe(true);
 });

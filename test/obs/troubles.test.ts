@@ -1,16 +1,14 @@
 import { expect, test } from 'vitest';
 import { createTroubles } from '../../src/obs/troubles.js';
+import { VirtualTime } from '../support/virtual_time.js';
 
 function listen() {
   const lines: string[] = [];
-  let clock = 0;
+  const time = new VirtualTime();
   const line = (level: string) => (fields: object, text: string) =>
     void lines.push(`${level} ${text} ${JSON.stringify(fields)}`);
   const log = { error: line('error'), warn: line('warn') } as never;
-  const pass = (ms: number) => {
-    clock += ms;
-  };
-  return { ...createTroubles(log, () => clock), lines, pass };
+  return { ...createTroubles(log, time), lines, time };
 }
 
 test('a delay of background work is logged as a warning with its consequence and cause', () => {
@@ -24,13 +22,13 @@ test('a delay of background work is logged as a warning with its consequence and
   ]);
 });
 
-test('each kind of failure is logged at most once in five seconds', () => {
-  const { onError, lines, pass } = listen();
+test('each kind of failure is logged at most once in five seconds', async () => {
+  const { onError, lines, time } = listen();
   const [redis, postgres] = [onError('redis'), onError('postgres')];
   for (let n = 0; n < 3; n++) {
     redis(new Error(`${n}`));
     postgres(new Error(`${n}`));
-    pass(2_500);
+    await time.advance(2_500);
   }
   expect(lines.map((line) => line.replace(/ \{.*"reason":"(.*)"\}/, ' $1'))).toEqual([
     'error redis failed 0',

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { kindBit, updateMask } from '../../src/rules/update_kinds.js';
 import { type ChatRef, partitionOfPost } from '../../src/store/core/keys.js';
+import { systemTime } from '../../src/time.js';
 import { viewUpdate } from '../../src/view/updates.js';
 import { eventually } from '../journal/support.js';
 import {
@@ -96,7 +97,7 @@ test('only bots that request reaction counts get them, with the most used emoji 
   await Promise.all([tell(a), tell(b), tell(a), tell(b)]);
   const [update, ...more] = await received(asking, kindBit(kind));
   expect(more).toEqual([]);
-  expect(viewUpdate(update as NonNullable<typeof update>, asking.sender.profile)).toEqual({
+  expect(viewUpdate(update as NonNullable<typeof update>, asking.sender.profile, systemTime)).toEqual({
     update_id: expect.any(Number),
     [kind]: {
       chat: { id: chat.id, type: 'channel', title: 'News' },

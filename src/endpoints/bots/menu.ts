@@ -1,7 +1,6 @@
 /** Opens the Web App of a bot's menu button. A signature proves to the page which person opens it. */
 import { z } from 'zod';
 import { webAppLink } from '../../actions/signed_links.js';
-import { nowMs } from '../../clock.js';
 import { fail } from '../../errors.js';
 import { defineEndpoint } from '../../server/endpoint.js';
 import { userProfile } from '../../store/chats/chats.js';
@@ -24,6 +23,6 @@ export const openMenu = defineEndpoint({
     // Refuses if the bot has changed its button, because the person agreed to open another address.
     if (button?.type !== 'web_app' || button.web_app.url !== p.url) return fail('button_not_found');
     const token = await store.bots.signingToken(bot.id);
-    return { url: webAppLink(button.web_app.url, token, userProfile(user), Math.floor(nowMs() / 1000)) };
+    return { url: webAppLink(button.web_app.url, token, userProfile(user), store.time.nowSeconds()) };
   },
 });

@@ -32,6 +32,6 @@ export const startBot = defineEndpoint({
       replyTo: 0,
       allowMissingReply: false,
     });
-    return viewMessage(sent, { isBot: false, bot: botProfile(bot, user.languageCode) });
+    return viewMessage(sent, { isBot: false, bot: botProfile(bot, user.languageCode) }, store.time);
   },
 });

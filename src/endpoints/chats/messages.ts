@@ -38,7 +38,7 @@ export const listMessages = defineEndpoint({
     const { messages, next, relate } = found ?? fail('chat_not_found');
     const shown = await page(messages, false, cursorOf, async (some) => {
       const own = await asSeenBy(store, user, await relate(some));
-      return own.map((message) => viewMessage(message, viewer));
+      return own.map((message) => viewMessage(message, viewer, store.time));
     });
     return next === 0 ? shown : { next_cursor: String(next), ...shown };
   },

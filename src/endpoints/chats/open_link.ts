@@ -2,7 +2,6 @@
 import { z } from 'zod';
 import { chatOfUser, userSender } from '../../actions/compose.js';
 import { loginLink, webAppLink } from '../../actions/signed_links.js';
-import { nowMs } from '../../clock.js';
 import { fail } from '../../errors.js';
 import { defineEndpoint } from '../../server/endpoint.js';
 import { userProfile } from '../../store/chats/chats.js';
@@ -42,6 +41,6 @@ export const openLink = defineEndpoint({
     const owner = flags & messageFlags.inline ? (origin.via?.id ?? sender) : sender;
     const token = await store.bots.signingToken(owner);
     const sign = button.web_app ? webAppLink : loginLink;
-    return { url: sign(p.url, token, userProfile(user), Math.floor(nowMs() / 1000)) };
+    return { url: sign(p.url, token, userProfile(user), store.time.nowSeconds()) };
   },
 });

@@ -22,7 +22,7 @@ export const getPoll = defineEndpoint({
   handler: async ({ user, store }, p) => {
     const poll = await seenPoll(store, user, chatOfUser(user.id, p.chat_id), p.message_id);
     const state = await store.votes.state(poll, { id: user.id, isBot: false });
-    return viewPoll({ ...poll, state }, true, undefined);
+    return viewPoll({ ...poll, state }, true, undefined, store.time.nowSeconds());
   },
 });
 
@@ -51,6 +51,11 @@ export const vote = defineEndpoint({
     const chat = chatOfUser(user.id, p.chat_id);
     const poll = await seenPoll(store, user, chat, p.message_id);
     await assertVotingAllowed(store, chat);
-    return viewPoll(await castVote(store, user, poll, p.option_ids), true, undefined);
+    return viewPoll(
+      await castVote(store, user, poll, p.option_ids),
+      true,
+      undefined,
+      store.time.nowSeconds(),
+    );
   },
 });

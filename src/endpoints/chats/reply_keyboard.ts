@@ -39,6 +39,6 @@ export const getReplyKeyboard = defineEndpoint({
       personViewer(store, chat, user),
       asSeenBy(store, user, [shown]),
     ]);
-    return { message: viewMessage(own, viewer) };
+    return { message: viewMessage(own, viewer, store.time) };
   },
 });

@@ -11,6 +11,7 @@ import type { Profile } from '../../store/core/codec.js';
 import { messageFlags } from '../../store/core/codec.js';
 import { type ChatRef, isDirect } from '../../store/core/keys.js';
 import { storeLimits as limits } from '../../store/limits.js';
+import type { Time } from '../../time.js';
 import { viewMessage } from '../../view/messages.js';
 import { boolean, optional } from '../../wire/schema.js';
 import { streamEvents } from '../../wire/stream_results.js';
@@ -20,6 +21,7 @@ const nameOf = (chat: ChatRef) => chat.id;
 function eventOf(
   change: Change,
   bot: Profile | null,
+  time: Time,
 ): { readonly event: string; readonly data: unknown } | null {
   const chat_id = nameOf(change.chat);
   switch (change.kind) {
@@ -32,14 +34,14 @@ function eventOf(
     case 'p': {
       // If a newer pin has replaced this one, sends only the message id. A later event shows the newer pin. An unpin
       // has no `pinned_message`.
-      const shown = change.message && viewMessage(change.message, { isBot: false, bot });
+      const shown = change.message && viewMessage(change.message, { isBot: false, bot }, time);
       const pinned = change.id === '0' ? {} : { pinned_message: shown ?? { message_id: Number(change.id) } };
       return { event: 'pinned', data: { chat_id, ...pinned, notify: change.notify } };
     }
     default: {
       // Sends nothing for a message that was edited again or deleted since. A later event reports that change.
       if (!change.message) return null;
-      const message = viewMessage(change.message, { isBot: false, bot });
+      const message = viewMessage(change.message, { isBot: false, bot }, time);
       const notify = (change.message.record.flags & messageFlags.silent) === 0;
       return change.kind === 'n'
         ? { event: 'message', data: { ...message, notify } }
@@ -74,7 +76,7 @@ export const openStream = defineEndpoint({
       stop?.();
       unwatch?.();
     };
-    const { write, close, isOver } = openEvents(request, onRevoked, finish);
+    const { write, close, isOver } = openEvents(store.time, request, onRevoked, finish);
     // A chain of promises keeps the events of one stream in order, because some events wait for a profile.
     let order = Promise.resolve();
     const inOrder = (work: () => Promise<void> | void) => {
@@ -87,7 +89,7 @@ export const openStream = defineEndpoint({
           inOrder(async () => {
             const bot = isDirect(change.chat) ? (await personViewer(store, change.chat, user)).bot : null;
             const [message = null] = change.message ? await asSeenBy(store, user, [change.message]) : [];
-            const event = eventOf({ ...change, message }, bot);
+            const event = eventOf({ ...change, message }, bot, store.time);
             if (event)
               write(`id: ${change.cursor}\nevent: ${event.event}\ndata: ${JSON.stringify(event.data)}\n\n`);
           });

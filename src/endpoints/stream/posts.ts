@@ -30,7 +30,7 @@ export const openPostsStream = defineEndpoint({
     await Promise.all(ids.map((id) => store.posts.find(id, { id: user.id, isBot: false })));
     const leave = store.streams.join(user.id) ?? fail('too_many_requests', { retry_after: 1 });
     const stops: Array<() => void> = [];
-    const { write, close, isOver } = openEvents(request, onRevoked, () => {
+    const { write, close, isOver } = openEvents(store.time, request, onRevoked, () => {
       for (const stop of stops) stop();
       leave();
     });

@@ -26,7 +26,7 @@ export const listDeadLetters = defineEndpoint({
       items,
       more,
       ({ update }) => String(update.updateId),
-      each((letter) => viewDeadLetter(letter, profile)),
+      each((letter) => viewDeadLetter(letter, profile, store.time)),
     );
   },
 });

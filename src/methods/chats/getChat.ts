@@ -46,7 +46,8 @@ export const getChat = defineMethod({
       ...unused,
     };
     const pinned = await store.history.pinned(found);
-    if (pinned) view.pinned_message = viewMessage(pinned, { isBot: true, bot: botSender(bot).profile });
+    if (pinned)
+      view.pinned_message = viewMessage(pinned, { isBot: true, bot: botSender(bot).profile }, store.time);
     if (isDirect(chat)) return view;
     const [{ description, photo, permissions, links }, own] = await Promise.all([
       store.chats.details(chat),

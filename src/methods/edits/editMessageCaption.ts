@@ -58,6 +58,6 @@ export const editMessageCaption = defineMethod({
       content: await captionContent(store, { id: bot.id, isBot: true, chat }, p),
       markup: keyboard(p.reply_markup),
     });
-    return viewMessage(edited, { isBot: true, bot: editor.profile });
+    return viewMessage(edited, { isBot: true, bot: editor.profile }, store.time);
   },
 });

@@ -82,6 +82,6 @@ export const editMessageMedia = defineMethod({
         markup,
       })),
     );
-    return viewMessage(edited, { isBot: true, bot: editor.profile });
+    return viewMessage(edited, { isBot: true, bot: editor.profile }, store.time);
   },
 });

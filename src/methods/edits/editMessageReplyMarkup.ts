@@ -31,6 +31,6 @@ export const editMessageReplyMarkup = defineMethod({
       what: 'markup',
       markup: keyboard(p.reply_markup),
     });
-    return viewMessage(edited, { isBot: true, bot: editor.profile });
+    return viewMessage(edited, { isBot: true, bot: editor.profile }, store.time);
   },
 });

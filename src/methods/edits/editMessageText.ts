@@ -49,6 +49,6 @@ export const editMessageText = defineMethod({
       content: await textContent(store, { id: bot.id, isBot: true, chat }, p),
       markup: keyboard(p.reply_markup),
     });
-    return viewMessage(edited, { isBot: true, bot: editor.profile });
+    return viewMessage(edited, { isBot: true, bot: editor.profile }, store.time);
   },
 });

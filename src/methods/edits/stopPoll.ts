@@ -31,6 +31,6 @@ export const stopPoll = defineMethod({
     if (poll.bot !== bot.id || record.sender !== bot.id || record.origin.forward)
       fail('poll_cant_be_stopped');
     const state = await store.votes.stop(poll, chat, p.message_id, sender, markup);
-    return viewPoll({ ...poll, state }, false, bot.id);
+    return viewPoll({ ...poll, state }, false, bot.id, store.time.nowSeconds());
   },
 });

@@ -27,7 +27,7 @@ export const banChatMember = defineMethod({
   result: done,
   handler: async (context, p) => {
     const { chat, by, member } = await moderated(context, p, 'private_chat_ban');
-    await context.store.chats.ban(chat, by, member, endOf(p.until_date));
+    await context.store.chats.ban(chat, by, member, endOf(p.until_date, context.store.time.nowSeconds()));
     return true;
   },
 });

@@ -56,7 +56,13 @@ export const restrictChatMember = defineMethod({
       p.use_independent_chat_permissions === true,
     );
     const lifted = permissionNames.every((name) => rights[name] || !liftable.has(name));
-    await context.store.chats.restrict(chat, by, member, lifted ? null : rights, endOf(p.until_date));
+    await context.store.chats.restrict(
+      chat,
+      by,
+      member,
+      lifted ? null : rights,
+      endOf(p.until_date, context.store.time.nowSeconds()),
+    );
     return true;
   },
 });

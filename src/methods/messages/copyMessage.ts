@@ -69,7 +69,7 @@ export const copyMessage = defineMethod({
     const make = async () => {
       const [found] = await readSources({ bot, store }, 'copy', p, [p.message_id]);
       const source = found ?? fail('message_to_copy_not_found');
-      if (!mayCopy(source, bot.id)) fail('poll_cant_be_copied');
+      if (!mayCopy(source, bot.id, store.time.nowSeconds())) fail('poll_cant_be_copied');
       const { kind, content } = source.record;
       const overrides: Overrides = {
         ...sendingOf(p),
@@ -78,7 +78,7 @@ export const copyMessage = defineMethod({
           : { content: { ...words, media: content.media as Media } }),
         ...markup,
       };
-      return [resend(bot, 'copy', source, p, overrides)];
+      return [resend({ bot, store }, 'copy', source, p, overrides)];
     };
     const send = (given: () => Promise<NewMessage[]>) => store.messages.sendMany(chat, botSender(bot), given);
     const { ids } = await sendCopies(store, bot, chat, make, send);

@@ -24,8 +24,8 @@ export const forwardMessage = defineMethod({
     const sender = botSender(bot);
     const sent = await store.messages.send(chatOfBot(bot.id, p.chat_id), sender, async () => {
       const [source] = await readSources({ bot, store }, 'forward', p, [p.message_id]);
-      return resend(bot, 'forward', source ?? fail('message_to_forward_not_found'), p);
+      return resend({ bot, store }, 'forward', source ?? fail('message_to_forward_not_found'), p);
     });
-    return viewMessage(sent, { isBot: true, bot: sender.profile });
+    return viewMessage(sent, { isBot: true, bot: sender.profile }, store.time);
   },
 });

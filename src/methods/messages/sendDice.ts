@@ -23,5 +23,6 @@ export const sendDice = defineMethod({
   }),
   errors: [...objectErrors, 'emoji_invalid'],
   result: message,
-  handler: (context, p) => sendObject<Dice>(context, () => rollDice(p.emoji ?? '🎲'), p),
+  handler: (context, p) =>
+    sendObject<Dice>(context, () => rollDice(context.store.random, p.emoji ?? '🎲'), p),
 });

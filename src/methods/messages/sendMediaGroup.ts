@@ -18,6 +18,8 @@ export const sendMediaGroup = defineMethod({
     const chat = chatOfBot(context.bot.id, p.chat_id);
     const rest = { ...sendingOf(p), markup: null };
     const sent = await sendAlbum(context, { chat, sender, rest }, p.media);
-    return sent.map((message) => viewMessage(message, { isBot: true, bot: sender.profile }));
+    return sent.map((message) =>
+      viewMessage(message, { isBot: true, bot: sender.profile }, context.store.time),
+    );
   },
 });

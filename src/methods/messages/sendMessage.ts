@@ -49,6 +49,6 @@ export const sendMessage = defineMethod({
       ...markupOf(p.reply_markup),
       ...sendingOf(p),
     });
-    return viewMessage(sent, { isBot: true, bot: sender.profile });
+    return viewMessage(sent, { isBot: true, bot: sender.profile }, store.time);
   },
 });

@@ -8,7 +8,6 @@ import {
   withNewPolls,
 } from '../../actions/polls.js';
 import { objectErrors, objectParams, sendObject } from '../../actions/send_object.js';
-import { nowSeconds } from '../../clock.js';
 import { fail } from '../../errors.js';
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { defineMethod } from '../../server/method.js';
@@ -97,10 +96,12 @@ const params = z.object({
 });
 type Params = z.infer<typeof params>;
 
-/** Returns when the poll closes. Error: `parameter_wrong` if the end is too early or too late, or given twice. */
-function endOf({ open_period, close_date }: Params): Pick<PollDraft, 'open_period' | 'close_date'> {
+/** Returns when the poll closes. `now` is the Unix time in seconds. Error: `parameter_wrong` if the end is too early or too late, or given twice. */
+function endOf(
+  { open_period, close_date }: Params,
+  now: number,
+): Pick<PollDraft, 'open_period' | 'close_date'> {
   const wrong = (what: string) => fail('parameter_wrong', { name: 'close_date', what });
-  const now = nowSeconds();
   if (open_period !== undefined) {
     if (close_date !== undefined) wrong('absent if open_period is given');
     return { open_period, close_date: now + open_period };
@@ -120,7 +121,7 @@ function correctOf(p: Params, count: number): number[] {
 }
 
 /** Builds the draft of the poll. The checks run in the order of the reference server. */
-function draftOf(bot: number, p: Params): PollDraft {
+function draftOf(bot: number, p: Params, now: number): PollDraft {
   const question = pollQuestion({
     text: p.question ?? '',
     mode: p.question_parse_mode,
@@ -148,7 +149,7 @@ function draftOf(bot: number, p: Params): PollDraft {
     ...(p.allows_multiple_answers ? { multiple: true } : {}),
     ...((p.allows_revoting ?? !quiz) ? {} : { final: true }),
     ...(correct === null ? {} : { quiz: true, correct, ...explanation }),
-    ...endOf(p),
+    ...endOf(p, now),
     ...(p.is_closed ? { closed: true } : {}),
   };
 }
@@ -176,7 +177,7 @@ export const sendPoll = defineMethod({
   result: message,
   handler: async (context, p) => {
     const { bot, store } = context;
-    const draft = draftOf(botSender(bot).id, p);
+    const draft = draftOf(botSender(bot).id, p, store.time.nowSeconds());
     const chat = chatOfBot(bot.id, p.chat_id);
     await assertPollAllowed(store, chat, draft.named === true);
     return withNewPolls(store, (create) => sendObject(context, () => create(chat, draft), p));

@@ -41,7 +41,7 @@ export const getUpdates = defineMethod({
     const updates: unknown[] = [];
     let bytes = 0;
     for (const entry of entries) {
-      const update = viewUpdate(entry, profile);
+      const update = viewUpdate(entry, profile, store.time);
       bytes += Buffer.byteLength(JSON.stringify(update));
       if (bytes > limits.updates_answer_bytes_max && updates.length > 0) break;
       updates.push(update);

@@ -13,7 +13,7 @@ import { moveUserToken } from '../../postgres/accounts/rotation.js';
 import type { Hints } from '../../redis/hints.js';
 import { parseToken } from '../../rules/token.js';
 import type { Timer } from '../../time.js';
-import { type StoreContext, uniqueText } from '../core/context.js';
+import type { StoreContext } from '../core/context.js';
 import type { Bot, ControlCopies, User } from '../core/control.js';
 import type { Keys } from '../core/keys.js';
 import { storeLimits as limits } from '../limits.js';
@@ -57,7 +57,7 @@ export class Auth {
   readonly #context: StoreContext;
   readonly #control: ControlCopies;
   readonly #hints: Hints;
-  readonly #node = uniqueText();
+  readonly #node: string;
   readonly #memories = new Map<string, TokenMemory>();
   readonly #bots = new Map<number, Memory<Bot>>();
   readonly #tokensOf = new Map<Subject, Set<string>>();
@@ -95,6 +95,7 @@ export class Auth {
 
   constructor(context: StoreContext, control: ControlCopies, hints: Hints) {
     this.#context = context;
+    this.#node = context.uniqueText();
     this.#control = control;
     this.#hints = hints;
     this.#tokenUse = createTokenUse(context.db, context.time);

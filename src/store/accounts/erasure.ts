@@ -1,7 +1,7 @@
 /** Erases messages that are too old, and messages of deleted accounts. */
 import { ruleLimits as limits } from '../../rules/limits.js';
 import type { MessageRecord } from '../core/codec.js';
-import { type StoreContext, uniqueText } from '../core/context.js';
+import type { StoreContext } from '../core/context.js';
 import { type ChatRef, chatText } from '../core/keys.js';
 import type { ReadBack } from '../messages/read_back.js';
 
@@ -17,7 +17,7 @@ export interface Erased {
  */
 export type Erase = (chat: ChatRef, messages: readonly Erased[], ageMs?: number) => Promise<number>;
 
-export function createErase({ scripts, keys }: StoreContext, readBack: ReadBack): Erase {
+export function createErase({ scripts, keys, uniqueText }: StoreContext, readBack: ReadBack): Erase {
   return async (chat, messages, ageMs = 0) => {
     if (messages.length > limits.messages_batch_max)
       throw new RangeError(`batch of ${messages.length} messages is too large`);

@@ -2,7 +2,7 @@
 import { fail } from '../../errors.js';
 import * as rows from '../../postgres/chats/chats.js';
 import { type Profile, pack, unpack } from '../core/codec.js';
-import { fillAttemptsMax, readBackTtlMs, type StoreContext, uniqueText } from '../core/context.js';
+import { fillAttemptsMax, readBackTtlMs, type StoreContext } from '../core/context.js';
 import type { ControlCopies } from '../core/control.js';
 import { type ChatRef, isDirect } from '../core/keys.js';
 import { userProfile } from '../core/profiles.js';
@@ -41,7 +41,7 @@ export class ChatCopies {
     const { scripts } = this.context;
     const { partition, at } = this.#place(chat);
     for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
-      const found = await scripts.call('chats/miss', partition, at, { token: uniqueText() });
+      const found = await scripts.call('chats/miss', partition, at, { token: this.context.uniqueText() });
       if (found.status === 'ok')
         return {
           chat,

@@ -17,7 +17,7 @@ import {
   packMessage,
   packMessageTail,
 } from '../core/codec.js';
-import { fillAttemptsMax, type StoreContext, uniqueText } from '../core/context.js';
+import { fillAttemptsMax, type StoreContext } from '../core/context.js';
 import type { Administrator, ControlCopies } from '../core/control.js';
 import { type ChatRef, chatText, directChat, sharedChat } from '../core/keys.js';
 import { botProfile, userProfile } from '../core/profiles.js';
@@ -123,7 +123,7 @@ export class Members extends ChatCopies {
       linked: event.link === null ? '' : recordOf({ ...change, link: await this.#shownLink(event.link) }),
       service: tail ?? '',
       from: pack(by),
-      token: uniqueText(),
+      token: this.context.uniqueText(),
     };
     for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
       const result = await scripts.call('chats/post_member_event', partition, at, args);

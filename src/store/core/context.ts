@@ -1,5 +1,4 @@
 /** Defines the dependencies that all parts of the store share. */
-import { randomBytes } from 'node:crypto';
 import type { Replicas } from '../../postgres/replicas.js';
 import type { Shard, Shards } from '../../postgres/shards.js';
 import type { Database } from '../../postgres/sql.js';
@@ -60,6 +59,8 @@ export interface StoreContext {
    * function.
    */
   readonly requestId: () => string;
+  /** Returns a text that is unique over all calls and nodes: a ticket or the name of a poll. */
+  readonly uniqueText: () => string;
   /** An earlier run of the same call may have applied changes under the same request ids. */
   readonly again: boolean;
 }
@@ -70,13 +71,14 @@ export const readBackTtlMs = (
   partition: number,
 ): number => (scripts.isFull(partition) ? Math.min(hotTtlMs, redisLimits.redis_full_ttl_ms) : hotTtlMs);
 
-let counter = 0;
-const prefix = randomBytes(9).toString('base64url');
-
-/** Returns a text that is unique over all calls and nodes: a request id, a ticket or the name of a poll. */
-export function uniqueText(): string {
-  counter = (counter + 1) % Number.MAX_SAFE_INTEGER;
-  return `${prefix}${counter.toString(36)}`;
+/** Creates a function that returns texts. A text is unique over all calls and nodes. */
+export function createUniqueText(random: Random): () => string {
+  const prefix = random.bytes(9).toString('base64url');
+  let counter = 0;
+  return () => {
+    counter = (counter + 1) % Number.MAX_SAFE_INTEGER;
+    return `${prefix}${counter.toString(36)}`;
+  };
 }
 
 /**

@@ -23,7 +23,7 @@ import { loadWebhook, type WebhookRow } from '../../postgres/webhooks/webhooks.j
 import type { Texts } from '../../rules/identity_texts.js';
 import type { MenuButton } from '../../rules/menu_button.js';
 import { pack, unpack } from './codec.js';
-import { type StoreContext, uniqueText } from './context.js';
+import type { StoreContext } from './context.js';
 import { groupBy, piecesOf } from './groups.js';
 import type { Keys } from './keys.js';
 
@@ -365,7 +365,10 @@ export class ControlCopies {
   #readCopy(kind: Kind<unknown>, id: number, other: number) {
     const { scripts, hotTtlMs } = this.#context;
     const at = this.#keysOf(kind, id, other);
-    return scripts.call('control/read', at.partition, at.keys, { token: uniqueText(), ttl_ms: hotTtlMs });
+    return scripts.call('control/read', at.partition, at.keys, {
+      token: this.#context.uniqueText(),
+      ttl_ms: hotTtlMs,
+    });
   }
 
   async #copy(

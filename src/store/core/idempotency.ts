@@ -3,7 +3,7 @@
  * answer (behaviour §1).
  */
 import { storeLimits as limits } from '../limits.js';
-import { type StoreContext, uniqueText } from './context.js';
+import type { StoreContext } from './context.js';
 import { type Caller, callerText } from './keys.js';
 
 export interface IdempotentCall {
@@ -37,7 +37,7 @@ export type Idempotency = ReturnType<typeof createIdempotency>;
 
 const nothing = Buffer.alloc(0);
 
-export function createIdempotency({ scripts, keys, secrets, random }: StoreContext) {
+export function createIdempotency({ scripts, keys, secrets, random, uniqueText }: StoreContext) {
   /** Returns a keyed digest. Nobody can read or guess keys and parameters from the data in Redis. */
   const fingerprint = (what: string, ...parts: readonly string[]) =>
     secrets.fingerprint(JSON.stringify([`idempotency ${what}`, ...parts]));

@@ -4,7 +4,7 @@
  */
 import { clusterSlot } from '../../redis/slots.js';
 import { pack, unpack } from './codec.js';
-import { type StoreContext, uniqueText } from './context.js';
+import type { StoreContext } from './context.js';
 
 /**
  * The id that belongs to a text. A text without an id is stored with the id 0, so that repeated lookups do not query
@@ -18,7 +18,7 @@ export interface TextRow {
 const elements = 3;
 
 export function createTextCopies(
-  { scripts, keys, hotTtlMs }: StoreContext,
+  { scripts, keys, uniqueText, hotTtlMs }: StoreContext,
   keyOf: (partition: number, text: string) => string,
   load: (text: string) => Promise<TextRow>,
 ) {

@@ -7,7 +7,7 @@ import { loadMessages } from '../../postgres/chats/chats.js';
 import { ruleLimits } from '../../rules/limits.js';
 import { actionHint } from '../chats/chats.js';
 import { messageKinds, type Profile, unpackMessage } from '../core/codec.js';
-import { fillAttemptsMax, type StoreContext, uniqueText } from '../core/context.js';
+import { fillAttemptsMax, type StoreContext } from '../core/context.js';
 import { type ChatRef, chatText, isDirect } from '../core/keys.js';
 import { sharedKeys } from '../core/script_keys.js';
 import { type StoredMessage, storedMessage } from '../core/stored_message.js';
@@ -42,7 +42,11 @@ export class Batches {
     const partition = keys.partitions.of(chat.id);
     const who = { id: bot, isBot: true };
     const at = sharedKeys(keys, chat, '', bot);
-    const args = { direct: isDirect(chat), hint: `${actionHint}${bot} ${action}`, token: uniqueText() };
+    const args = {
+      direct: isDirect(chat),
+      hint: `${actionHint}${bot} ${action}`,
+      token: this.context.uniqueText(),
+    };
     const result = await this.readBack.complete({ chat, who }, () =>
       scripts.call('chats/publish_action', partition, at, args),
     );
@@ -57,7 +61,12 @@ export class Batches {
     const { scripts, keys, requestId } = this.context;
     const partition = keys.partitions.of(chat.id);
     const at = sharedKeys(keys, chat, requestId(), who.id);
-    const args = { chat: chatText(chat), who: String(who.id), direct: isDirect(chat), token: uniqueText() };
+    const args = {
+      chat: chatText(chat),
+      who: String(who.id),
+      direct: isDirect(chat),
+      token: this.context.uniqueText(),
+    };
     let left = [...new Set(ids)];
     assertBatch(left.length);
     for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
@@ -94,7 +103,7 @@ export class Batches {
     const at = sharedKeys(keys, chat, '', who.id);
     const args = { direct: isDirect(chat), ids: ids.map(String) };
     const page = await this.readBack.complete(place, () =>
-      scripts.call('messages/read_many', partition, at, { ...args, token: uniqueText() }),
+      scripts.call('messages/read_many', partition, at, { ...args, token: this.context.uniqueText() }),
     );
     if (page.status !== 'ok') return notMember(who, page.kind);
     const hot = page.rows as Array<Buffer | null>;

@@ -1,7 +1,7 @@
 /** Manages callback queries. A press of an inline button creates a query, which the bot answers once. */
 import { fail } from '../../errors.js';
 import { type Profile, pack } from '../core/codec.js';
-import { type StoreContext, uniqueText } from '../core/context.js';
+import type { StoreContext } from '../core/context.js';
 import { type ChatRef, chatText, isDirect } from '../core/keys.js';
 import { directKeys, sharedKeys, withMessage } from '../core/script_keys.js';
 import type { InlineIds } from '../inline/inline_ids.js';
@@ -16,7 +16,7 @@ import { refused } from './refusals.js';
 const partitionDigits = 3;
 
 export function createCallbacks(
-  { scripts, keys, requestId, editAfterPress }: StoreContext,
+  { scripts, keys, requestId, uniqueText, editAfterPress }: StoreContext,
   readBack: ReadBack,
   forwarder: Forwarder,
   inlineIds: InlineIds,

@@ -5,7 +5,7 @@
 import { fail } from '../../errors.js';
 import { draftOf, type MessageDraft } from '../chats/shown_drafts.js';
 import { type Profile, pack } from '../core/codec.js';
-import { type StoreContext, uniqueText } from '../core/context.js';
+import type { StoreContext } from '../core/context.js';
 import { type ChatRef, chatText } from '../core/keys.js';
 import { directKeys } from '../core/script_keys.js';
 import { storeLimits as limits } from '../limits.js';
@@ -22,7 +22,7 @@ export interface NewDraft {
 }
 
 export function createMessageDrafts(
-  { scripts, keys, requestId }: StoreContext,
+  { scripts, keys, requestId, uniqueText }: StoreContext,
   readBack: ReadBack,
   forwarder: Forwarder,
 ) {

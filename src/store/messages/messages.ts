@@ -12,7 +12,7 @@ import {
   packMarkup,
   packMessageTail,
 } from '../core/codec.js';
-import { type StoreContext, uniqueText } from '../core/context.js';
+import type { StoreContext } from '../core/context.js';
 import { type ChatRef, chatText, isDirect } from '../core/keys.js';
 import { directKeys, sharedKeys, toUserKeys, withMessage } from '../core/script_keys.js';
 import { type StoredMessage, storedMessage } from '../core/stored_message.js';
@@ -185,7 +185,7 @@ export class Messages extends Batches {
       message_id: String(messageId),
       who: String(who.id),
       direct: isDirect(chat),
-      token: uniqueText(),
+      token: this.context.uniqueText(),
     };
     const place = { chat, who, message: { id: messageId, absent: 'message_to_delete_not_found' } } as const;
     const result = await this.readBack.complete(place, () =>
@@ -242,7 +242,7 @@ export class Messages extends Batches {
       reply_to: replyTo === 0 ? '' : String(replyTo),
       from: direct && sender.isBot ? nothing : pack(sender.profile),
       partition: String(partition),
-      token: uniqueText(),
+      token: this.context.uniqueText(),
       keep: keptOf(chat, messages, keep),
       tails,
     };
@@ -282,7 +282,7 @@ export class Messages extends Batches {
       content: change.what === 'markup' ? nothing : packContent(change.content),
       markup: packMarkup(change.markup),
       from: direct && editor.isBot ? nothing : pack(editor.profile),
-      token: uniqueText(),
+      token: this.context.uniqueText(),
     };
     const place = { chat, who: editor, message: { id: messageId, absent: editErrors.not_found } };
     const result = await this.readBack.complete(place, () =>

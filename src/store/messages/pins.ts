@@ -1,6 +1,6 @@
 /** Pins messages. Each chat has at most one pinned message (interface §3, §5.11; behaviour §5). */
 import { messageFlags, messageKinds, pack, packMessageTail } from '../core/codec.js';
-import { type StoreContext, uniqueText } from '../core/context.js';
+import type { StoreContext } from '../core/context.js';
 import { type ChatRef, chatText, isDirect } from '../core/keys.js';
 import { directKeys, sharedKeys, withMessage } from '../core/script_keys.js';
 import type { Forwarder } from '../updates/forwarder.js';
@@ -11,7 +11,7 @@ import { refused } from './refusals.js';
 export type Pins = ReturnType<typeof createPins>;
 
 export function createPins(
-  { scripts, keys, requestId }: StoreContext,
+  { scripts, keys, requestId, uniqueText }: StoreContext,
   readBack: ReadBack,
   forwarder: Forwarder,
 ) {

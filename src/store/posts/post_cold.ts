@@ -7,7 +7,7 @@ import * as rows from '../../postgres/messages/posts.js';
 import type { Sql } from '../../postgres/sql.js';
 import type { Chats } from '../chats/chats.js';
 import { emojiColumn, unpack } from '../core/codec.js';
-import { readBackTtlMs, type StoreContext, uniqueText } from '../core/context.js';
+import { readBackTtlMs, type StoreContext } from '../core/context.js';
 import type { ControlCopies } from '../core/control.js';
 import { partitionOfPost, postNumber, sharedChat } from '../core/keys.js';
 import type { PostReaction } from '../core/post_record.js';
@@ -106,7 +106,7 @@ export class PostReadBack {
       ...{ meta: keys.meta(partition), post: key },
       ...{ ticket: keys.ticket(`${key}:refill`), acted: keys.acted(post) },
     };
-    const first = { token: uniqueText(), emoji, reactors: [] };
+    const first = { token: this.#context.uniqueText(), emoji, reactors: [] };
     const { ticket: token } = await scripts.call('posts/refill', partition, at, first);
     let behind = { emoji: emojiColumn(emoji), version: Number.MAX_SAFE_INTEGER };
     for (let page = 0; page < refillPagesMax; page++) {

@@ -5,7 +5,7 @@
  * another node sends the counts.
  */
 import { ApiError } from '../../errors.js';
-import { type StoreContext, uniqueText } from '../core/context.js';
+import type { StoreContext } from '../core/context.js';
 import { storeLimits as limits } from '../limits.js';
 import type { MissingOfPost, PostReadBack } from './post_cold.js';
 
@@ -14,7 +14,7 @@ export type PostCounts = ReturnType<typeof createPostCounts>;
 /** The sender of reaction counts. It is neither a bot nor a person, so no permission is checked. */
 const nobody = 0;
 
-export function createPostCounts({ scripts, keys }: StoreContext, cold: PostReadBack) {
+export function createPostCounts({ scripts, keys, uniqueText }: StoreContext, cold: PostReadBack) {
   /** Loads a missing record. Returns false if the post no longer exists. */
   async function bring(post: number, missing: MissingOfPost): Promise<boolean> {
     try {

@@ -6,7 +6,7 @@
 import { ApiError, fail } from '../../errors.js';
 import * as rows from '../../postgres/messages/posts.js';
 import { emojiColumn, pack, unpack } from '../core/codec.js';
-import { fillAttemptsMax, readBackTtlMs, type StoreContext, uniqueText } from '../core/context.js';
+import { fillAttemptsMax, readBackTtlMs, type StoreContext } from '../core/context.js';
 import type { User } from '../core/control.js';
 import { type ChatRef, partitionOfPost, postNumber } from '../core/keys.js';
 import { type PostReaction, readReactions, uuidText } from '../core/post_record.js';
@@ -100,7 +100,7 @@ export class Posts {
     };
     const reaction = pack([`${post}`, `${partition}`, `${number}`, change.what, emoji, `${user.id}`]);
     const external = externalBytes(user);
-    let token = uniqueText();
+    let token = this.#context.uniqueText();
     let known = '-';
     for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
       const result = await scripts.call('posts/react', partition, at, { token, reaction, external, known });
@@ -111,7 +111,7 @@ export class Posts {
         token = result.ticket;
         known = await this.#cold.loadOwn(post, user.id);
       } else {
-        token = uniqueText();
+        token = this.#context.uniqueText();
         known = '-';
         await this.#cold.bring(post, user.id, result);
       }
@@ -178,7 +178,7 @@ export class Posts {
     const partition = partitionOfPost(post);
     for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
       const ttl_ms = readBackTtlMs(this.#context, partition);
-      const args = { token: uniqueText(), who: String(who.id), ttl_ms };
+      const args = { token: this.#context.uniqueText(), who: String(who.id), ttl_ms };
       const found = await scripts.call('posts/read', partition, postKeys(keys, post), args);
       if (found.status === 'not_found') return fail('post_not_found');
       if (found.status === 'ok') {

@@ -6,7 +6,7 @@ import { fail } from '../../errors.js';
 import type { Hints } from '../../redis/hints.js';
 import type { Time, Timer } from '../../time.js';
 import type { Auth } from '../access/auth.js';
-import { fillAttemptsMax, type StoreContext, uniqueText } from '../core/context.js';
+import { fillAttemptsMax, type StoreContext } from '../core/context.js';
 import { groupBy, piecesOf } from '../core/groups.js';
 import { storeLimits as limits } from '../limits.js';
 import { type Queues, readUpdate, type UpdateEntry } from './queues.js';
@@ -91,7 +91,7 @@ export class Polls {
    * older of two polls, `poll_terminated_by_webhook`, `unauthorized`.
    */
   async poll(bot: number, request: PollRequest): Promise<UpdateEntry[]> {
-    const name = uniqueText();
+    const name = this.#context.uniqueText();
     const entries = await this.#check(bot, name, true, request);
     if (entries.length > 0 || request.timeout === 0 || this.#closing) return entries;
     return this.#wait(bot, name, request);

@@ -9,7 +9,7 @@ import { byShard } from '../../postgres/shards.js';
 import type { Sql } from '../../postgres/sql.js';
 import type { Time } from '../../time.js';
 import { pack, unpack } from '../core/codec.js';
-import { fillAttemptsMax, readBackTtlMs, type StoreContext, uniqueText } from '../core/context.js';
+import { fillAttemptsMax, readBackTtlMs, type StoreContext } from '../core/context.js';
 import { type ChatRef, chatText, isDirect, partitionOfPost, postId, postNumber } from '../core/keys.js';
 import {
   closesAt,
@@ -99,7 +99,7 @@ export class Votes {
       const poll: Poll = { ...draft, id: String(id) };
       const record: PollRecord = [chatText(chat), draft.bot, poll];
       const result = await scripts.call('votes/create', partition, pollKeys(keys, id), {
-        ...{ token: uniqueText(), poll: poll.id, place: placeOf(id), record: pack(record) },
+        ...{ token: this.#context.uniqueText(), poll: poll.id, place: placeOf(id), record: pack(record) },
         ...{ closes_ms: poll.closed ? 0 : closesAt(poll), fields: pollFields(record) },
       });
       if (result.status === 'ok') return poll;
@@ -126,7 +126,11 @@ export class Votes {
     const user = who.isBot ? 0 : who.id;
     for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
       const found = await scripts.call('votes/read', partition, pollKeys(keys, poll), {
-        ...{ token: uniqueText(), who: String(user), ttl_ms: readBackTtlMs(this.#context, partition) },
+        ...{
+          token: this.#context.uniqueText(),
+          who: String(user),
+          ttl_ms: readBackTtlMs(this.#context, partition),
+        },
       });
       if (found.status === 'ok') {
         const own = user === 0 ? undefined : readOptions(found.own ?? (await this.#loadVote(poll, user)));
@@ -168,7 +172,7 @@ export class Votes {
       vote: pack([String(poll), placeOf(poll), String(id), what, options.join(' ')]),
       from: profile === null ? nothing : pack(profile),
     };
-    let token = uniqueText();
+    let token = this.#context.uniqueText();
     let known = '-';
     for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
       const result = await scripts.call('votes/cast', partition, at, { ...args, token, known });
@@ -181,7 +185,7 @@ export class Votes {
           known = await this.#loadVote(poll, id);
           break;
         case 'poll_missing':
-          token = uniqueText();
+          token = this.#context.uniqueText();
           known = '-';
           await this.#fill(poll, result.ticket);
           break;
@@ -216,7 +220,7 @@ export class Votes {
     };
     const args = {
       stop: pack([chatText(chat), String(messageId), String(bot.id), id, placeOf(poll)]),
-      ...{ direct: isDirect(chat), markup, from: pack(bot.profile), token: uniqueText() },
+      ...{ direct: isDirect(chat), markup, from: pack(bot.profile), token: this.#context.uniqueText() },
     };
     const place = { chat, who: bot, message: { id: messageId, absent: 'poll_to_stop_not_found' } } as const;
     for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
@@ -250,7 +254,7 @@ export class Votes {
     };
     let gone: string[] = [];
     for (;;) {
-      const args = { token: uniqueText(), limit: limits.counts_batch_max, gone };
+      const args = { token: this.#context.uniqueText(), limit: limits.counts_batch_max, gone };
       const result = await scripts.call('votes/tell', partition, at, args);
       if (result.status !== 'ok') return;
       gone = [];

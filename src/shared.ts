@@ -1,0 +1,16 @@
+/** Lets concurrent callers share one run of an asynchronous function. */
+
+/**
+ * Returns a function that starts `work`. If it is called while `work` runs, it returns the same promise. `running`
+ * returns the promise of the current run.
+ */
+export function shared<A extends readonly unknown[], T>(work: (...args: A) => Promise<T>) {
+  let running: Promise<T> | undefined;
+  const run = (...args: A): Promise<T> => {
+    running ??= work(...args).finally(() => {
+      running = undefined;
+    });
+    return running;
+  };
+  return Object.assign(run, { running: () => running });
+}
