@@ -9,13 +9,16 @@ import {
 } from '../../src/files/pictures.js';
 import { limits } from '../../src/limits.js';
 import { png } from '../support/samples.js';
+import { VirtualTime } from '../support/virtual_time.js';
 
 // The samples are encoded first, because the picture maker disables decoders that it does not need.
 const red = { r: 250, g: 10, b: 10 };
 const plain = (width: number, height: number) =>
   sharp({ create: { width, height, channels: 3, background: red } });
 const failures: unknown[] = [];
-const pictures: Pictures = createPictures((error) => failures.push(error));
+// Stands still, so that no picture waits too long on a busy machine.
+const time = new VirtualTime();
+const pictures: Pictures = createPictures((error) => failures.push(error), time);
 const made = (kind: PictureKind, bytes: Buffer) => pictures.make(kind, bytes);
 const refusal = (kind: PictureKind, bytes: Buffer) =>
   made(kind, bytes).then(
@@ -212,4 +215,12 @@ test('pictures are processed one at a time', async () => {
   expect(outcomes.at(-1)).toBe('Too Many Requests: retry after 2');
   expect(await refusal('avatar', png(40, 40))).toBe('taken');
   expect(failures).toEqual([]);
+});
+
+test('a picture that waits too long for its turn is refused, and the next one is processed', async () => {
+  const first = refusal('avatar', good.png as Buffer);
+  const second = refusal('avatar', good.png as Buffer);
+  await time.advance(limits.picture_wait_ms_max + 1);
+  expect(await Promise.all([first, second])).toEqual(['taken', 'Too Many Requests: retry after 2']);
+  expect(await refusal('avatar', good.png as Buffer)).toBe('taken');
 });

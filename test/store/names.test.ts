@@ -7,11 +7,13 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { pack, unpack } from '../../src/store/core/codec.js';
 import { eventually, gate } from '../journal/support.js';
+import { RunningTime } from '../support/running_time.js';
 import {
   evict,
   makeBot,
   makeUser,
   type Person,
+  pass,
   startCluster,
   type TestCluster,
   type TestNode,
@@ -19,6 +21,7 @@ import {
 } from '../support/store.js';
 import { fastest } from '../support/times.js';
 
+let time: RunningTime;
 let cluster: TestCluster;
 let a: TestNode;
 let b: TestNode;
@@ -38,12 +41,13 @@ const fromMemory = (node: TestNode) => {
 };
 
 beforeEach(async () => {
-  cluster = await startCluster(2);
+  time = new RunningTime();
+  cluster = await startCluster(2, undefined, time);
   [a, b] = await Promise.all([cluster.node(), cluster.node()]);
   await Promise.all([a.store.auth.start(), b.store.auth.start()]);
   bot = await makeBot(b, await makeUser(b));
   // Nodes that have known Redis for less than a lease wait for one whole lease.
-  await sleep(leaseMs);
+  await pass(time, leaseMs, [a, b]);
 });
 afterEach(() => cluster.close());
 

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { watchReactions } from '../../src/actions/post_stream.js';
 import { viewReactions } from '../../src/actions/posts.js';
@@ -6,14 +5,24 @@ import { limits } from '../../src/limits.js';
 import type { User } from '../../src/store/core/control.js';
 import { partitionOfPost, postNumber } from '../../src/store/core/keys.js';
 import { eventually } from '../journal/support.js';
-import { evict, makeUser, startCluster, type TestCluster, type TestNode, text } from '../support/store.js';
+import { RunningTime } from '../support/running_time.js';
+import {
+  evict,
+  makeUser,
+  pass,
+  startCluster,
+  type TestCluster,
+  type TestNode,
+  text,
+} from '../support/store.js';
 
+const time = new RunningTime();
 let cluster: TestCluster;
 let a: TestNode;
 let b: TestNode;
 
 beforeAll(async () => {
-  cluster = await startCluster();
+  cluster = await startCluster(undefined, undefined, time);
   [a, b] = await Promise.all([cluster.node(), cluster.node()]);
 });
 afterAll(() => cluster.close());
@@ -154,12 +163,12 @@ test('a viewer of a post sees each change once, even a change whose hint was los
   watching.hooks.hint = () => false;
   await a.store.posts.react(post, second, set('👍'));
   await eventually('looked', () => seen.length === 3);
-  await sleep(limits.poll_tick_ms * 2 + limits.post_stream_interval_ms);
+  await pass(time, limits.poll_tick_ms * 2 + limits.post_stream_interval_ms, [watching]);
   expect(seen).toEqual(['', '1', '2']);
   end();
   watching.hooks.hint = () => true;
   await a.store.posts.react(post, second, remove('👍'));
-  await sleep(limits.poll_tick_ms + limits.post_stream_interval_ms);
+  await pass(time, limits.poll_tick_ms + limits.post_stream_interval_ms, [watching]);
   expect(seen).toEqual(['', '1', '2']);
 });
 

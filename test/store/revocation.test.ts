@@ -6,10 +6,12 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ApiError } from '../../src/errors.js';
 import { limits } from '../../src/limits.js';
 import { eventually, gate } from '../journal/support.js';
+import { RunningTime } from '../support/running_time.js';
 import {
   makeBot,
   makeUser,
   type Person,
+  pass,
   startCluster,
   type TestCluster,
   type TestNode,
@@ -17,6 +19,7 @@ import {
 } from '../support/store.js';
 import { fastest } from '../support/times.js';
 
+let time: RunningTime;
 let cluster: TestCluster;
 let a: TestNode;
 let b: TestNode;
@@ -39,7 +42,8 @@ const dyingAfterCommit: TestNode['hooks']['call'] = (name, run) =>
   beforeCommit.includes(name) ? run() : Promise.reject(new Error('the process died'));
 
 beforeEach(async () => {
-  cluster = await startCluster(2);
+  time = new RunningTime();
+  cluster = await startCluster(2, undefined, time);
   [a, b] = await Promise.all([cluster.node(), cluster.node()]);
   await Promise.all([a.store.auth.start(), b.store.auth.start()]);
   owner = await makeUser(b);
@@ -49,7 +53,7 @@ afterEach(() => cluster.close());
 
 describe('revocations while Redis works', () => {
   // Nodes that have known Redis for less than a lease wait for one whole lease.
-  beforeEach(() => sleep(leaseMs));
+  beforeEach(() => pass(time, leaseMs, [a, b]));
 
   test('a revocation returns when every node has dropped the token from its cache, long before a lease ends', async () => {
     await a.store.auth.bot(bot.token);
@@ -129,7 +133,7 @@ describe('revocations while Redis works', () => {
       return answer;
     };
     await slow.reached;
-    await sleep(limits.auth_lease_ms);
+    time.skip(limits.auth_lease_ms);
     a.hooks.call = (name, run) => (name === 'auth/renew' ? new Promise(() => undefined) : run());
     slow.open();
     await sleep(20);
@@ -151,13 +155,13 @@ describe('revocations while Redis works', () => {
 
   test('an idle node without a lease does not accept a token that was revoked meanwhile', async () => {
     await a.store.auth.bot(bot.token);
-    await sleep(limits.auth_idle_ms + 2 * limits.auth_lease_renew_ms);
+    await pass(time, limits.auth_idle_ms + 2 * limits.auth_lease_renew_ms, [a, b]);
     let renewals = 0;
     a.hooks.call = (name, run) => {
       if (name === 'auth/renew') renewals++;
       return run();
     };
-    await sleep(leaseMs);
+    await pass(time, leaseMs, [a, b]);
     expect(renewals).toBe(0);
     expect(a.store.auth.stats).toMatchObject({ remembered: 1, leased: true });
     a.hooks.hint = () => false;
@@ -249,7 +253,7 @@ describe('revocations after Redis has lost its data', () => {
   });
 
   test('a revocation waits even for nodes that Redis no longer lists', async () => {
-    await sleep(leaseMs);
+    await pass(time, leaseMs, [a, b]);
     await a.store.auth.bot(bot.token);
     const cut = gate();
     a.hooks.call = async (name, run) => {
@@ -290,7 +294,7 @@ describe('revocations after Redis has lost its data', () => {
     await a.store.auth.bot(bot.token);
     await cluster.redis.stop();
     await a.db.query('update bots set token_hmac = $2 where id = $1', [bot.id, Buffer.alloc(32)]);
-    await sleep(limits.auth_lease_ms);
+    time.skip(limits.auth_lease_ms);
     expect(fromMemory(a, bot.token)).toBeNull();
     await cluster.redis.start();
     await Promise.all([a.connection.ready(5_000), b.connection.ready(5_000)]);

@@ -2,14 +2,16 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import type { StreamListener } from '../../src/store/chats/streams.js';
 import { eventually } from '../clients/event_source.js';
-import { makeUser, startCluster, type TestCluster, type TestNode, text } from '../support/store.js';
+import { RunningTime } from '../support/running_time.js';
+import { makeUser, pass, startCluster, type TestCluster, type TestNode, text } from '../support/store.js';
 
+const time = new RunningTime();
 let cluster: TestCluster;
 let a: TestNode;
 let b: TestNode;
 
 beforeAll(async () => {
-  cluster = await startCluster();
+  cluster = await startCluster(undefined, undefined, time);
   [a, b] = await Promise.all([cluster.node(), cluster.node()]);
 });
 afterAll(() => cluster?.close());
@@ -87,8 +89,8 @@ test('a removed member gets no later messages, even if the event stream missed t
   await put('kicked');
   await send('secret');
   await eventually(() => expect(owned).toEqual(['for all', 'secret']));
-  // This wait is long enough for several reads, but shorter than the interval at which the list of chats is
+  // This time is long enough for several reads, but shorter than the interval at which the list of chats is
   // read again.
-  await new Promise((resolve) => setTimeout(resolve, 2_200));
+  await pass(time, 2_200, [a]);
   expect(removed).toEqual(['for all']);
 });

@@ -17,8 +17,10 @@ import { createSecrets } from '../../src/store/core/secrets.js';
 import type { NewMessage, Sender } from '../../src/store/messages/messages.js';
 import { createStore, type Store } from '../../src/store/store.js';
 import type { UpdateEntry } from '../../src/store/updates/queues.js';
+import { systemTime, type Time } from '../../src/time.js';
 import { type RedisServer, startRedis } from '../journal/support.js';
 import { findPlainTokens } from './plain_tokens.js';
+import type { RunningTime } from './running_time.js';
 import { migratedDatabase } from './servers.js';
 import { divideDatabase, openTestShards } from './shards.js';
 
@@ -74,6 +76,7 @@ async function openNode(
   keys: Keys,
   reactorsListed: number,
   shardUrls: readonly string[],
+  time: Time,
 ): Promise<TestNode> {
   const hooks = { ...open };
   const errors: unknown[] = [];
@@ -128,6 +131,7 @@ async function openNode(
     keys,
     secrets: createSecrets([pepper], keyRing),
     hotTtlMs,
+    time,
     wake: (bot) => hooks.wake(bot),
     reactorsListed,
     onError: (error) => errors.push(error),
@@ -154,18 +158,19 @@ async function openNode(
 
 /**
  * Starts a Redis with an append-only file and a migrated database, both separate. `shardCount` adds that many shards
- * for written-behind rows.
+ * for written-behind rows. `time` is the clock of all stores, but not of their connections and of Redis.
  */
 export async function startCluster(
   partitions = 4,
   shardCount = Number(process.env.TEST_SHARDS ?? 0),
+  time = systemTime,
 ): Promise<TestCluster> {
   const [redis, database] = await Promise.all([startRedis(), migratedDatabase()]);
   const divided = shardCount > 0 ? await divideDatabase(database.url, shardCount, partitions) : null;
   const keys = makeKeys(partitions);
   const nodes: TestNode[] = [];
   const node = async (reactorsListed: number = limits.reactors_listed_max) => {
-    const made = await openNode(redis.url, database.url, keys, reactorsListed, divided?.urls ?? []);
+    const made = await openNode(redis.url, database.url, keys, reactorsListed, divided?.urls ?? [], time);
     nodes.push(made);
     return made;
   };
@@ -191,6 +196,19 @@ export async function startCluster(
       expect(plain, 'places with tokens in plain text').toEqual([]);
     },
   };
+}
+
+/** Lets `ms` pass on the clock of these nodes. The nodes renew their token leases as they do in real time. */
+export async function pass(time: RunningTime, ms: number, nodes: readonly TestNode[]): Promise<void> {
+  const step = limits.auth_lease_renew_ms;
+  for (let left = ms; left > 0; left -= step) {
+    time.skip(Math.min(left, step));
+    // Redis answers in order, so a renewal that was sent before is complete. A second one acknowledges a new epoch.
+    for (const _ of ['renewed', 'acknowledged']) {
+      await new Promise((resolve) => setImmediate(resolve));
+      await Promise.all(nodes.map(({ connection }) => connection.client.ping()));
+    }
+  }
 }
 
 /** Treats every text with the form and the checksum of a token as issued: no store may contain one. */

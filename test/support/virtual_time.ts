@@ -68,6 +68,11 @@ export class VirtualTime extends Time {
     return this.#pending.size;
   }
 
+  /** How long until the next timer is due, in ms. Infinity if no timer is pending. */
+  get dueInMs(): number {
+    return (this.#next(Number.POSITIVE_INFINITY)?.dueMs ?? Number.POSITIVE_INFINITY) - this.#ms;
+  }
+
   /** Moves the clock by `ms`. Fires the timers that become due, in order, and lets promises settle after each. */
   async advance(ms: number): Promise<void> {
     const endMs = this.#ms + ms * this.#rate;
