@@ -23,6 +23,8 @@ export interface Hook {
   readonly certificate: Certificate;
   /** A file with the PEM of the certificate. */
   readonly certificateFile: string;
+  /** A file with the PEM of its key. */
+  readonly keyFile: string;
   readonly secret: string;
 }
 

@@ -1,4 +1,4 @@
 /** Each library serves a webhook whose certificate it uploads itself. */
-import { testFeatures } from './features.js';
+import { libraryBots, testFeatures } from './features.js';
 
-testFeatures('a webhook');
+testFeatures('a webhook', libraryBots);

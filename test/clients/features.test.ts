@@ -1,3 +1,3 @@
-import { testFeatures } from './features.js';
+import { libraryBots, testFeatures } from './features.js';
 
-testFeatures('polling');
+testFeatures('polling', libraryBots);

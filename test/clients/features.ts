@@ -1,4 +1,4 @@
-/** Runs the feature bot with each npm library. */
+/** Runs the steps of the feature bot with each of several bots. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -6,51 +6,93 @@ import { freePort } from '../../src/dev/processes.js';
 import { makeCertificate } from '../support/certificates.js';
 import { png } from '../support/samples.js';
 import { temporaryFolder } from '../support/servers.js';
-import { resultOf, type Service } from '../support/service.js';
+import { resultOf, type Service, type TestBot } from '../support/service.js';
 import { onSharedService } from '../support/shared.js';
 import { type Balancer, startBalancer } from './balancer.js';
+import { eventually } from './event_source.js';
 import { createFeatureBot } from './feature_bot.js';
 import { type Hook, libraries } from './feature_libraries.js';
 import { featureSteps, openScene, type Scene } from './feature_steps.js';
 
 const certificate = makeCertificate({ addresses: ['127.0.0.1'] });
-const certificateFile = join(temporaryFolder(), 'certificate.pem');
+const folder = temporaryFolder();
+const certificateFile = join(folder, 'certificate.pem');
+const keyFile = join(folder, 'key.pem');
 writeFileSync(certificateFile, certificate.cert);
+writeFileSync(keyFile, certificate.key);
 
-let service: Service;
-let balancer: Balancer;
+export interface FeatureRun {
+  readonly bot: TestBot;
+  readonly root: string;
+  /** Absent if the bot polls. */
+  readonly hook?: Hook;
+  /** Takes each error of the bot. */
+  fail(error: unknown): void;
+}
 
-/** Runs the steps with each library. */
-export function testFeatures(mode: 'polling' | 'a webhook'): void {
+export interface FeatureBot {
+  /** False if the programs that the bot needs are not installed. Its tests are then skipped. */
+  readonly installed: boolean;
+  /** Starts the bot. Resolves with its end. */
+  start(run: FeatureRun): Promise<() => unknown>;
+}
+
+/** Runs the steps with each bot. */
+export function testFeatures(
+  mode: 'polling' | 'a webhook',
+  bots: Readonly<Record<string, FeatureBot>>,
+): void {
+  let service: Service;
+  let balancer: Balancer;
   onSharedService(async (running) => {
     service = running;
     balancer = await startBalancer(service.fronts);
   });
   afterAll(() => balancer?.close());
 
-  describe.each(Object.keys(libraries))(`a bot on %s over ${mode}`, (name) => {
-    let scene: Scene;
-    let stop: (() => unknown) | undefined;
-    const failures: unknown[] = [];
-
-    beforeAll(async () => {
-      scene = await openScene(service, 'feature');
-      const library = libraries[name]?.(scene.bot, balancer.url) ?? expect.unreachable(name);
-      const bot = createFeatureBot(library, png(64, 64));
-      const handle = (update: object) => bot(update).catch((error) => void failures.push(error));
-      if (mode === 'polling') stop = await library.poll(handle);
-      else {
-        const hook: Hook = { port: await freePort(), certificate, certificateFile, secret: 'Known-to-two' };
-        stop = await library.serve(handle, hook);
-        const info = await resultOf(service.bot(scene.bot, 'getWebhookInfo'));
-        expect(info).toMatchObject({ has_custom_certificate: true });
-      }
+  async function startBot({ bot }: Scene, start: FeatureBot['start'], fail: FeatureRun['fail']) {
+    const run = { bot, root: balancer.url, fail };
+    if (mode === 'polling') return start(run);
+    const hook = { port: await freePort(), certificate, certificateFile, keyFile, secret: 'Known-to-two' };
+    const stop = await start({ ...run, hook });
+    await eventually(async () => {
+      const info = await resultOf(service.bot(bot, 'getWebhookInfo'));
+      expect(info).toMatchObject({ has_custom_certificate: true });
     });
-    afterAll(() => stop?.());
+    return stop;
+  }
 
-    for (const step of featureSteps())
-      test(step.name, async () => {
-        await step.run(scene).finally(() => expect(failures.splice(0)).toEqual([]));
+  for (const [name, { installed, start }] of Object.entries(bots))
+    describe.skipIf(!installed)(`a bot on ${name} over ${mode}`, () => {
+      let scene: Scene;
+      let stop: (() => unknown) | undefined;
+      const failures: unknown[] = [];
+
+      beforeAll(async () => {
+        scene = await openScene(service, 'feature');
+        stop = await startBot(scene, start, (error) => void failures.push(error));
       });
-  });
+      afterAll(() => stop?.());
+
+      for (const step of featureSteps())
+        test(step.name, async () => {
+          await step.run(scene).finally(() => expect(failures.splice(0)).toEqual([]));
+        });
+    });
 }
+
+/** The bots on npm libraries. They run in this process. */
+export const libraryBots: Readonly<Record<string, FeatureBot>> = Object.fromEntries(
+  Object.entries(libraries).map(([name, create]) => [
+    name,
+    {
+      installed: true,
+      start({ bot, root, hook, fail }) {
+        const library = create(bot, root);
+        const handleUpdate = createFeatureBot(library, png(64, 64));
+        const handle = (update: object) => handleUpdate(update).catch(fail);
+        return hook ? library.serve(handle, hook) : library.poll(handle);
+      },
+    },
+  ]),
+);
