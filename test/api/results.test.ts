@@ -7,9 +7,11 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { endpoints } from '../../src/endpoints/endpoints.gen.js';
 import { methods } from '../../src/methods/methods.gen.js';
 import { rightNames } from '../../src/rules/rights.js';
+import { updateKinds } from '../../src/rules/update_kinds.js';
 import { makeBrowser } from '../push/browser.js';
+import { differencesFromBotApi, Recorder } from '../support/bot_api.js';
 import { providerSettings } from '../support/provider.js';
-import { answered, holdEndpoint, holdMethod } from '../support/results.js';
+import { answered, holdEndpoint, holdMethod, onMethodAnswer } from '../support/results.js';
 import { mp4, png } from '../support/samples.js';
 import { temporaryFolder } from '../support/servers.js';
 import { itemsOf, resultOf, type Service, startService } from '../support/service.js';
@@ -40,6 +42,28 @@ beforeAll(async () => {
   });
 });
 afterAll(() => service?.stop());
+
+/** Methods that the Bot API does not have, or has under another name. */
+const others: Readonly<Record<string, string | null>> = {
+  createPost: null,
+  editPost: null,
+  getPost: null,
+  getChatMembersCount: 'getChatMemberCount',
+  kickChatMember: 'banChatMember',
+};
+
+/** Without an error, `getWebhookInfo` has nulls (interface §2). In the Bot API, these fields are then absent. */
+const withoutNulls = (info: object) =>
+  Object.fromEntries(Object.entries(info).filter(([, value]) => value !== null));
+
+const recorder = new Recorder();
+onMethodAnswer((method, result) => {
+  const name = others[method] === undefined ? method : others[method];
+  if (method === 'getUpdates') for (const update of result as object[]) recorder.add('Update', update);
+  else if (method === 'getWebhookInfo') recorder.add(method, withoutNulls(result as object));
+  else if (name !== null) recorder.add(name, result);
+});
+afterAll(() => onMethodAnswer());
 
 const page = 'https://example.org/app';
 const keyboard = {
@@ -327,6 +351,26 @@ test('answers with posts and reactions match their schemas', async () => {
   await call('editPost', { post_id: post.id, text: 'newer' });
 });
 
+test('updates about a channel match their schemas', async () => {
+  const [ann, ben] = [await service.newUser('ann'), await service.newUser('ben')];
+  const bot = await service.newBot(ann, 'herald');
+  const settings = { type: 'channel', title: 'Town', username: `town_of_${bot.id}` };
+  const { id } = await resultOf(service.app(ann, 'POST', '/api/chats', settings));
+  const rights = { can_post_messages: true, can_edit_messages: true };
+  const member = { status: 'administrator', rights };
+  await resultOf(service.app(ann, 'PUT', `/api/chats/${id}/members/${bot.id}`, member));
+  const allowed_updates = ['edited_channel_post', 'chat_member', 'message_reaction_count'];
+  await resultOf(service.bot(bot, 'getUpdates', { allowed_updates }));
+  await resultOf(service.app(ben, 'POST', `/api/chats/${id}/join`));
+  const said = await resultOf(service.app(ann, 'POST', `/api/chats/${id}/messages`, { text: 'one' }));
+  await resultOf(service.app(ann, 'PATCH', `/api/chats/${id}/messages/${said.message_id}`, { text: 'two' }));
+  const post = await resultOf(service.bot(bot, 'createPost', { chat_id: id, text: 'news' }));
+  await service.app(ben, 'POST', `/api/posts/${post.external_id}/reactions`, { emoji: '🔥' });
+  const kinds = async () =>
+    (await resultOf(service.bot(bot, 'getUpdates'))).flatMap((update: object) => Object.keys(update));
+  await expect.poll(kinds).toEqual(expect.arrayContaining(allowed_updates));
+});
+
 test('answers about webhooks match their schemas, for bots and for owners', async () => {
   const ann = await service.newUser('ann');
   const bot = await service.newBot(ann, 'pushed');
@@ -515,6 +559,31 @@ test('the tests of this file called every method and every endpoint that answers
     ...endpoints.filter(({ contentType }) => !contentType).map(({ verb, path }) => `${verb} ${path}`),
   ];
   expect(all.filter((name) => !answered.has(name))).toEqual(['setMessageReaction']);
+});
+
+test('answers and updates have the types of the Bot API', async () => {
+  const kinds = recorder.answers.flatMap(({ name, value }) =>
+    name === 'Update' ? Object.keys(value as object) : [],
+  );
+  expect(updateKinds.filter((kind) => !kinds.includes(kind))).toEqual([]);
+  expect(await differencesFromBotApi(recorder.answers)).toEqual([]);
+});
+
+test('the comparison with the Bot API finds missing fields and other types', async () => {
+  const message = { message_id: 1, date: 1, chat: { id: 1, type: 'private' } };
+  const differences = await differencesFromBotApi([
+    { name: 'sendMessage', value: { ...message, more: 1 } },
+    { name: 'sendMessage', value: { ...message, chat: { id: 1 } } },
+    { name: 'Update', value: { update_id: 1, message: { ...message, chat: { id: 1, type: 'secret' } } } },
+    { name: 'setMyName', value: false },
+    { name: 'createPost', value: message },
+  ]);
+  expect(differences).toEqual([
+    expect.stringMatching(/^sendMessage: Property 'type' is missing .*"chat":{"id":1}}$/),
+    expect.stringMatching(/^Update: Type '"secret"' is not assignable /),
+    expect.stringMatching(/^setMyName: Type 'false' is not assignable to type 'true'/),
+    expect.stringMatching(/^createPost: .* to type 'never'/),
+  ]);
 });
 
 test('the schema check finds unknown fields and missing required fields', () => {

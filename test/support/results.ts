@@ -9,6 +9,13 @@ const find = createRouter(endpoints);
 /** The calls answered successfully so far: names of methods, and endpoints such as `GET /api/me`. */
 export const answered = new Set<string>();
 
+let listener: ((method: string, result: unknown) => void) | undefined;
+
+/** From now on calls `take` with each successful answer of a method, until this is called without a function. */
+export function onMethodAnswer(take?: (method: string, result: unknown) => void): void {
+  listener = take;
+}
+
 function hold(name: string, schema: z.ZodType | undefined, value: unknown): void {
   answered.add(name);
   const parsed = schema?.safeParse(value);
@@ -24,7 +31,10 @@ interface Answer {
 
 export function holdMethod<A extends Answer>(name: string, answer: A): A {
   const method = methods.find((each) => each.name.toLowerCase() === name.toLowerCase());
-  if (method && answer.body?.ok === true) hold(method.name, method.result, answer.body.result);
+  if (method && answer.body?.ok === true) {
+    hold(method.name, method.result, answer.body.result);
+    listener?.(method.name, answer.body.result);
+  }
   return answer;
 }
 
