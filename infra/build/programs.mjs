@@ -1,6 +1,6 @@
 /** Installs programs that some tests need, with the system's package manager (Debian and derivatives). */
 import { spawnSync } from 'node:child_process';
-import { accessSync, constants, existsSync } from 'node:fs';
+import { accessSync, constants } from 'node:fs';
 import { join } from 'node:path';
 import { Refusal } from './checkout.mjs';
 
@@ -45,25 +45,3 @@ export function ensurePrograms(packages, say) {
 
 export const balancers = { haproxy: 'haproxy', nginx: 'nginx-light' };
 export const watchers = { prometheus: 'prometheus', promtool: 'prometheus' };
-
-/** The client libraries in other languages: the Debian package of each, its interpreter or compiler, and a file of it. */
-export const clientLibraries = {
-  'python-telegram-bot': {
-    package: 'python3-python-telegram-bot',
-    program: '/usr/bin/python3',
-    file: '/usr/lib/python3/dist-packages/telegram/version.py',
-  },
-  telebot: {
-    package: 'golang-gopkg-telebot.v3-dev',
-    program: '/usr/bin/go',
-    file: '/usr/share/gocode/src/gopkg.in/telebot.v3/bot.go',
-  },
-};
-
-/** Returns whether both are there. Otherwise prints one line. */
-export function hasClientLibrary(name, say) {
-  const { package: wanted, program, file } = clientLibraries[name];
-  const there = existsSync(program) && existsSync(file);
-  if (!there) say(`Skipped: a bot on ${name}, no Debian package ${wanted} was found`);
-  return there;
-}

@@ -7,16 +7,10 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { dist, Refusal, root, run, say } from './checkout.mjs';
+import { debianLibraries, hasDebianLibrary } from './client_libraries.mjs';
 import { runFaults } from './faults.mjs';
 import { readMinutes, refuseAfterInterrupt, rotate, runParts } from './parts.mjs';
-import {
-  balancers,
-  clientLibraries,
-  ensurePrograms,
-  hasClientLibrary,
-  isThere,
-  watchers,
-} from './programs.mjs';
+import { balancers, ensurePrograms, isThere, watchers } from './programs.mjs';
 import { runSimulator } from './simulate.mjs';
 import { runTopologies } from './topologies.mjs';
 
@@ -57,7 +51,7 @@ async function longTier() {
   };
   ask('PETREL_TEST_PROXY', balancers, 'balancers', 'npm run test:proxy');
   ask('PETREL_TEST_OBSERVABILITY', watchers, 'alerts', 'npm run test:observability');
-  for (const name of Object.keys(clientLibraries)) hasClientLibrary(name, say);
+  for (const name of Object.keys(debianLibraries)) hasDebianLibrary(name, say);
   if (process.env.PETREL_TEST_IMAGE === undefined) say('Skipped: the image (npm run test:image)');
   say('Skipped: an installation from the registry (npm run test:fresh)');
   return env;

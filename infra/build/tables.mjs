@@ -6,6 +6,7 @@ import { catalogue } from '../../dist/errors.js';
 import { methods } from '../../dist/methods/methods.gen.js';
 import { actions } from '../../dist/testmode/actions.js';
 import { testEndpoints } from '../../dist/testmode/endpoints.js';
+import { coverageTable, librariesTable } from './client_libraries.mjs';
 import { withFigures } from './growing.mjs';
 import { table, withTable } from './markdown_tables.mjs';
 
@@ -79,6 +80,8 @@ const errorsTable = () =>
 /** The document of each table. In a document, the table is between `<!-- name -->` and `<!-- /name -->`. */
 const tables = [
   ['methods', 'bots.md', methodsTable],
+  ['libraries', 'bots.md', librariesTable],
+  ['coverage', 'bots.md', () => coverageTable(methods.map(({ name }) => name))],
   ['endpoints', 'api.md', endpointsTable],
   ['errors', 'api.md', errorsTable],
   ['settings', 'settings.md', settingsTable],

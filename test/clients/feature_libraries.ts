@@ -1,6 +1,5 @@
 /** Adapters that run the feature bot with client libraries. The libraries are unmodified; only the API root is set. */
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import { createRequire } from 'node:module';
@@ -421,9 +420,3 @@ export const libraries: Readonly<Record<string, (made: TestBot, root: string) =>
   'typescript-telegram-bot-api': typescriptTelegramBotApi,
   telebot,
 };
-
-/** Returns the version of an installed library. */
-export function versionOf(name: string): string {
-  const path = new URL(`../../node_modules/${name}/package.json`, import.meta.url);
-  return JSON.parse(readFileSync(path, 'utf8')).version;
-}

@@ -6,12 +6,12 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { clientLibraries, hasClientLibrary } from '../../infra/build/programs.mjs';
+import { debianLibraries, hasDebianLibrary } from '../../infra/build/client_libraries.mjs';
 import { png } from '../support/samples.js';
 import { temporaryFolder } from '../support/servers.js';
 import type { FeatureBot, FeatureRun } from './features.js';
 
-type Name = keyof typeof clientLibraries;
+type Name = keyof typeof debianLibraries;
 type Command = readonly [program: string, ...args: string[]];
 
 const run = promisify(execFile);
@@ -23,10 +23,8 @@ function variables({ bot, root, hook }: FeatureRun): Record<string, string> {
   const own = { API_ROOT: root, BOT_TOKEN: bot.token, PICTURE: picture };
   if (!hook) return own;
   const { port, certificateFile, keyFile, secret } = hook;
-  return {
-    ...own,
-    ...{ HOOK_PORT: `${port}`, CERTIFICATE: certificateFile, CERTIFICATE_KEY: keyFile, SECRET: secret },
-  };
+  const tls = { CERTIFICATE: certificateFile, CERTIFICATE_KEY: keyFile };
+  return { ...own, ...tls, HOOK_PORT: `${port}`, SECRET: secret };
 }
 
 /** Starts a program and waits for its line `ready`. Resolves with its end. Its other lines are failures. */
@@ -65,24 +63,26 @@ async function buildGo(): Promise<Command> {
   const built = join(temporaryFolder(), 'feature_bot');
   const { PATH, HOME, GOCACHE } = process.env;
   const env = { PATH, HOME, GOCACHE, GO111MODULE: 'off', GOPATH: '/usr/share/gocode', GOFLAGS: '' };
-  await run(clientLibraries.telebot.program, ['build', '-o', built, pathOf('go/feature_bot.go')], { env });
+  await run(debianLibraries['telebot.v3'].program, ['build', '-o', built, pathOf('go/feature_bot.go')], {
+    env,
+  });
   return [built];
 }
 
 /** Python ignores the warning that Debian's package uses another urllib3. */
 const python: Command = [
-  clientLibraries['python-telegram-bot'].program,
+  debianLibraries['python-telegram-bot'].program,
   ...['-B', '-W', 'ignore', pathOf('python/feature_bot.py')],
 ];
 
 /** Prints a line for each bot whose library is not installed. */
 export const programBots: Readonly<Record<Name, FeatureBot>> = {
   'python-telegram-bot': {
-    installed: hasClientLibrary('python-telegram-bot', console.warn),
+    installed: hasDebianLibrary('python-telegram-bot', console.warn),
     start: (feature) => start(python, feature),
   },
-  telebot: {
-    installed: hasClientLibrary('telebot', console.warn),
+  'telebot.v3': {
+    installed: hasDebianLibrary('telebot.v3', console.warn),
     start: async (feature) => start(await buildGo(), feature),
   },
 };
