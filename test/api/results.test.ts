@@ -9,9 +9,9 @@ import { methods } from '../../src/methods/methods.gen.js';
 import { rightNames } from '../../src/rules/rights.js';
 import { updateKinds } from '../../src/rules/update_kinds.js';
 import { makeBrowser } from '../push/browser.js';
-import { differencesFromBotApi, Recorder } from '../support/bot_api.js';
+import { differencesFromBotApi, recordAnswers } from '../support/bot_api.js';
 import { providerSettings } from '../support/provider.js';
-import { answered, holdEndpoint, holdMethod, onMethodAnswer } from '../support/results.js';
+import { answered, holdEndpoint, holdMethod } from '../support/results.js';
 import { mp4, png } from '../support/samples.js';
 import { temporaryFolder } from '../support/servers.js';
 import { itemsOf, resultOf, type Service, startService } from '../support/service.js';
@@ -43,27 +43,7 @@ beforeAll(async () => {
 });
 afterAll(() => service?.stop());
 
-/** Methods that the Bot API does not have, or has under another name. */
-const others: Readonly<Record<string, string | null>> = {
-  createPost: null,
-  editPost: null,
-  getPost: null,
-  getChatMembersCount: 'getChatMemberCount',
-  kickChatMember: 'banChatMember',
-};
-
-/** Without an error, `getWebhookInfo` has nulls (interface §2). In the Bot API, these fields are then absent. */
-const withoutNulls = (info: object) =>
-  Object.fromEntries(Object.entries(info).filter(([, value]) => value !== null));
-
-const recorder = new Recorder();
-onMethodAnswer((method, result) => {
-  const name = others[method] === undefined ? method : others[method];
-  if (method === 'getUpdates') for (const update of result as object[]) recorder.add('Update', update);
-  else if (method === 'getWebhookInfo') recorder.add(method, withoutNulls(result as object));
-  else if (name !== null) recorder.add(name, result);
-});
-afterAll(() => onMethodAnswer());
+const recorder = recordAnswers();
 
 const page = 'https://example.org/app';
 const keyboard = {

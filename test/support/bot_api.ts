@@ -3,6 +3,8 @@ import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll } from 'vitest';
+import { onMethodAnswer } from './results.js';
 import { temporaryFolder } from './servers.js';
 
 const installed = (path: string) => fileURLToPath(new URL(`../../node_modules/${path}`, import.meta.url));
@@ -21,7 +23,7 @@ function shapeOf(value: unknown, key = ''): unknown {
   return Object.entries(value).map(([name, inner]) => [name, shapeOf(inner, name)]);
 }
 
-/** Keeps one answer of each shape, at most 1,000 in all. */
+/** Keeps the last answer of each shape, and at most 1,000 shapes. */
 export class Recorder {
   readonly #kept = new Map<string, Recorded>();
 
@@ -72,4 +74,31 @@ export async function differencesFromBotApi(answers: readonly Recorded[]): Promi
         .trim();
       return answer ? `${answer.name}: ${reason} ${JSON.stringify(answer.value)}` : text;
     });
+}
+
+/** Methods that the Bot API does not have, or has under another name. */
+const others: Readonly<Record<string, string | null>> = {
+  createPost: null,
+  editPost: null,
+  getPost: null,
+  getChatMembersCount: 'getChatMemberCount',
+  kickChatMember: 'banChatMember',
+};
+
+/** Without an error, `getWebhookInfo` has nulls (interface §2). In the Bot API, these fields are then absent. */
+const withoutNulls = (info: object) =>
+  Object.fromEntries(Object.entries(info).filter(([, value]) => value !== null));
+
+/** Records the answers of methods and the updates of polls of a file's tests. Call this while the file is loaded. */
+export function recordAnswers(): Recorder {
+  const recorder = new Recorder();
+  const take = (method: string, result: unknown) => {
+    const name = others[method] === undefined ? method : others[method];
+    if (method === 'getUpdates') for (const update of result as object[]) recorder.add('Update', update);
+    else if (method === 'getWebhookInfo') recorder.add(method, withoutNulls(result as object));
+    else if (name !== null) recorder.add(name, result);
+  };
+  beforeAll(() => onMethodAnswer(take));
+  afterAll(() => onMethodAnswer());
+  return recorder;
 }
