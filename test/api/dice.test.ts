@@ -1,18 +1,12 @@
 import { Api, InputFile } from 'grammy';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { diceValues, rollDice } from '../../src/content/dice.js';
 import { fileLimits } from '../../src/files/limits.js';
 import { systemRandom } from '../../src/random.js';
 import { type Eviction, openEviction } from '../interface/eviction.js';
 import { mp4, png, wav } from '../support/samples.js';
-import {
-  itemsOf,
-  resultOf,
-  type Service,
-  startService,
-  type TestBot,
-  type TestUser,
-} from '../support/service.js';
+import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 
 let service: Service;
 let eviction: Eviction;
@@ -20,8 +14,8 @@ let ann: TestUser;
 let bot: TestBot;
 let api: Api;
 
-beforeAll(async () => {
-  service = await startService({ fronts: 2 });
+onSharedService(async (running) => {
+  service = running;
   eviction = await openEviction(service);
   ann = await service.newUser('ann');
   bot = await service.newBot(ann, 'games');
@@ -30,7 +24,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await eviction?.close();
-  await service?.stop();
 });
 
 const call = (method: string, params: object, front = 0) =>

@@ -23,7 +23,7 @@ beforeAll(async () => {
     FILES_S3_KEY_ID: 'S3RVER',
     FILES_S3_SECRET: 'S3RVER',
   };
-  service = await startService({ extraEnv });
+  service = await startService({ combined: true, extraEnv });
 });
 afterAll(async () => {
   await service?.stop();

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { type EventSource, eventually, openEvents } from '../clients/event_source.js';
 import {
   itemsOf,
@@ -9,17 +9,17 @@ import {
   type TestBot,
   type TestUser,
 } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 import { expectEnvelope } from './refused.js';
 
 let service: Service;
 const sources: EventSource[] = [];
 
-beforeAll(async () => {
-  service = await startService({ fronts: 2 });
+onSharedService(async (running) => {
+  service = running;
 });
 afterAll(async () => {
   for (const source of sources) source.cut();
-  await service?.stop();
 });
 
 async function place(name: string) {
@@ -182,7 +182,7 @@ test('a draft that cannot be shown or stopped is refused', async () => {
 });
 
 test('drafts do not count against the limit of a chat', async () => {
-  const limited = await startService({ extraEnv: { RATE_PER_CHAT: '1/60' } });
+  const limited = await startService({ combined: true, extraEnv: { RATE_PER_CHAT: '1/60' } });
   try {
     const user = await limited.newUser('hal');
     const bot = await limited.newBot(user, 'hal_writer');

@@ -1,14 +1,8 @@
 import { Api } from 'grammy';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { type Eviction, openEviction } from '../interface/eviction.js';
-import {
-  itemsOf,
-  resultOf,
-  type Service,
-  startService,
-  type TestBot,
-  type TestUser,
-} from '../support/service.js';
+import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 
 const at = { latitude: 52.52, longitude: 13.405 };
 const place = { ...at, title: 'Tower', address: 'Square 1', google_place_id: 'g-1' };
@@ -35,8 +29,8 @@ let eviction: Eviction;
 let ann: TestUser;
 let bot: TestBot;
 
-beforeAll(async () => {
-  service = await startService({ fronts: 2 });
+onSharedService(async (running) => {
+  service = running;
   eviction = await openEviction(service);
   ann = await service.newUser('ann');
   bot = await service.newBot(ann, 'places');
@@ -44,7 +38,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await eviction?.close();
-  await service?.stop();
 });
 
 const call = (method: string, params: object, front = 0) =>

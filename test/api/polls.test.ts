@@ -1,15 +1,9 @@
 import { Api } from 'grammy';
 import pg from 'pg';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { type Eviction, openEviction } from '../interface/eviction.js';
-import {
-  itemsOf,
-  resultOf,
-  type Service,
-  startService,
-  type TestBot,
-  type TestUser,
-} from '../support/service.js';
+import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 
 let service: Service;
 let eviction: Eviction;
@@ -21,8 +15,8 @@ let other: TestBot;
 let group: number;
 let api: Api;
 
-beforeAll(async () => {
-  service = await startService({ fronts: 2 });
+onSharedService(async (running) => {
+  service = running;
   eviction = await openEviction(service);
   [ann, ben, eve] = [
     await service.newUser('ann'),
@@ -38,7 +32,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await eviction?.close();
-  await service?.stop();
 });
 
 type Params = Readonly<Record<string, unknown>>;

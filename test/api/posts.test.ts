@@ -1,17 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import pg from 'pg';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeEach, describe, expect, test } from 'vitest';
 import { eventually, openEvents } from '../clients/event_source.js';
 import { openAnywhere } from '../support/cluster.js';
-import {
-  itemsOf,
-  resultOf,
-  type Service,
-  startService,
-  type TestBot,
-  type TestUser,
-} from '../support/service.js';
+import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 
 let service: Service;
 let redis: Redis;
@@ -23,8 +17,8 @@ let bot: TestBot;
 let channel: number;
 const external = new Map<TestUser, string>();
 
-beforeAll(async () => {
-  service = await startService({ combined: true });
+onSharedService(async (running) => {
+  service = running;
   redis = openAnywhere(service.redis);
   postgres = new pg.Client({ connectionString: service.databaseUrl });
   await postgres.connect();
@@ -40,7 +34,6 @@ beforeAll(async () => {
 afterAll(async () => {
   redis.disconnect();
   await postgres.end();
-  await service.stop();
 });
 
 async function newChannel(isPrivate = false): Promise<number> {

@@ -16,7 +16,7 @@ let group: number;
 
 beforeAll(async () => {
   // All keys must be on one server, because one test reads the append-only file.
-  service = await startService({ redis: await freshRedis(), extraEnv: { PARTITIONS: '1' } });
+  service = await startService({ combined: true, redis: await freshRedis(), extraEnv: { PARTITIONS: '1' } });
   redis = new Redis(service.redis.url);
   owner = await service.newUser('olga');
   bot = await service.newBot(owner, 'sizes');

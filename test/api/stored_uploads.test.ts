@@ -19,7 +19,11 @@ let service: Service;
 let db: pg.Pool;
 
 beforeAll(async () => {
-  service = await startService({ fronts: 2, extraEnv: { MEDIA_DAYS: '1', UPLOAD_BYTES_TOTAL: String(max) } });
+  service = await startService({
+    combined: true,
+    fronts: 2,
+    extraEnv: { MEDIA_DAYS: '1', UPLOAD_BYTES_TOTAL: String(max) },
+  });
   db = new pg.Pool({ connectionString: service.databaseUrl, max: 1 });
 });
 afterAll(async () => {

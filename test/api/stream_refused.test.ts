@@ -10,7 +10,7 @@ const agents: Agent[] = [];
 
 beforeAll(async () => {
   // The first test stops one Redis server, so a Redis Cluster would still serve other keys.
-  service = await startService({ redis: await freshRedis() });
+  service = await startService({ combined: true, redis: await freshRedis() });
 });
 afterAll(async () => {
   for (const agent of agents) agent.destroy().catch(() => undefined);

@@ -16,7 +16,7 @@ let heir: TestUser;
 let bot: TestBot;
 
 beforeAll(async () => {
-  service = await startService({ fronts: 2, extraEnv: { TRANSFER_CONSENT: '1' } });
+  service = await startService({ combined: true, fronts: 2, extraEnv: { TRANSFER_CONSENT: '1' } });
   pool = createPool({ url: service.databaseUrl, max: 1, name: 'test' });
 });
 afterAll(async () => {

@@ -7,7 +7,8 @@ import { Agent, request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freePort } from '../../src/dev/processes.js';
 import { makeCertificate } from '../support/certificates.js';
-import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 import { type Balancer, startBalancer } from './balancer.js';
 import { type EventSource, eventually, openEvents } from './event_source.js';
 import { grammyWebhook, type Pushed, type Running, telegrafWebhook } from './webhook_bots.js';
@@ -19,8 +20,8 @@ let balancer: Balancer;
 let user: TestUser;
 let events: EventSource;
 
-beforeAll(async () => {
-  service = await startService({ fronts: 2, extraEnv: { WEBHOOK_ALLOW_CIDRS: '127.0.0.1/32' } });
+onSharedService(async (running) => {
+  service = running;
   balancer = await startBalancer(service.fronts);
   user = await service.newUser('wendy');
   events = await openEvents(service.fronts[1]?.url ?? '', user.token);
@@ -28,7 +29,6 @@ beforeAll(async () => {
 afterAll(async () => {
   events?.cut();
   await balancer?.close();
-  await service?.stop();
 });
 
 describe.each([

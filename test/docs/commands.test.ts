@@ -1,8 +1,9 @@
 import { execFile } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Service, startService, type TestUser } from '../support/service.js';
+import { expect, test } from 'vitest';
+import type { Service, TestUser } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 
 const documents = ['README.md', ...readdirSync('infra/docs').map((name) => `infra/docs/${name}`)];
 const blocks = documents.flatMap((path) =>
@@ -22,11 +23,10 @@ const commands = blocks.flatMap(({ path, text }) =>
 let service: Service;
 let alice: TestUser;
 
-beforeAll(async () => {
-  service = await startService();
+onSharedService(async (running) => {
+  service = running;
   alice = await service.newUser('alice');
 });
-afterAll(() => service?.stop());
 
 test('the documents contain commands that are marked to be run', () => {
   expect(commands.length).toBeGreaterThan(3);

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { actions } from '../../src/testmode/actions.js';
 import { testEndpoints } from '../../src/testmode/endpoints.js';
-import { type Service, startService } from '../support/service.js';
+import type { Service } from '../support/service.js';
 import { onSharedService } from '../support/shared.js';
 
 let service: Service;
@@ -27,18 +27,13 @@ async function expectAbsent(url: string, token: string): Promise<void> {
     }
 }
 
-test.each([0, 1])('front %i answers 404 to every call of the test server', async (index) => {
+test.each([
+  ['all', 0],
+  ['front', 1],
+] as const)('the role %s answers 404 to every call of the test server', async (role, index) => {
+  const front = service.fronts[index] as Service['fronts'][0];
+  expect(front.role).toBe(role);
   const user = await service.newUser('olga');
-  const { url } = service.fronts[index] as (typeof service.fronts)[0];
-  await expectAbsent(url, user.token);
-  await expectAbsent(url, service.adminToken);
-});
-
-test('the role front answers 404 to every call of the test server', async () => {
-  const own = await startService();
-  try {
-    await expectAbsent(own.fronts[0].url, own.adminToken);
-  } finally {
-    await own.stop();
-  }
+  await expectAbsent(front.url, user.token);
+  await expectAbsent(front.url, service.adminToken);
 });
