@@ -1,43 +1,47 @@
 /** Defines the commands that run the roles, migrate the schema, or print the state of the installation. */
 import type { Command } from 'commander';
 import { requireSettings } from '../config/config.js';
-import { runDev } from '../dev/dev.js';
-import { acceptPostgres } from '../operations/accept_postgres.js';
-import { runDoctor } from '../operations/doctor.js';
 import { migrate } from '../postgres/migrate.js';
 import { openBackends } from '../processes/backends.js';
 import { startBacklog } from '../processes/backlog.js';
-import { startDeliver } from '../processes/deliver.js';
-import { startFlush } from '../processes/flush.js';
-import { startFront } from '../processes/front.js';
 import { startMetrics } from '../processes/metrics.js';
 import { reportAs } from '../processes/node.js';
 import { noteShards, shardUrls } from '../processes/shards.js';
-import { openTestServers, TestMode } from '../testmode/server.js';
 import { type Starter, serve, settings, task, withDev } from './running.js';
 
-/** Maps the name of each command to its roles. Each process also reports its state to operators. */
-const roles: ReadonlyArray<readonly [name: string, description: string, starters: readonly Starter[]]> = [
+const front = async () => (await import('../processes/front.js')).startFront;
+const deliver = async () => (await import('../processes/deliver.js')).startDeliver;
+const flush = async () => (await import('../processes/flush.js')).startFlush;
+
+/**
+ * Maps the name of each command to its roles. A process loads only the code of its own roles. It loads all of it before
+ * it starts, because a later build replaces the files. Each process also reports its state to operators.
+ */
+const roles: ReadonlyArray<
+  readonly [name: string, description: string, starters: () => Promise<readonly Starter[]>]
+> = [
   [
     'front',
     'serves HTTP: bot methods, application endpoints, long polls, event streams, health, metrics',
-    [startFront],
+    async () => [await front()],
   ],
   [
     'deliver',
     'pushes updates to webhooks, and finishes work that dead processes left behind',
-    [startBacklog, startDeliver, startMetrics],
+    async () => [startBacklog, await deliver(), startMetrics],
   ],
-  ['flush', 'writes the journals to Postgres', [startBacklog, startFlush, startMetrics]],
+  ['flush', 'writes the journals to Postgres', async () => [startBacklog, await flush(), startMetrics]],
   [
     'all',
     'front, deliver and flush in one process, for small installations',
-    [startBacklog, startFlush, startDeliver, startFront],
+    async () => [startBacklog, await flush(), await deliver(), await front()],
   ],
 ];
 
 /** Runs all roles on temporary data, with the endpoints for tests of bots. */
-function serveTests() {
+async function serveTests() {
+  const { openTestServers, TestMode } = await import('../testmode/server.js');
+  const [startFlush, startDeliver, startFront] = [await flush(), await deliver(), await front()];
   const tests = new TestMode();
   const starters: Starter[] = [
     startBacklog,
@@ -54,11 +58,11 @@ export function addRoles(program: Command): void {
     program.command(name).description(description).addHelpText('after', `\n${settings}`);
 
   for (const [name, description, starters] of roles)
-    command(name, description).action(() => serve(name, [...starters, reportAs(name)]));
+    command(name, description).action(async () => serve(name, [...(await starters()), reportAs(name)]));
   command(
     'dev',
     'runs everything as npm start does: private Redis and Postgres, migrations, all roles and demo data',
-  ).action(() => task('dev', (config) => runDev(config)));
+  ).action(() => task('dev', async (config) => (await import('../dev/dev.js')).runDev(config)));
   command(
     'test-server',
     'runs a server for the tests of a bot, with temporary data; never in production',
@@ -76,8 +80,9 @@ export function addRoles(program: Command): void {
   )
     .option('--shard <n>', 'number of a database in DATABASE_SHARDS; default: DATABASE_URL')
     .action(({ shard = '0' }: { readonly shard?: string }) =>
-      task('accept-postgres', (config, log) => {
+      task('accept-postgres', async (config, log) => {
         log.level = 'warn';
+        const { acceptPostgres } = await import('../operations/accept_postgres.js');
         return acceptPostgres(config, Number(shard), log, (line) => process.stdout.write(`${line}\n`));
       }),
     );
@@ -87,6 +92,7 @@ export function addRoles(program: Command): void {
   ).action(() =>
     task('doctor', async (config, log) => {
       log.level = 'warn';
+      const { runDoctor } = await import('../operations/doctor.js');
       const backends = await openBackends(withDev(config), 'doctor', log, 'never');
       if (!(await runDoctor(backends).finally(() => backends.close()))) process.exitCode = 1;
     }),
