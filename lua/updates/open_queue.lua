@@ -3,14 +3,20 @@
 @repeatable An open queue is not opened again.
 @flag    allow-oom
 @key     state   {NN}:queue_state:<bot>  HASH
+@arg     known   int   the incarnation before Postgres was read
 @arg     start   int   random number, the id before the first update
 @arg     mask    int   kinds of updates to queue
 @arg     hook    text  version of the bot's webhook, or empty
 @arg     set     text  version at which the webhook was last set
 @ok      opened  flag
+@err     moved   incarnation int
 ]]
+local inc = trusted_incarnation(meta_key, run)
+if not inc then return refuse('stale_run') end
 if redis.call('HEXISTS', state_key, 'seq') == 1 then return ok(0) end
-local inc = incarnation_of(redis.call('HGET', meta_key, 'ver') or 0)
+-- A Redis that lost writes may have lost a queue with later settings, so settings that were read before the loss may be
+-- outdated.
+if inc ~= tonumber(known) then return refuse('moved', inc) end
 redis.call('HSET', state_key, 'seq', start, 'inc', inc, 'bytes', 0, 'mask', mask)
 -- If Redis lost its data, it has no delivery position, so the worker starts at the first update.
 if hook ~= '' then

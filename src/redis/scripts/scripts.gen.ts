@@ -686,9 +686,11 @@ export interface Scripts {
   /** Opens a bot's queue if it has none. */
   'updates/open_queue': {
     keys: { meta: string; state: string };
-    args: { start: number | string; mask: number | string; hook: string; set: string };
+    args: { known: number | string; start: number | string; mask: number | string; hook: string; set: string };
     result:
-      | { status: 'ok'; opened: boolean };
+      | { status: 'ok'; opened: boolean }
+      | { status: 'stale_run' }
+      | { status: 'moved'; incarnation: number };
   };
   /** Returns which waiting polls of a partition must check their queue. */
   'updates/peek': {

@@ -1,8 +1,9 @@
 /** Reads a bot's update queue, for polling and webhooks. */
+import { fail } from '../../errors.js';
 import { loadMask, loadQueueSettings } from '../../postgres/webhooks/webhooks.js';
 import { defaultUpdateMask, type UpdateKind } from '../../rules/update_kinds.js';
 import { type Profile, unpack } from '../core/codec.js';
-import type { StoreContext } from '../core/context.js';
+import { fillAttemptsMax, type StoreContext } from '../core/context.js';
 import { parseChat } from '../core/keys.js';
 import { type Poll, readAnswer, readPoll } from '../core/poll_record.js';
 import { byUse, type EmojiCount } from '../core/post_record.js';
@@ -136,16 +137,23 @@ export function createQueues({ db, shards, scripts, keys, random }: StoreContext
   return {
     /**
      * Opens a bot's queue if there is none, with the settings from Postgres. Update ids start at a random value.
-     * Returns false for a deleted bot.
+     * Returns false for a deleted bot without a queue. Error: `unavailable`, also if Redis restarts again and again.
      */
     async open(bot: number): Promise<boolean> {
-      const { gone, settings } = await load(bot);
-      if (gone) return false;
       const partition = partitionOf(bot);
       const at = { meta: keys.meta(partition), state: keys.queueState(bot) };
       const start = random.int(limits.update_id_start_min, limits.update_id_start_max);
-      await scripts.call('updates/open_queue', partition, at, { start, ...settings });
-      return true;
+      // The first call only reads the incarnation, which is never 0.
+      let [known, settings] = [0, { mask: 0, hook: '', set: '' }];
+      for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
+        const result = await scripts.call('updates/open_queue', partition, at, { known, start, ...settings });
+        if (result.status === 'ok') return true;
+        const loaded = await load(bot);
+        if (loaded.gone) return false;
+        known = result.incarnation;
+        settings = loaded.settings;
+      }
+      return fail('unavailable', { retry_after: 1 });
     },
     async info(bot: number): Promise<QueueInfo> {
       const info = await scripts.call('updates/info', partitionOf(bot), at(bot), {});
