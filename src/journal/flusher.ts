@@ -2,6 +2,7 @@
  * Writes journals to Postgres in the background. A flusher takes leases on partitions. It runs one loop per shard, so
  * that a slow shard delays only its own partitions.
  */
+import { isOlderFlush } from '../postgres/pool.js';
 import type { Shard, Shards } from '../postgres/shards.js';
 import { type Random, systemRandom } from '../random.js';
 import type { RedisServers } from '../redis/connection.js';
@@ -115,7 +116,7 @@ export function createFlusher(options: FlusherOptions) {
   }
   // Runs as often as the checks of open Postgres connections, because those checks find the rows to rewrite.
   const stopRewriting = time.repeat(limits.postgres_check_ms, () => {
-    for (const shard of shards.all) rewrite(shard).catch(onError);
+    for (const shard of shards.all) rewrite(shard).catch((error) => isOlderFlush(error) || onError(error));
   });
 
   return {

@@ -53,7 +53,8 @@ const raceTriesMax = 20;
 
 const seenIncarnations = statement(
   'seen_incarnations',
-  'select partition, incarnation, flushed_version, flushed_at from partitions where partition = any($1::int[])',
+  `select partition, incarnation, flushed_version, flushed_at, rewrite_after is not null as rewriting
+   from partitions where partition = any($1::int[])`,
 );
 
 /** Records a data loss of Redis. Nodes discover a loss one partition at a time, so the statement adds to the counts. */
@@ -125,6 +126,8 @@ interface Seen {
   /** All versions up to this one are in Postgres. */
   flushed_version: number;
   flushed_at: Date | null;
+  /** Whether Redis may still have changes that Postgres has lost. */
+  rewriting: boolean;
 }
 
 /** A closed partition. The row is absent until the partition is first opened. */
@@ -293,13 +296,16 @@ export class Recovery {
 
   /**
    * Removes journaled entities from each Redis that lost flushed changes. Postgres has each of these entities in the
-   * same version or a later one. Returns the partitions that may be opened. Another node works on the other partitions.
+   * same version or a later one. If Postgres was restored to an earlier state, this is true only after the entities were
+   * written again. Until then, the entities stay in Redis, although some of them are outdated. Returns the partitions
+   * that may be opened. Another node works on the other partitions.
    */
   async #forgetOlder(closed: readonly Closed[], runId: string): Promise<readonly Closed[]> {
-    const older = closed.filter(lacksChanges).map((b) => b.partition);
+    const isOlder = (b: Closed) => lacksChanges(b) && b.seen?.rewriting !== true;
+    const older = closed.filter(isOlder).map((b) => b.partition);
     if (older.length === 0) return closed;
     const forgotten = await this.#forgetter.forget(older, runId);
-    return closed.filter((b) => !lacksChanges(b) || forgotten.has(b.partition));
+    return closed.filter((b) => !isOlder(b) || forgotten.has(b.partition));
   }
 
   /** Registers the next incarnations. Omits the partitions that another node has just raised. */

@@ -5,7 +5,7 @@
  */
 
 import { finishRewrite, loadRewrites, type Rewrite, renewWebhooks } from '../postgres/messages/history.js';
-import { type Pool, statement } from '../postgres/pool.js';
+import { type Call, type Pool, statement } from '../postgres/pool.js';
 import type { Shards } from '../postgres/shards.js';
 import type { RedisConnection, RedisServers } from '../redis/connection.js';
 import { emojiColumn, messageHeader, pack, unpack } from '../store/core/codec.js';
@@ -17,7 +17,13 @@ import type { JournalEntry, SequenceChange } from './batch.js';
 import { rootOf, scanKeys } from './forget.js';
 import { journalLimits as limits } from './limits.js';
 import { journalTables } from './tables.js';
-import { type OnQuarantine, writeEntries, writeSequences } from './write.js';
+import {
+  incarnationCheck,
+  type OnQuarantine,
+  readIncarnations,
+  writeEntries,
+  writeSequences,
+} from './write.js';
 
 export interface RewriteOptions {
   readonly pool: Pool;
@@ -213,20 +219,24 @@ async function gather(
   }
 }
 
-async function writePostNumber({ pool, connection, keys }: RewriteOptions, partition: number): Promise<void> {
+async function writePostNumber(
+  { pool, connection, keys }: RewriteOptions,
+  partition: number,
+  check: Call,
+): Promise<void> {
   const [number, incarnation, version] =
     (await connection.at(partition)?.client.hmget(keys.meta(partition), 'post', 'post_inc', 'ver')) ?? [];
   if (!number || number === '0') return;
   const key = [partition, Number(number)];
-  await writeSequences(pool, posts, [
-    { table: posts, partition, key, version: Number(version ?? 0), incarnation: Number(incarnation ?? 0) },
-  ]);
+  const last = { version: Number(version ?? 0), incarnation: Number(incarnation ?? 0) };
+  await writeSequences(pool, posts, [{ table: posts, partition, key, ...last }], check);
 }
 
 async function sweep(
   options: RewriteOptions,
   node: RedisConnection,
   own: readonly Rewrite[],
+  check: Call,
 ): Promise<number> {
   const { pool, shards, keys, onQuarantine, time } = options;
   const places = new Map(
@@ -247,8 +257,8 @@ async function sweep(
     for (const batch of piecesOf(wanted, limits.rewrite_batch_keys_max)) {
       const found: Found = { entries: [], sequences: [], hooked: [] };
       await Promise.all(batch.map((each) => gather(found, options, node, each)));
-      await writeEntries(pool, found.entries, onQuarantine);
-      await writeSequences(pool, messages, found.sequences);
+      await writeEntries(pool, found.entries, onQuarantine, check);
+      await writeSequences(pool, messages, found.sequences, check);
       if (pool === shards.control.pool) await renewWebhooks(pool, found.hooked);
       written += found.entries.length;
     }
@@ -261,7 +271,8 @@ async function sweep(
 
 /**
  * Writes the entities that Postgres has lost, for the partitions that this process flushes. Returns how many entities
- * were written. Throws the errors of Redis or Postgres. All of this is then repeated.
+ * were written. Throws the errors of Redis or Postgres. Also fails if the incarnation of a partition is raised meanwhile,
+ * because Redis may have lost entities that were read. All of this is then repeated.
  */
 export async function rewritePartitions(options: RewriteOptions, held: readonly number[]): Promise<number> {
   const { pool, shards, connection } = options;
@@ -269,9 +280,12 @@ export async function rewritePartitions(options: RewriteOptions, held: readonly 
   let written = 0;
   for (const [node, own] of groupBy(due, ({ partition }) => connection.at(partition))) {
     if (node === null) continue;
-    written += await sweep(options, node, own);
+    const partitions = own.map(({ partition }) => partition);
+    const check = incarnationCheck(await readIncarnations(pool, partitions));
+    written += await sweep(options, node, own, check);
     for (const rewrite of own) {
-      if (shards.of(rewrite.partition).pool === pool) await writePostNumber(options, rewrite.partition);
+      if (shards.of(rewrite.partition).pool === pool)
+        await writePostNumber(options, rewrite.partition, check);
       await finishRewrite(pool, rewrite);
     }
   }

@@ -108,6 +108,15 @@ const raiseWatermarks = statement(
        flushed_at = now()`,
 );
 
+/** Refuses a transaction as `raiseWatermarks` does, but leaves the watermarks unchanged. */
+const checkIncarnations = statement(
+  'check_incarnations',
+  `select case when p.incarnation > read.incarnation then refuse_older_flush(p.partition) end
+   from unnest($1::bigint[], $2::bigint[]) as read (partition, incarnation)
+   join partitions p on p.partition = read.partition
+   order by p.partition for share of p`,
+);
+
 const registeredIncarnations = statement(
   'flush_incarnations',
   'select partition, incarnation from partitions where partition = any($1::int[])',
@@ -202,6 +211,16 @@ function watermarks(prefixes: readonly JournalPrefix[], incarnations: ReadonlyMa
   return { statement: raiseWatermarks, values };
 }
 
+/**
+ * Returns the last statement of a transaction that writes what was read from Redis, but not from a journal. It refuses
+ * the transaction if an incarnation was raised since. `incarnations` must be read from Postgres before Redis is read.
+ */
+export function incarnationCheck(incarnations: ReadonlyMap<number, number>): Call {
+  const sorted = [...incarnations].sort(([a], [b]) => a - b);
+  const values = [0, 1].map((column) => bigintArray(sorted.map((pair) => pair[column] as number)));
+  return { statement: checkIncarnations, values };
+}
+
 type Quarantine = (entry: JournalEntry, reason: string) => Promise<void>;
 
 const quarantineIn =
@@ -278,9 +297,10 @@ export async function writeEntries(
   pool: Pool,
   entries: readonly JournalEntry[],
   onQuarantine: OnQuarantine,
+  check: Call,
 ): Promise<void> {
   const batch = encode(gather(entries).changes);
-  const commit = (calls: readonly Call[]) => pool.batch(calls);
+  const commit = (calls: readonly Call[]) => pool.batch([...calls, check]);
   if (batch.calls.length > 0) await commitAccepted(pool, batch, quarantineIn(pool, onQuarantine), commit);
 }
 
@@ -288,9 +308,10 @@ export async function writeSequences(
   pool: Pool,
   table: JournalTable,
   found: readonly SequenceChange[],
+  check: Call,
 ): Promise<void> {
   const call = sequenceCall(table, found);
-  if (call !== null && found.length > 0) await pool.batch([call]);
+  if (call !== null && found.length > 0) await pool.batch([call, check]);
 }
 
 /**

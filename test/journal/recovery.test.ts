@@ -4,11 +4,13 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { ApiError } from '../../src/errors.js';
 import type { Flusher } from '../../src/journal/flusher.js';
 import { Recovery } from '../../src/journal/recovery.js';
+import { rewritePartitions } from '../../src/journal/rewrite.js';
 import { journalState } from '../../src/journal/state.js';
 import { limits } from '../../src/limits.js';
 import { statement } from '../../src/postgres/pool.js';
 import type { ScriptRunner } from '../../src/redis/scripts/scripts.js';
 import { messageHeader } from '../../src/store/core/codec.js';
+import { systemTime } from '../../src/time.js';
 import {
   bytesMax,
   chatOf,
@@ -256,6 +258,65 @@ describe('partitions are recovered', () => {
       expect((await versions())[0]).toBe(null);
       await flusher.stop();
       expect((await registered())[0]?.incarnation).toBe(2);
+    });
+  });
+
+  describe('Postgres was restored to an earlier state, and its rows are being written again', () => {
+    const beginRewrite = () =>
+      node.pool.query(statement('test_rewrite', 'update partitions set rewrite_after = 0'));
+    const flush = async () => {
+      const flusher = node.flusher();
+      flusher.start();
+      await flusher.stop({ drain: true });
+    };
+
+    it('Postgres refuses rows that were read from Redis before its incarnation was raised', async () => {
+      await node.recovery.recover(partition(), runId());
+      await putMessage(node, chat, 1, 'kept');
+      await flush();
+      const copy = await copyOfData();
+      await putMessage(node, chat, 1, 'lost');
+      await beginRewrite();
+      const before = gate();
+      const pool: typeof node.pool = {
+        ...node.pool,
+        async batch(...calls) {
+          await before.wait();
+          return node.pool.batch(...calls);
+        },
+      };
+      const { connection, keys, shards } = node;
+      const onQuarantine = () => expect.unreachable();
+      const options = { pool, shards, connection, keys, onQuarantine, time: systemTime };
+      const rewriting = rewritePartitions(options, [partition()]);
+      rewriting.catch(() => undefined);
+      await before.reached;
+      await restartFrom(copy);
+      await node.recovery.recover(partition(), runId());
+      before.open();
+      await expect(rewriting).rejects.toMatchObject({ code: 'PTL03' });
+      expect(texts(await messageRows(node.pool))).toEqual(['kept']);
+      await rewritePartitions({ ...options, pool: node.pool }, [partition()]);
+      expect(texts(await messageRows(node.pool))).toEqual(['kept']);
+    });
+
+    it('a Redis that lost flushed changes keeps the changes that Postgres lacks', async () => {
+      await node.recovery.recover(partition(), runId());
+      await putMessage(node, chat, 1, 'only in Redis');
+      await flush();
+      await node.pool.query(statement('test_restore', 'delete from messages'));
+      await beginRewrite();
+      const copy = await copyOfData();
+      await putMessage(node, chat, 2, 'lost');
+      await flush();
+      await restartFrom(copy);
+      await node.recovery.recover(partition(), runId());
+      const { connection, keys, shards, pool } = node;
+      const onQuarantine = () => expect.unreachable();
+      await rewritePartitions({ pool, shards, connection, keys, onQuarantine, time: systemTime }, [
+        partition(),
+      ]);
+      expect(texts(await messageRows(node.pool))).toEqual(['only in Redis', 'lost']);
     });
   });
 

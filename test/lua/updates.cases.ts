@@ -3,7 +3,7 @@ import { limits } from '../../src/limits.js';
 import { chatText } from '../../src/store/core/keys.js';
 import type { Case } from './cases.js';
 import { full, home, ids, type More, open, queue, state, stream, three, update } from './update_world.js';
-import { base, bot, direct, incarnation, keys, run, seeds, user } from './world.js';
+import { base, bot, direct, keys, run, seeds, user } from './world.js';
 
 const accept = (what: string, updates: string[], more: More, args = {}): Case => ({
   ...{
@@ -151,7 +151,7 @@ export const updateCases: Case[] = [
     script: 'updates/open_queue',
     what: 'opens a queue if there is none',
     keys: queue,
-    args: { known: `${incarnation}`, start: '9', mask: '63', hook: '12', set: '11' },
+    args: { known: incarnation, start: '9', mask: '63', hook: '12', set: '11' },
     seeds: [open()],
     answer: ['ok', 1],
     changes: [state],
@@ -176,16 +176,16 @@ export const updateCases: Case[] = [
     script: 'updates/open_queue',
     what: 'refuses settings that were read before Redis may have lost later ones',
     keys: queue,
-    args: { known: `${incarnation - 1}`, start: '9', mask: '63', hook: '12', set: '11' },
+    args: { known: `${Number(incarnation) - 1}`, start: '9', mask: '63', hook: '12', set: '11' },
     seeds: [open()],
-    answer: ['moved', incarnation],
+    answer: ['moved', Number(incarnation)],
     changes: [],
   },
   {
     script: 'updates/open_queue',
     what: 'refuses a different run id',
     keys: queue,
-    args: { known: `${incarnation}`, start: '9', mask: '63', hook: '12', set: '11', run: 'other' },
+    args: { known: incarnation, start: '9', mask: '63', hook: '12', set: '11', run: 'other' },
     seeds: [open()],
     answer: ['stale_run'],
     changes: [],
