@@ -69,7 +69,7 @@ export async function putChatPhoto(
   ]);
   if (!isPermitted(own, permissions, 'can_change_info')) fail('photo_not_allowed');
   if (bytes.length > fileLimits.picture_bytes_max) fail('too_large');
-  const made = await files.pictures.make('avatar', bytes);
+  const made = await files.pictures.make(owner, 'avatar', bytes);
   const stored: StoredPicture[] = [];
   try {
     for (const { bytes, width, height } of made)

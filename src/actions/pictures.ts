@@ -72,7 +72,7 @@ export async function putPicture(
 ): Promise<PictureView> {
   await store.bots.owned(owner, bot);
   if (bytes.length > limits.picture_bytes_max) fail('too_large');
-  const stored = await writeFiles(store, files, await files.pictures.make(kind, bytes));
+  const stored = await writeFiles(store, files, await files.pictures.make(owner, kind, bytes));
   // If this fails, keeps the new files. The sweep of unused files finds out later whether they are in use.
   const { present, former } = await store.pictures.set(owner, bot, kind, stored);
   if (former) await discard(store, files, former);

@@ -60,13 +60,16 @@ const playable = /^(?!image\/svg)(image|video|audio)\//;
 
 /** Keeps the end of a long name, because it contains the file type. */
 function shortened(name: string): string {
-  const points = [...name.replace(/\p{Cc}/gu, '')];
+  const points = [...name.replace(/\p{Cc}/gu, '').replace(directions, '')];
   const max = limits.file_name_length_max;
   if (points.length <= max) return points.join('');
   const end = points.length - points.lastIndexOf('.');
   const kept = end <= max / 2 ? end : 0;
   return [...points.slice(0, max - kept), ...points.slice(points.length - kept)].join('');
 }
+
+/** Characters that change the direction of a text. With them, `\u202egpj.exe` looks like `exe.jpg`. */
+const directions = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
 const unnamed: readonly MediaType[] = ['photo', 'voice', 'video_note'];
 
@@ -190,11 +193,11 @@ export function createFiles({
       if (upload.bytes.length === 0) fail('file_empty');
       if (type === 'video_note' && upload.bytes.length > limits.video_note_bytes_max) fail('file_too_big');
       if (refusing?.()) fail('too_many_requests', { retry_after: 1 });
-      const found = await measurer.measure(upload.bytes);
+      const found = await measurer.measure(owner, upload.bytes);
       // A file that was not measured may still be valid, so the client should try again.
       if (checked.includes(type) && found.late) fail('too_many_requests', { retry_after: retry_after_s });
       checkContent(type, found, said);
-      const [made] = thumbnail ? await pictures.make('thumbnail', thumbnail.bytes) : [];
+      const [made] = thumbnail ? await pictures.make(owner, 'thumbnail', thumbnail.bytes) : [];
       const file = { ...describe(type, upload, found, said), key: await write(owner, upload.bytes) };
       if (made === undefined) return file;
       try {

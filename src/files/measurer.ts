@@ -6,6 +6,7 @@ import { systemTime, type Time, type Timer } from '../time.js';
 import { fileLimits as limits } from './limits.js';
 import type { Measured } from './measure.js';
 import { type MeasureAnswer, ready } from './measure_answer.js';
+import { OwnerQueue } from './owner_queue.js';
 
 interface Waiting {
   readonly id: number;
@@ -20,13 +21,18 @@ const start_ms_max = 15_000;
 const thread = new URL('./measure_worker.js', import.meta.url);
 
 /**
- * Measures one file at a time on one thread. The thread starts with the first file, and again after a file has killed
+ * Measures one file at a time on one thread. Owners take turns. The thread starts with the first file, and again after a file has killed
  * it.
  */
 export class Measurer {
   readonly #program: URL;
   readonly #time: Time;
-  readonly #queue: Waiting[] = [];
+  readonly #queue = new OwnerQueue<Waiting>({
+    items: limits.measure_waiting_max,
+    bytes: limits.measure_waiting_bytes_max,
+    ownItems: limits.measure_waiting_own_max,
+    ownBytes: limits.measure_waiting_own_bytes_max,
+  });
   #worker: Worker | undefined;
   #current: Waiting | undefined;
   #timer: Timer | undefined;
@@ -39,16 +45,14 @@ export class Measurer {
   }
 
   /**
-   * Returns the metadata of the file. The result is empty if measuring takes longer than `limits.measure_ms_max` or
+   * Returns the metadata of a file of `owner`. The result is empty if measuring takes longer than `limits.measure_ms_max` or
    * kills the thread. The result contains only `late` if the file waited `limits.measure_wait_ms_max` for its turn.
-   * Error: `too_many_requests` if too many files or bytes wait.
+   * Error: `too_many_requests` if too many files or bytes wait, of this owner or of all.
    */
-  measure(bytes: Uint8Array): Promise<Measured> {
-    const waiting = this.#queue.reduce((sum, one) => sum + one.bytes.length, 0);
-    if (this.#queue.length >= limits.measure_waiting_max || waiting > limits.measure_waiting_bytes_max)
-      return fail('too_many_requests', { retry_after: 1 });
+  measure(owner: number, bytes: Uint8Array): Promise<Measured> {
     return new Promise((done) => {
-      this.#queue.push({ id: ++this.#ids, bytes, since: this.#time.monotonic(), done });
+      const waiting = { id: ++this.#ids, bytes, since: this.#time.monotonic(), done };
+      if (!this.#queue.add(owner, bytes.length, waiting)) fail('too_many_requests', { retry_after: 1 });
       this.#next();
     });
   }
@@ -63,7 +67,7 @@ export class Measurer {
 
   #next(): void {
     if (this.#current) return;
-    this.#current = this.#queue.shift();
+    this.#current = this.#queue.take();
     if (!this.#current) return;
     const late = this.#time.monotonic() - this.#current.since > limits.measure_wait_ms_max;
     if (late || this.#closed) {

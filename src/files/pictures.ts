@@ -8,6 +8,7 @@ import type Sharp from 'sharp';
 import { ApiError, fail } from '../errors.js';
 import { systemTime } from '../time.js';
 import { fileLimits as limits } from './limits.js';
+import { OwnerQueue } from './owner_queue.js';
 import { pictureForm } from './picture_form.js';
 
 export type PictureKind = 'avatar' | 'start_picture';
@@ -120,14 +121,27 @@ async function makeThumbnail(sharp: Library, bytes: Buffer): Promise<readonly Ma
 
 const makers = { avatar: makeAvatar, start_picture: makeStartPicture, thumbnail: makeThumbnail } as const;
 
+interface Waiting {
+  readonly kind: keyof typeof makers;
+  readonly bytes: Buffer;
+  readonly since: number;
+  readonly resolve: (made: readonly MadePicture[] | Promise<readonly MadePicture[]>) => void;
+  readonly reject: (error: ApiError) => void;
+}
+
 /**
  * Loads the image library when the first picture is processed. If the library does not run on this machine, `onError`
  * gets the error.
  */
 export function createPictures(onError: (error: unknown) => void, time = systemTime) {
   let library: Promise<Library> | undefined;
-  let last: Promise<unknown> = Promise.resolve();
-  let waiting = 0;
+  let running = false;
+  const queue = new OwnerQueue<Waiting>({
+    items: limits.pictures_waiting_max,
+    bytes: limits.pictures_waiting_bytes_max,
+    ownItems: limits.pictures_waiting_own_max,
+    ownBytes: limits.pictures_waiting_own_bytes_max,
+  });
 
   async function makeNow(kind: keyof typeof makers, bytes: Buffer): Promise<readonly MadePicture[]> {
     library ??= loadLibrary();
@@ -144,28 +158,38 @@ export function createPictures(onError: (error: unknown) => void, time = systemT
     }
   }
 
+  /** Makes the waiting pictures one after the other. Owners take turns. */
+  async function makeAll(): Promise<void> {
+    if (running) return;
+    running = true;
+    for (let next = queue.take(); next !== undefined; next = queue.take()) {
+      const { kind, bytes, since, resolve, reject } = next;
+      const isLate = time.monotonic() - since > limits.picture_wait_ms_max;
+      if (isLate) {
+        reject(new ApiError('too_many_requests', { retry_after: retry_after_s }));
+        continue;
+      }
+      const made = makeNow(kind, bytes);
+      resolve(made);
+      await made.catch(() => undefined);
+    }
+    running = false;
+  }
+
   return {
     /**
-     * Makes an avatar, a start picture or a thumbnail. An avatar is cropped to a circle and has two sizes, the larger
-     * first. Errors: `file_empty`, `picture_type_invalid`, `picture_animated`, `picture_too_large`,
+     * Makes an avatar, a start picture or a thumbnail for `owner`. An avatar is cropped to a circle and has two sizes,
+     * the larger first. Errors: `file_empty`, `picture_type_invalid`, `picture_animated`, `picture_too_large`,
      * `picture_too_small`, `start_picture_size`, `photo_invalid` for a picture that cannot be decoded,
-     * `too_many_requests` if too many wait, `unavailable`.
+     * `too_many_requests` if too many wait, of this owner or of all, `unavailable`.
      */
-    make(kind: keyof typeof makers, bytes: Buffer): Promise<readonly MadePicture[]> {
-      if (waiting >= limits.pictures_waiting_max) fail('too_many_requests', { retry_after: retry_after_s });
-      waiting++;
-      const since = time.monotonic();
-      const made = last.then(() => {
-        if (time.monotonic() - since > limits.picture_wait_ms_max)
+    make(owner: number, kind: keyof typeof makers, bytes: Buffer): Promise<readonly MadePicture[]> {
+      return new Promise((resolve, reject) => {
+        const waiting = { kind, bytes, since: time.monotonic(), resolve, reject };
+        if (!queue.add(owner, bytes.length, waiting))
           fail('too_many_requests', { retry_after: retry_after_s });
-        return makeNow(kind, bytes);
+        void makeAll();
       });
-      last = made
-        .catch(() => undefined)
-        .finally(() => {
-          waiting--;
-        });
-      return made;
     },
   };
 }

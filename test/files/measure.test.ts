@@ -45,7 +45,11 @@ test('one thread measures files one after the other', async () => {
   const measurer = new Measurer(thread, new VirtualTime());
   const body = Buffer.concat([Buffer.from('head'), png(10, 20), Buffer.from('tail')]);
   const part = body.subarray(4, body.length - 4);
-  const found = await Promise.all([measurer.measure(part), measurer.measure(wav(1)), measurer.measure(part)]);
+  const found = await Promise.all([
+    measurer.measure(1, part),
+    measurer.measure(1, wav(1)),
+    measurer.measure(1, part),
+  ]);
   expect(found.map(({ width, duration }) => width ?? duration)).toEqual([10, 1, 10]);
   expect(body.subarray(0, 4).toString()).toBe('head');
   await measurer.close();
@@ -62,7 +66,7 @@ parentPort.on('message', ({ id, bytes }) => {
 });`;
   const time = new VirtualTime();
   const measurer = new Measurer(program(hangs), time);
-  const [hung, next] = [1, 2].map((byte) => measurer.measure(Buffer.from([byte])));
+  const [hung, next] = [1, 2].map((byte) => measurer.measure(1, Buffer.from([byte])));
   await running(time);
   await time.advance(limits.measure_ms_max - 1);
   expect(await Promise.race([hung, 'still measured'])).toBe('still measured');
@@ -80,7 +84,7 @@ parentPort.on('message', ({ id, bytes }) => {
   parentPort.postMessage({ id, measured: { width: bytes[0] } });
 });`;
   const measurer = new Measurer(program(dies), new VirtualTime());
-  const found = await Promise.all([1, 2, 3, 4].map((byte) => measurer.measure(Buffer.from([byte]))));
+  const found = await Promise.all([1, 2, 3, 4].map((byte) => measurer.measure(1, Buffer.from([byte]))));
   expect(found).toEqual([{}, { width: 2 }, {}, { width: 4 }]);
   await measurer.close();
 });
@@ -90,12 +94,34 @@ test('no further file is accepted for measuring while the queue is full', async 
     program(`${sayReady} parentPort.on('message', () => {});`),
     new VirtualTime(),
   );
-  const waiting = Array.from({ length: limits.measure_waiting_max + 1 }, () =>
-    measurer.measure(Buffer.from([1])),
+  const waiting = Array.from({ length: limits.measure_waiting_max + 1 }, (_, owner) =>
+    measurer.measure(owner, Buffer.from([1])),
   );
-  expect(() => measurer.measure(Buffer.from([1]))).toThrow('Too Many Requests');
+  await expect(measurer.measure(1_000, Buffer.from([1]))).rejects.toThrow('Too Many Requests');
   await measurer.close();
   expect(await Promise.all(waiting)).toEqual(waiting.map(() => ({})));
+});
+
+test('the files of one owner neither fill the queue nor delay the files of others', async () => {
+  const echo = `${sayReady}
+let first = true;
+parentPort.on('message', ({ id, bytes }) => {
+  const answer = () => parentPort.postMessage({ id, measured: { width: bytes[0] } });
+  if (first) setTimeout(answer, 500); else answer();
+  first = false;
+});`;
+  const measurer = new Measurer(program(echo));
+  const order: number[] = [];
+  const measure = async (owner: number) => {
+    await measurer.measure(owner, Buffer.from([owner]));
+    order.push(owner);
+  };
+  const many = Array.from({ length: limits.measure_waiting_own_max + 1 }, () => measure(1));
+  await expect(measure(1)).rejects.toThrow('Too Many Requests');
+  await Promise.all([...many, measure(2)]);
+  expect(order.slice(0, 3)).toEqual([1, 1, 2]);
+  expect(order).toHaveLength(limits.measure_waiting_own_max + 2);
+  await measurer.close();
 });
 
 test('a photo that waits too long for its measurement gets Too Many Requests', async () => {
@@ -112,7 +138,7 @@ parentPort.on('message', ({ bytes }) => { if (bytes[0] === 1) for (;;); });`;
   const upload = (bytes: Buffer) => ({ filename: 'a', contentType: 'image/png', bytes });
   const hanging = Array.from(
     { length: Math.ceil(limits.measure_wait_ms_max / limits.measure_ms_max) + 1 },
-    () => measurer.measure(Buffer.from([1])),
+    () => measurer.measure(1, Buffer.from([1])),
   );
   const document = files.keep(1, 'document', upload(png(8, 8)));
   const photo = expect(files.keep(1, 'photo', upload(png(8, 8)))).rejects.toMatchObject({
@@ -143,3 +169,18 @@ test('broken files are measured as far as possible, without an error', async () 
     }
   }
 }, 60_000);
+
+test('a file name contains no characters that change its direction', async () => {
+  const files = createFiles({
+    ...{
+      blobs: createFolderStore(join(dir, 'names')),
+      measurer: new Measurer(thread),
+      pepper: 'p'.repeat(32),
+    },
+    stored: { noteStored: async () => undefined, forgetStored: async () => undefined },
+    onError: (error) => expect.fail(String(error)),
+  });
+  const upload = { filename: 'photo\u202egpj\u2066.exe', contentType: '', bytes: Buffer.from('x') };
+  expect(await files.keep(1, 'document', upload)).toMatchObject({ name: 'photogpj.exe' });
+  await files.close();
+});

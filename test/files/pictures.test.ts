@@ -19,7 +19,7 @@ const failures: unknown[] = [];
 // Stands still, so that no picture waits too long on a busy machine.
 const time = new VirtualTime();
 const pictures: Pictures = createPictures((error) => failures.push(error), time);
-const made = (kind: PictureKind, bytes: Buffer) => pictures.make(kind, bytes);
+const made = (kind: PictureKind, bytes: Buffer) => pictures.make(1, kind, bytes);
 const refusal = (kind: PictureKind, bytes: Buffer) =>
   made(kind, bytes).then(
     () => 'taken',
@@ -206,13 +206,22 @@ test('a picture is refused if its data has fewer pixels than its header declares
   expect((await made('avatar', png(32, 64))).length).toBe(2);
 });
 
-test('pictures are processed one at a time', async () => {
-  const all = Array.from({ length: limits.pictures_waiting_max + 1 }, async () =>
-    refusal('avatar', png(40, 40)),
-  );
-  const outcomes = await Promise.all(all.map((each) => each.catch((error: Error) => error.message)));
-  expect(outcomes.filter((text) => text === 'taken')).toHaveLength(limits.pictures_waiting_max);
+test('pictures are processed one at a time, and owners take turns', async () => {
+  const order: number[] = [];
+  const tiny = 'Bad Request: picture is too small';
+  const make = async (owner: number) => {
+    const outcome = await pictures.make(owner, 'avatar', png(31, 64)).catch(({ message }: Error) => message);
+    if (outcome === tiny) order.push(owner);
+    return outcome;
+  };
+  // The first picture does not wait.
+  const all = Array.from({ length: limits.pictures_waiting_own_max + 2 }, () => make(1));
+  const other = make(2);
+  const outcomes = await Promise.all(all);
+  expect(outcomes.filter((text) => text === tiny)).toHaveLength(limits.pictures_waiting_own_max + 1);
   expect(outcomes.at(-1)).toBe('Too Many Requests: retry after 2');
+  expect(await other).toBe(tiny);
+  expect(order.slice(0, 3)).toEqual([1, 1, 2]);
   expect(await refusal('avatar', png(40, 40))).toBe('taken');
   expect(failures).toEqual([]);
 });

@@ -1,0 +1,56 @@
+/** Queues work for a single worker. The owners of the work take turns, so that one owner does not delay the others. */
+
+export interface QueueBounds {
+  readonly items: number;
+  readonly bytes: number;
+  /** How many items and bytes of one owner may wait. */
+  readonly ownItems: number;
+  readonly ownBytes: number;
+}
+
+interface Own<T> {
+  readonly waiting: Array<{ readonly item: T; readonly bytes: number }>;
+  bytes: number;
+}
+
+export class OwnerQueue<T> {
+  readonly #bounds: QueueBounds;
+  /** The owners in the order of their turns. Each has work. */
+  readonly #owners = new Map<number, Own<T>>();
+  #items = 0;
+  #bytes = 0;
+
+  constructor(bounds: QueueBounds) {
+    this.#bounds = bounds;
+  }
+
+  /** Adds work. Returns false if too much work waits, either of this owner or of all. The last item may exceed the bytes. */
+  add(owner: number, bytes: number, item: T): boolean {
+    const own = this.#owners.get(owner) ?? { waiting: [], bytes: 0 };
+    const { items, bytes: bytesMax, ownItems, ownBytes } = this.#bounds;
+    if (this.#items >= items || this.#bytes > bytesMax) return false;
+    if (own.waiting.length >= ownItems || own.bytes > ownBytes) return false;
+    own.waiting.push({ item, bytes });
+    this.#owners.set(owner, own);
+    this.#count(own, 1, bytes);
+    return true;
+  }
+
+  /** Removes the oldest work of the next owner. Returns undefined if no work waits. */
+  take(): T | undefined {
+    const [next] = this.#owners;
+    if (next === undefined) return undefined;
+    const [owner, own] = next;
+    const first = own.waiting.shift() as Own<T>['waiting'][number];
+    this.#owners.delete(owner);
+    if (own.waiting.length > 0) this.#owners.set(owner, own);
+    this.#count(own, -1, -first.bytes);
+    return first.item;
+  }
+
+  #count(own: Own<T>, items: number, bytes: number): void {
+    own.bytes += bytes;
+    this.#items += items;
+    this.#bytes += bytes;
+  }
+}
