@@ -201,6 +201,14 @@ test('a refused call stores neither a message nor a file', async () => {
       'Bad Request: parameter "text" must be absent if "contact" is given',
     ],
     [
+      send({ photo }, { text: 'lost', caption: 'kept' }),
+      'Bad Request: parameter "text" must be absent if "caption" is given',
+    ],
+    [
+      send({}, { text: 'x', caption: 'y' }),
+      'Bad Request: parameter "text" must be absent if "caption" is given',
+    ],
+    [
       send({}, { location: { latitude: 91, longitude: 0 } }),
       'Bad Request: parameter "location.latitude" must be a number from -90 to 90',
     ],

@@ -55,9 +55,12 @@ const wordless: readonly Kind[] = ['video_note', 'location', 'contact'];
 
 /**
  * Returns the kind of content that the call sends, or undefined for a text. An uploaded part counts as its kind, unless
- * a parameter names the part. Error: `parameter_wrong` for several kinds, and for a caption that the kind cannot have.
+ * a parameter names the part. Error: `parameter_wrong` for several kinds, for a caption that the kind cannot have, and
+ * for a text with a caption.
  */
 function kindOf(p: Params, { uploads }: Context): Kind | undefined {
+  if (p.text !== undefined && p.caption !== undefined)
+    fail('parameter_wrong', { name: 'text', what: 'absent if "caption" is given' });
   const named = new Set(kinds.map((kind) => p[kind]));
   const [kind, second] = kinds.filter(
     (one) => p[one] !== undefined || (uploads.has(one) && !named.has(`attach://${one}`)),
