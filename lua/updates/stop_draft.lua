@@ -21,6 +21,8 @@ if d.stopped then return ok(0) end
 if c.kind == 'blocked' then return refuse('blocked') end
 local q = read_queue(queue_state_key)
 if not q then return refuse('queue_missing') end
+local no = refused_writer(q, chat_key, inc)
+if no then return no end
 if why then return refuse('journal_full') end
 
 local _, ms = now()

@@ -175,6 +175,14 @@ test('a draft that cannot be shown or stopped is refused', async () => {
     404,
     'Not Found: message draft not found',
   );
+  const writers = (policy: string) =>
+    resultOf(service.app(user, 'PUT', `/api/me/bots/${bot.id}/write_access`, { policy, usernames: [] }));
+  const { user: guest } = await place('guest');
+  await resultOf(service.app(guest, 'POST', `/api/bots/${bot.username}/start`));
+  await resultOf(show(bot, guest, 'x', { can_stop: true }));
+  await writers('owner');
+  await refused(stop(guest, bot, 7), 403, "Forbidden: you can't write to this bot");
+  await writers('all');
   await resultOf(service.app(user, 'POST', `/api/bots/${bot.username}/block`));
   await refused(show(bot, user, 'y'), 403, 'Forbidden: bot was blocked by the user');
   await refused(stop(user, bot, 7), 403, 'Forbidden: you blocked this bot');

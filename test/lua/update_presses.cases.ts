@@ -58,6 +58,11 @@ const stops: readonly Case[] = [
   }),
   stop('stops a draft once', { seeds: [...stoppable, aDraft({ x: 1 })], answer: ['ok', 0], changes: [] }),
   stop('refuses without a draft', { seeds: stoppable, answer: ['not_found'] }),
+  stop('refuses a user who may not write to the bot', {
+    seeds: [open(), seeds.chat(direct, { w: '9-' }), seeds.queue({ wp: 'owner', wv: 9 }), aDraft()],
+    answer: ['cant_write'],
+    changes: [],
+  }),
   stop('refuses another draft', { seeds: [...stoppable, aDraft()], answer: ['not_found'] }, { id: '5' }),
   stop('refuses a draft without a button to stop it', {
     seeds: [...stoppable, aDraft({ f: '' })],

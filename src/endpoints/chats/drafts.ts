@@ -31,7 +31,7 @@ export const stopDraft = defineEndpoint({
   inRedis: true,
   summary: 'Asks a bot to stop writing a message.',
   params: z.object({ chat_id: appChatId, draft_id: integer().describe('Id of the draft') }),
-  errors: ['chat_not_found', 'draft_not_found', 'bot_blocked_by_you', 'bot_not_found'],
+  errors: ['chat_not_found', 'draft_not_found', 'bot_blocked_by_you', 'cant_write_to_bot', 'bot_not_found'],
   handler: async ({ user, store }, p) => {
     const chat = chatOfUser(user.id, p.chat_id);
     if (!isDirect(chat)) fail('draft_not_found');

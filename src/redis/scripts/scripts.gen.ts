@@ -792,6 +792,8 @@ export interface Scripts {
       | { status: 'chat_missing'; ticket: string }
       | { status: 'blocked' }
       | { status: 'queue_missing' }
+      | { status: 'access_missing'; incarnation: number }
+      | { status: 'cant_write' }
       | { status: 'not_found' };
   };
   /** Deletes the first entries of an outbox, after all their updates were added to the queues of the bots. */

@@ -58,7 +58,7 @@ export function createMessageDrafts(
     },
     /**
      * Stops a draft, and tells the bot so with an update. A repeated call changes nothing. Errors: `chat_not_found`,
-     * `draft_not_found`, `bot_blocked_by_you`, `bot_not_found`.
+     * `draft_not_found`, `bot_blocked_by_you`, `cant_write_to_bot`, `bot_not_found`.
      */
     async stop(chat: ChatRef, user: Profile, id: number): Promise<void> {
       const who = { id: user.id, isBot: false };
