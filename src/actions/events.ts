@@ -34,5 +34,5 @@ export function openEvents(
   const forget = onRevoked(close);
   const keepAlive = time.every(limits.stream_keepalive_ms, () => write(': \n\n'));
   request.onAbort(end);
-  return { write, close, isOver: () => over };
+  return { write, close, isOver: () => over, drained: () => stream.drained() };
 }

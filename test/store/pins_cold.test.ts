@@ -175,7 +175,7 @@ test('behaviour §11: history and event stream show the message that a reply ans
       membership: () => undefined,
       read: () => undefined,
       action: () => undefined,
-      draft: () => undefined,
+      draft: async () => undefined,
       draftStopped: () => undefined,
       leave: () => undefined,
     },

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import type { StreamListener } from '../../src/store/chats/streams.js';
 import { eventually } from '../clients/event_source.js';
+import { gate } from '../journal/support.js';
 import { RunningTime } from '../support/running_time.js';
 import { makeUser, pass, startCluster, type TestCluster, type TestNode, text } from '../support/store.js';
 
@@ -21,9 +22,10 @@ async function open(node: TestNode, user: number, from = '') {
   const seen: string[] = [];
   let cursor = '';
   const nothing = () => undefined;
+  const soon = async () => undefined;
   const listener: StreamListener = {
     ...{ membership: nothing, action: nothing, read: nothing, leave: nothing },
-    ...{ draft: nothing, draftStopped: nothing },
+    ...{ draft: soon, draftStopped: nothing },
     start(at) {
       cursor = at;
     },
@@ -37,6 +39,32 @@ async function open(node: TestNode, user: number, from = '') {
 }
 
 const listen = async (node: TestNode, user: number) => (await open(node, user)).seen;
+
+test('a stream that ends while it subscribes to a new chat leaves no subscription', async () => {
+  const owner = await makeUser(a);
+  const stream = await open(a, owner.id);
+  const held = gate();
+  let subscribed = 0;
+  a.hooks.listen = async (channel, run) => {
+    const stop = await run();
+    if (!channel.includes(':on_chat:')) return stop;
+    subscribed++;
+    await held.wait();
+    return () => {
+      subscribed--;
+      stop();
+    };
+  };
+  try {
+    await a.store.chats.create('group', 'New', owner.id);
+    await held.reached;
+    stream.stop();
+    held.open();
+    await expect.poll(() => subscribed).toBe(0);
+  } finally {
+    a.hooks.listen = (_, run) => run();
+  }
+});
 
 test('a chat has a log of changes only while somebody reads the chat', async () => {
   const owner = await makeUser(a);

@@ -27,6 +27,8 @@ import { divideDatabase, openTestShards } from './shards.js';
 export interface Hooks {
   call: (name: string, run: () => Promise<unknown>, partition: number) => Promise<unknown>;
   query: (text: string, run: () => Promise<unknown>) => Promise<unknown>;
+  /** Runs a subscription to hints. */
+  listen: (channel: string, run: () => Promise<() => void>) => Promise<() => void>;
   /** Returns false to drop a hint. */
   hint: (channel: string, text: string) => boolean;
   wake: (bot: number) => void;
@@ -66,6 +68,7 @@ const keyRing = [{ id: 'k1', key: randomBytes(32) }];
 const open: Hooks = {
   call: (_, run) => run(),
   query: (_, run) => run(),
+  listen: (_, run) => run(),
   hint: () => true,
   wake: () => undefined,
 };
@@ -123,9 +126,11 @@ async function openNode(
     },
     hints: {
       listen: (channel, listener) =>
-        hints.listen(channel, (bytes) => {
-          if (hooks.hint(channel, String(bytes))) listener(bytes);
-        }),
+        hooks.listen(channel, () =>
+          hints.listen(channel, (bytes) => {
+            if (hooks.hint(channel, String(bytes))) listener(bytes);
+          }),
+        ),
       close: () => hints.close(),
     } satisfies Hints,
     keys,

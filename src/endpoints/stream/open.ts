@@ -76,7 +76,7 @@ export const openStream = defineEndpoint({
       stop?.();
       unwatch?.();
     };
-    const { write, close, isOver } = openEvents(store.time, request, onRevoked, finish);
+    const { write, close, isOver, drained } = openEvents(store.time, request, onRevoked, finish);
     // A chain of promises keeps the events of one stream in order, because some events wait for a profile.
     let order = Promise.resolve();
     const inOrder = (work: () => Promise<void> | void) => {
@@ -108,6 +108,7 @@ export const openStream = defineEndpoint({
         draft(chat, draft) {
           const data = { chat_id: nameOf(chat), from_id: chat.id, ...draft };
           inOrder(() => write(`event: message_draft\ndata: ${JSON.stringify(data)}\n\n`));
+          return order.then(drained);
         },
         draftStopped(chat, stopped) {
           const data = { chat_id: nameOf(chat), ...stopped };

@@ -52,13 +52,22 @@ export function readDraftHint(hint: string): (() => MessageDraft) | StoppedDraft
   return () => draftOf(id, after, flags, false, hint.slice(draftHint.length + head.length));
 }
 
-/** Shows at most one draft of a chat per `draft_show_interval_ms`. The newest draft replaces a draft that waits. */
+interface Paused {
+  timer: Timer | undefined;
+  next: (() => MessageDraft) | null;
+}
+
+/**
+ * Shows at most one draft of a chat per `draft_show_interval_ms`, and none while the client still has to read the former
+ * one. The newest draft replaces a draft that waits. A slow client thus gets fewer drafts and is not disconnected.
+ */
 export class DraftPace {
   readonly #time: Time;
-  readonly #show: (chat: ChatRef, draft: MessageDraft) => void;
-  readonly #paused = new Map<string, { timer: Timer; next: (() => MessageDraft) | null }>();
+  readonly #show: (chat: ChatRef, draft: MessageDraft) => Promise<void>;
+  readonly #paused = new Map<string, Paused>();
 
-  constructor(time: Time, show: (chat: ChatRef, draft: MessageDraft) => void) {
+  /** `show` resolves once the client can take another draft. It never rejects. */
+  constructor(time: Time, show: (chat: ChatRef, draft: MessageDraft) => Promise<void>) {
     this.#time = time;
     this.#show = show;
   }
@@ -81,13 +90,18 @@ export class DraftPace {
   }
 
   #showNow(chat: ChatRef, draft: () => MessageDraft): void {
-    this.#show(chat, draft());
-    const name = chatText(chat);
-    const timer = this.#time.after(limits.draft_show_interval_ms, () => {
-      const next = this.#paused.get(name)?.next ?? null;
-      this.#paused.delete(name);
-      if (next !== null) this.#showNow(chat, next);
+    const paused: Paused = { timer: undefined, next: null };
+    this.#paused.set(chatText(chat), paused);
+    const shown = this.#show(chat, draft());
+    paused.timer = this.#time.after(limits.draft_show_interval_ms, () => {
+      void shown.then(() => this.#resume(chat, paused));
     });
-    this.#paused.set(name, { timer, next: null });
+  }
+
+  #resume(chat: ChatRef, paused: Paused): void {
+    // Does nothing if the stream has ended.
+    if (this.#paused.get(chatText(chat)) !== paused) return;
+    this.#paused.delete(chatText(chat));
+    if (paused.next !== null) this.#showNow(chat, paused.next);
   }
 }

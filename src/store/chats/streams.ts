@@ -52,8 +52,11 @@ export interface StreamListener {
    */
   membership(chat: ChatRef, isIn: boolean): void;
   action(chat: ChatRef, text: string): void;
-  /** Reports the draft that a bot shows in a direct chat. The stream leaves out drafts that newer ones replace soon. */
-  draft(chat: ChatRef, draft: MessageDraft): void;
+  /**
+   * Reports the draft that a bot shows in a direct chat. The stream leaves out drafts that newer ones replace before the
+   * promise resolves. It never rejects.
+   */
+  draft(chat: ChatRef, draft: MessageDraft): Promise<void>;
   draftStopped(chat: ChatRef, stopped: StoppedDraft): void;
   /** Reports that the person has read a chat up to a message. The report is not stored. */
   read(chat: number, message: number): void;
@@ -276,6 +279,8 @@ class Stream {
         this.#listener.draftStopped(chat, draft);
       }
     });
+    // The stream may have ended meanwhile. Nobody else would end this subscription.
+    if (this.#state === 'ended') return stop();
     this.#unlisten.set(chatText(chat), stop);
     if (this.#state === 'open') this.#listener.membership(chat, true);
     // Reports the complete log of a chat, or a `gap`. The chat may have changed after the person joined and before this
