@@ -1,6 +1,7 @@
 /**
  * Raises a partition's incarnation when Redis may have lost its last changes, so that no version is assigned twice.
- * `test/models/incarnations.pml` models this protocol.
+ * `test/models/incarnations.pml` models this protocol. There, `seen` and `seen_flushed` are the row `Closed.seen`, and
+ * `highest`, `raised` and `expected` are the values of these names here.
  */
 import { isUnavailable, type Pool, statement } from '../postgres/pool.js';
 import { byShard, type Shards } from '../postgres/shards.js';
@@ -76,7 +77,7 @@ const noteLoss = statement(
  * an incarnation below that of its entities. The row also stays unchanged if a flush has raised the watermark above
  * `harmless` since it was read, because Redis may lack that flush.
  */
-const raiseIncarnations = statement(
+export const raiseIncarnations = statement(
   'raise_incarnations',
   `with wanted as (
      select * from unnest($1::int[], $2::int[], $3::int[], $5::bigint[]) as w (partition, exceeds, seen, harmless)

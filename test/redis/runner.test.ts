@@ -1,7 +1,7 @@
 /** Forces faults during a script call, on a real Redis behind a proxy that cuts and pauses the connection. */
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { RedisConnection } from '../../src/redis/connection.js';
 import { createMemoryWatch } from '../../src/redis/memory.js';
@@ -176,6 +176,21 @@ test('a call with a request id is repeated after a cut connection and applied on
   expect(await send('r2')).toMatchObject({ status: 'ok', first: 2 });
   expect(await journalLength()).toBe(2);
   expect(await straight.client.hget(keys.chat(chat), 's')).toBe('2');
+});
+
+test('a repeated call has a new token, so that it does not recreate a ticket that was used', async () => {
+  await send('r1');
+  const read = (bot: number, token: string) => {
+    const record = keys.bot(bot);
+    const at = { meta: keys.meta(partition), record, ticket: keys.ticket(record) };
+    return runner.call('control/read', partition, at, { token, ttl_ms: 1_000 });
+  };
+  // Redis knows the script from then on.
+  await read(chat.id + keys.partitions.count, 'other');
+  const sent = vi.spyOn(connection, 'send');
+  proxy.cut('first-token');
+  expect(await read(chat.id, 'first-token')).toMatchObject({ status: 'missing', ticket: '1 first-token' });
+  expect(sent.mock.calls.map(([{ args }]) => args.includes('first-token'))).toEqual([true, false]);
 });
 
 test('a call without a request id reports an unknown outcome after a cut connection', async () => {

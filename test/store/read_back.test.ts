@@ -110,6 +110,34 @@ test('if a message was sent and evicted during a read-back of its chat, no id is
   ]);
 });
 
+test('a repeated call does not make a ticket valid again that a fill has used', async () => {
+  const { chat, bot, id } = await coldMessage();
+  const c = await cluster.node();
+  const [first, second] = [gate(), gate()];
+  const gates = [first, second];
+  a.hooks.query = async (sql, run) => {
+    const rows = await run();
+    if (sql.includes('from chat_sequences')) await gates.shift()?.wait();
+    return rows;
+  };
+  const held = holdAnswer(b, 'from chat_sequences');
+  const fromA = a.store.messages.send(chat, bot.sender, text('from a'));
+  await first.reached;
+  // This call shares the ticket, and loads the chat before the next message is sent.
+  const fromB = b.store.messages.send(chat, bot.sender, text('from b'));
+  await held.reached;
+  const fromC = await c.store.messages.send(chat, bot.sender, text('from c'));
+  await cluster.flush();
+  await evict(b, ...chatKeys(cluster.keys, chat, fromC.id));
+  first.open();
+  await second.reached;
+  held.open();
+  const ids = [fromC.id, (await fromB).id];
+  second.open();
+  ids.push((await fromA).id);
+  expect(ids).toEqual([id + 1, id + 2, id + 3]);
+});
+
 test('if a control record was changed and evicted during a read-back, its old version is not restored', async () => {
   const { bot, user } = await makeDirect(b);
   const key = cluster.keys.bot(bot.id);

@@ -54,6 +54,8 @@ export interface RunnerOptions {
 interface Loaded extends CallShape {
   /** Whether the script adds data. Such a script is rejected while a server is nearly full. */
   readonly grows: boolean;
+  /** Whether the script creates fill tickets from the argument `token`. */
+  readonly tickets: boolean;
   /** The latency of the script's calls. */
   readonly times: Distribution;
 }
@@ -109,6 +111,7 @@ const luaRoot = fileURLToPath(new URL('../../../lua', import.meta.url));
 const prepare = (script: Script, times: Distributions): Loaded => ({
   ...shapeOf(script),
   grows: script.flags.length === 0,
+  tickets: [...script.errors.values()].flat().some(({ name }) => name === 'ticket' || name === 'tickets'),
   times: times.of(script.name),
 });
 
@@ -297,13 +300,17 @@ export class Runner {
     }
   }
 
-  /** Makes one more attempt. */
+  /**
+   * Makes one more attempt, with a new token. The token of an earlier attempt could recreate a ticket that a write has
+   * removed since.
+   */
   async #attempt(call: Retried, server: Redirected | null): Promise<Outcome> {
     const runId = server?.to.runId() ?? null;
     const { loaded } = call;
     if (server === null || runId === null) return 'lost';
+    const args = loaded.tickets ? { ...call.args, token: this.#random.uuid() } : call.args;
     try {
-      const raw = await ask(server, loaded.script, singleArgs(loaded, runId, call));
+      const raw = await ask(server, loaded.script, singleArgs(loaded, runId, { ...call, args }));
       return { node: server.to, runId, reply: decodeReply(loaded.script, raw) };
     } catch (error) {
       return this.#failed(server.to, call, error);

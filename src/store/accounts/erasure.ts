@@ -17,7 +17,7 @@ export interface Erased {
  */
 export type Erase = (chat: ChatRef, messages: readonly Erased[], ageMs?: number) => Promise<number>;
 
-export function createErase({ scripts, keys, uniqueText }: StoreContext, readBack: ReadBack): Erase {
+export function createErase({ scripts, keys }: StoreContext, readBack: ReadBack): Erase {
   return async (chat, messages, ageMs = 0) => {
     if (messages.length > limits.messages_batch_max)
       throw new RangeError(`batch of ${messages.length} messages is too large`);
@@ -34,9 +34,9 @@ export function createErase({ scripts, keys, uniqueText }: StoreContext, readBac
       post === 0 ? '' : String(post),
       String(date),
     ]);
-    const result = await readBack.complete({ chat, who: { id: 0, isBot: false } }, () =>
+    const result = await readBack.complete({ chat, who: { id: 0, isBot: false } }, (token) =>
       scripts.call('messages/erase', partition, at, {
-        ...{ chat: chatText(chat), age_ms: ageMs, token: uniqueText(), items },
+        ...{ chat: chatText(chat), age_ms: ageMs, token, items },
       }),
     );
     return result.erased;

@@ -123,10 +123,11 @@ export class Members extends ChatCopies {
       linked: event.link === null ? '' : recordOf({ ...change, link: await this.#shownLink(event.link) }),
       service: tail ?? '',
       from: pack(by),
-      token: this.context.uniqueText(),
     };
     for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
-      const result = await scripts.call('chats/post_member_event', partition, at, args);
+      // A token of its own for each attempt, as in `ReadBack.complete`.
+      const own = { ...args, token: this.context.uniqueText() };
+      const result = await scripts.call('chats/post_member_event', partition, at, own);
       if (result.status === 'ok') return true;
       if (result.status === 'chat_missing' && !(await this.fill(chat, result.ticket))) return false;
       if (result.status === 'outbox_full') fail('too_many_requests', { retry_after: 1 });

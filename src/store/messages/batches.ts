@@ -42,13 +42,9 @@ export class Batches {
     const partition = keys.partitions.of(chat.id);
     const who = { id: bot, isBot: true };
     const at = sharedKeys(keys, chat, '', bot);
-    const args = {
-      direct: isDirect(chat),
-      hint: `${actionHint}${bot} ${action}`,
-      token: this.context.uniqueText(),
-    };
-    const result = await this.readBack.complete({ chat, who }, () =>
-      scripts.call('chats/publish_action', partition, at, args),
+    const args = { direct: isDirect(chat), hint: `${actionHint}${bot} ${action}` };
+    const result = await this.readBack.complete({ chat, who }, (token) =>
+      scripts.call('chats/publish_action', partition, at, { ...args, token }),
     );
     if (result.status !== 'ok') refused(who, result, {});
   }
@@ -61,17 +57,12 @@ export class Batches {
     const { scripts, keys, requestId } = this.context;
     const partition = keys.partitions.of(chat.id);
     const at = sharedKeys(keys, chat, requestId(), who.id);
-    const args = {
-      chat: chatText(chat),
-      who: String(who.id),
-      direct: isDirect(chat),
-      token: this.context.uniqueText(),
-    };
+    const args = { chat: chatText(chat), who: String(who.id), direct: isDirect(chat) };
     let left = [...new Set(ids)];
     assertBatch(left.length);
     for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
-      const result = await this.readBack.complete({ chat, who }, () =>
-        scripts.call('messages/delete_batch', partition, at, { ...args, ids: left.map(String) }),
+      const result = await this.readBack.complete({ chat, who }, (token) =>
+        scripts.call('messages/delete_batch', partition, at, { ...args, token, ids: left.map(String) }),
       );
       switch (result.status) {
         case 'ok':
@@ -102,8 +93,8 @@ export class Batches {
     const partition = keys.partitions.of(chat.id);
     const at = sharedKeys(keys, chat, '', who.id);
     const args = { direct: isDirect(chat), ids: ids.map(String) };
-    const page = await this.readBack.complete(place, () =>
-      scripts.call('messages/read_many', partition, at, { ...args, token: this.context.uniqueText() }),
+    const page = await this.readBack.complete(place, (token) =>
+      scripts.call('messages/read_many', partition, at, { ...args, token }),
     );
     if (page.status !== 'ok') return notMember(who, page.kind);
     const hot = page.rows as Array<Buffer | null>;

@@ -16,7 +16,7 @@ import { refused } from './refusals.js';
 const partitionDigits = 3;
 
 export function createCallbacks(
-  { scripts, keys, requestId, uniqueText, editAfterPress }: StoreContext,
+  { scripts, keys, requestId, editAfterPress }: StoreContext,
   readBack: ReadBack,
   forwarder: Forwarder,
   inlineIds: InlineIds,
@@ -36,30 +36,29 @@ export function createCallbacks(
         press: pack([chatText(chat), String(messageId), String(user.id), data, digits, editAfterPress]),
         from: pack(user),
         extra: pack(extra),
-        token: uniqueText(),
       };
       const place = {
         chat,
         who: { id: user.id, isBot: false },
         message: { id: messageId, absent: 'message_not_found' },
       } as const;
-      const pressed = await readBack.complete(place, () => {
+      const pressed = await readBack.complete(place, (token) => {
         if (isDirect(chat)) {
           const at = withMessage(keys, directKeys(keys, chat, request), chat, messageId);
-          return scripts.call('updates/press_direct', partition, { ...at, query }, args);
+          return scripts.call('updates/press_direct', partition, { ...at, query }, { ...args, token });
         }
         const at = withMessage(keys, sharedKeys(keys, chat, request, user.id), chat, messageId);
-        return scripts.call('updates/press_shared', partition, { ...at, query }, args);
+        return scripts.call('updates/press_shared', partition, { ...at, query }, { ...args, token });
       });
       const result =
         pressed.status !== 'inline'
           ? pressed
-          : await readBack.complete(place, () => {
+          : await readBack.complete(place, (token) => {
               const bot = Number(pressed.bot);
               const id = inlineIds.idOf(bot, { chat, messageId });
               const inline = { id, instance: inlineIds.instanceOf(bot, chat) };
               const at = withMessage(keys, sharedKeys(keys, chat, request, user.id), chat, messageId);
-              const of = { ...args, extra: pack({ ...extra, inline }) };
+              const of = { ...args, token, extra: pack({ ...extra, inline }) };
               return scripts.call('updates/press_inline', partition, { ...at, query }, of);
             });
       if (result.status !== 'ok')

@@ -22,7 +22,7 @@ export interface NewDraft {
 }
 
 export function createMessageDrafts(
-  { scripts, keys, requestId, uniqueText }: StoreContext,
+  { scripts, keys, requestId }: StoreContext,
   readBack: ReadBack,
   forwarder: Forwarder,
 ) {
@@ -37,9 +37,9 @@ export function createMessageDrafts(
       if (Buffer.byteLength(content) > limits.content_bytes_max) fail('entities_too_long');
       const who = { id: chat.id, isBot: true };
       const flags = canStop ? `s${keepOnStop ? 'k' : ''}` : '';
-      const args = { id: String(id), flags, content, token: uniqueText() };
-      const result = await readBack.complete({ chat, who }, () =>
-        scripts.call('chats/show_draft', keys.partitions.of(chat.id), keysOf(chat), args),
+      const args = { id: String(id), flags, content };
+      const result = await readBack.complete({ chat, who }, (token) =>
+        scripts.call('chats/show_draft', keys.partitions.of(chat.id), keysOf(chat), { ...args, token }),
       );
       if (result.status !== 'ok') refused(who, result, {});
     },
@@ -62,9 +62,9 @@ export function createMessageDrafts(
      */
     async stop(chat: ChatRef, user: Profile, id: number): Promise<void> {
       const who = { id: user.id, isBot: false };
-      const args = { chat: chatText(chat), id: String(id), from: pack(user), token: uniqueText() };
-      const result = await readBack.complete({ chat, who }, () =>
-        scripts.call('updates/stop_draft', keys.partitions.of(chat.id), keysOf(chat), args),
+      const args = { chat: chatText(chat), id: String(id), from: pack(user) };
+      const result = await readBack.complete({ chat, who }, (token) =>
+        scripts.call('updates/stop_draft', keys.partitions.of(chat.id), keysOf(chat), { ...args, token }),
       );
       if (result.status !== 'ok') return refused(who, result, { not_found: 'draft_not_found' });
       forwarder.follow(chat.id, result);

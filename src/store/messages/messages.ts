@@ -185,11 +185,10 @@ export class Messages extends Batches {
       message_id: String(messageId),
       who: String(who.id),
       direct: isDirect(chat),
-      token: this.context.uniqueText(),
     };
     const place = { chat, who, message: { id: messageId, absent: 'message_to_delete_not_found' } } as const;
-    const result = await this.readBack.complete(place, () =>
-      scripts.call('messages/delete', keys.partitions.of(chat.id), at, args),
+    const result = await this.readBack.complete(place, (token) =>
+      scripts.call('messages/delete', keys.partitions.of(chat.id), at, { ...args, token }),
     );
     if (result.status !== 'ok')
       refused(who, result, {
@@ -242,18 +241,18 @@ export class Messages extends Batches {
       reply_to: replyTo === 0 ? '' : String(replyTo),
       from: direct && sender.isBot ? nothing : pack(sender.profile),
       partition: String(partition),
-      token: this.context.uniqueText(),
       keep: keptOf(chat, messages, keep),
       tails,
     };
-    const result = await this.readBack.complete({ chat, who: sender }, () => {
+    const result = await this.readBack.complete({ chat, who: sender }, (token) => {
+      const own = { ...args, token };
       if (!direct) {
         const at = sharedKeys(keys, chat, request, sender.id);
-        return scripts.call('messages/send_shared', partition, at, args);
+        return scripts.call('messages/send_shared', partition, at, own);
       }
       return sender.isBot
-        ? scripts.call('messages/send_to_user', partition, toUserKeys(keys, chat, request), args)
-        : scripts.call('messages/send_to_bot', partition, directKeys(keys, chat, request), args);
+        ? scripts.call('messages/send_to_user', partition, toUserKeys(keys, chat, request), own)
+        : scripts.call('messages/send_to_bot', partition, directKeys(keys, chat, request), own);
     });
     if (result.status !== 'ok') return result;
     if ('wake' in result || 'forward' in result) this.#forwarder.follow(chat.id, result);
@@ -282,22 +281,21 @@ export class Messages extends Batches {
       content: change.what === 'markup' ? nothing : packContent(change.content),
       markup: packMarkup(change.markup),
       from: direct && editor.isBot ? nothing : pack(editor.profile),
-      token: this.context.uniqueText(),
     };
     const place = { chat, who: editor, message: { id: messageId, absent: editErrors.not_found } };
-    const result = await this.readBack.complete(place, () =>
+    const result = await this.readBack.complete(place, (token) =>
       direct
         ? scripts.call(
             'messages/edit_direct',
             partition,
             withMessage(keys, directKeys(keys, chat, request), chat, messageId),
-            args,
+            { ...args, token },
           )
         : scripts.call(
             'messages/edit_shared',
             partition,
             withMessage(keys, sharedKeys(keys, chat, request, editor.id), chat, messageId),
-            args,
+            { ...args, token },
           ),
     );
     if (result.status !== 'ok') return refused(editor, result, editErrors);

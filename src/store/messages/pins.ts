@@ -11,7 +11,7 @@ import { refused } from './refusals.js';
 export type Pins = ReturnType<typeof createPins>;
 
 export function createPins(
-  { scripts, keys, requestId, uniqueText }: StoreContext,
+  { scripts, keys, requestId }: StoreContext,
   readBack: ReadBack,
   forwarder: Forwarder,
 ) {
@@ -38,16 +38,15 @@ export function createPins(
       }),
       from: pack(who.profile),
       notify: notify ? '1' : '',
-      token: uniqueText(),
     };
     const place = { chat, who, message: { id: messageId, absent: 'message_to_pin_not_found' } } as const;
-    const result = await readBack.complete(place, () => {
+    const result = await readBack.complete(place, (token) => {
       if (isDirect(chat)) {
         const at = withMessage(keys, directKeys(keys, chat, request), chat, messageId);
-        return scripts.call('messages/pin_direct', partition, at, args);
+        return scripts.call('messages/pin_direct', partition, at, { ...args, token });
       }
       const at = withMessage(keys, sharedKeys(keys, chat, request, who.id), chat, messageId);
-      return scripts.call('messages/pin_shared', partition, at, args);
+      return scripts.call('messages/pin_shared', partition, at, { ...args, token });
     });
     if (result.status !== 'ok')
       refused(who, result, {
@@ -69,10 +68,9 @@ export function createPins(
       message_id: typeof what === 'number' ? String(what) : '',
       all: what === 'all',
       direct: isDirect(chat),
-      token: uniqueText(),
     };
-    const result = await readBack.complete({ chat, who }, () =>
-      scripts.call('messages/unpin', partitionOf(chat), at, args),
+    const result = await readBack.complete({ chat, who }, (token) =>
+      scripts.call('messages/unpin', partitionOf(chat), at, { ...args, token }),
     );
     if (result.status !== 'ok')
       refused(who, result, { not_found: 'message_to_unpin_not_found', not_allowed: 'pin_not_allowed' });

@@ -37,16 +37,18 @@ export class ReadBack {
   }
 
   /**
-   * Calls a script, and loads missing records until nothing is missing. Errors: `chat_not_found`, `cant_initiate` if a
+   * Calls a script, and loads missing records until nothing is missing. Each attempt gets a new token for its tickets. A
+   * repeated token would recreate a ticket that a write has removed, and a fill that loaded the record before this write
+   * would store it. Errors: `chat_not_found`, `cant_initiate` if a
    * bot writes to a person who never started it, `bot_not_found` if a person writes to a deleted bot, and the given
    * error for a message that does not exist.
    */
   complete<P extends Promise<{ readonly status: string }>>(
     place: Place,
-    call: () => P,
+    call: (token: string) => P,
   ): Promise<Exclude<Awaited<P>, { readonly status: Missing }>> {
     // A call that finds everything in Redis creates no additional promise.
-    return call().then((result) =>
+    return call(this.#context.uniqueText()).then((result) =>
       result.status === 'ok' ? result : this.#persist(place, call, result),
     ) as never;
   }
@@ -104,13 +106,13 @@ export class ReadBack {
 
   async #persist<R extends { readonly status: string }>(
     place: Place,
-    call: () => Promise<R>,
+    call: (token: string) => Promise<R>,
     first: R,
   ): Promise<R> {
     let result = first;
     for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
       if (result.status === 'ok' || !(await this.#fill(place, result))) return result;
-      result = await call();
+      result = await call(this.#context.uniqueText());
     }
     return fail('unavailable', { retry_after: 1 });
   }

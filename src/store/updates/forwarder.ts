@@ -9,7 +9,8 @@
  * which stays until they have all updates.
  *
  * A queue accepts updates only from the Redis that it was in when they were read. A Redis that restarted may have lost
- * earlier updates of the queue, which are then still in the outbox. `test/models/outbox.pml` models this protocol.
+ * earlier updates of the queue, which are then still in the outbox. `test/models/outbox.pml` models this protocol. There,
+ * `owed` and `passed` are the fields of `Detour`, `last` is that of `Batch`, and `under` and `retried_under` stand for `runs`.
  */
 import { fail } from '../../errors.js';
 import { kindBit, type UpdateKind } from '../../rules/update_kinds.js';

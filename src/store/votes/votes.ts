@@ -220,12 +220,12 @@ export class Votes {
     };
     const args = {
       stop: pack([chatText(chat), String(messageId), String(bot.id), id, placeOf(poll)]),
-      ...{ direct: isDirect(chat), markup, from: pack(bot.profile), token: this.#context.uniqueText() },
+      ...{ direct: isDirect(chat), markup, from: pack(bot.profile) },
     };
     const place = { chat, who: bot, message: { id: messageId, absent: 'poll_to_stop_not_found' } } as const;
     for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
-      const result = await this.#readBack.complete(place, () =>
-        scripts.call('votes/stop', partition, at, args),
+      const result = await this.#readBack.complete(place, (token) =>
+        scripts.call('votes/stop', partition, at, { ...args, token }),
       );
       if (result.status === 'poll_missing') {
         await this.#fill(poll, result.ticket);
