@@ -66,6 +66,13 @@ inline copy_state(to, from) {
   to.journal = from.journal; to.journal_id = from.journal_id; to.journal_under = from.journal_under
 }
 
+inline print_state() {
+  printf("state openfor=%d counter=%d version=%d id=%d idunder=%d journal=%d\n",
+    redis.open_for, redis.counter, redis.version, redis.id, redis.id_under, redis.journal);
+  printf("rows incarnation=%d flushed=%d version=%d id=%d idunder=%d\n",
+    incarnation, flushed, row_version, row_id, row_id_under)
+}
+
 inline clear_state(store) {
   store.open_for = 0; store.counter = 0;
   store.version = 0; store.id = 0; store.id_under = 0;
@@ -75,7 +82,8 @@ inline clear_state(store) {
 /* A script appends a message. It first fills the record from Postgres if it is not in Redis. */
 inline append() {
   if
-  :: redis.version == 0 -> redis.id = row_id; redis.id_under = row_id_under
+  :: redis.version == 0 ->
+    redis.id = row_id; redis.id_under = row_id_under; printf("fill id=%d idunder=%d\n", row_id, row_id_under)
   :: else
   fi;
   redis.counter++;
@@ -88,7 +96,7 @@ inline append() {
   redis.version = redis.counter;
   redis.journal = redis.counter; redis.journal_id = redis.id; redis.journal_under = redis.id_under;
   changes++;
-  printf("append version=%d id=%d\n", redis.counter, redis.id)
+  printf("append version=%d id=%d\n", redis.counter, redis.id); print_state()
 }
 
 /* The flusher commits a batch. A row accepts newer versions only. */
@@ -104,7 +112,7 @@ inline commit() {
   :: else
   fi;
   flushed = (batch > flushed -> batch : flushed);
-  printf("commit version=%d\n", batch)
+  printf("commit flusher=%d known=%d refused=0\n", _pid, known); print_state()
 }
 
 inline trim() {
@@ -112,19 +120,22 @@ inline trim() {
   :: redis.journal <= batch -> redis.journal = 0; redis.journal_id = 0; redis.journal_under = 0
   :: else
   fi;
-  printf("trim version=%d\n", batch)
+  printf("trim version=%d\n", batch); print_state()
 }
 
 /* partition/recover: opens the partition under a registered incarnation. */
 inline open_partition() {
   if
-  :: run_id != expected || redis.open_for == run_id -> skip
+  :: run_id != expected -> printf("open for=%d incarnation=%d moved=1 behind=0 opened=0\n", expected, raised)
+  :: run_id == expected && redis.open_for == run_id ->
+    printf("open for=%d incarnation=%d moved=0 behind=0 opened=0\n", expected, raised)
   :: else ->
     if
-    :: INCARNATION_OF(redis.counter) >= raised -> skip
+    :: INCARNATION_OF(redis.counter) >= raised ->
+      printf("open for=%d incarnation=%d moved=0 behind=%d opened=0\n", expected, raised, redis.counter)
     :: else ->
       redis.open_for = run_id; redis.counter = raised * PER_INCARNATION; changes = 0;
-      printf("recover incarnation=%d\n", raised)
+      printf("open for=%d incarnation=%d moved=0 behind=0 opened=1\n", expected, raised); print_state()
     fi
   fi
 }
@@ -136,7 +147,8 @@ end:
   :: /* The flusher reads the incarnation in Postgres, then the newest image of the record in the journal. It commits and
         trims. It may die in between. */
     atomic { redis.journal != 0 -> known = incarnation };
-    atomic { batch = redis.journal; batch_id = redis.journal_id; batch_id_under = redis.journal_under };
+    atomic { batch = redis.journal; batch_id = redis.journal_id; batch_id_under = redis.journal_under;
+      printf("read flusher=%d version=%d\n", _pid, batch) };
 #ifdef KNOWS_INCARNATION_TOO_LATE
     atomic { known = incarnation };
 #endif
@@ -156,6 +168,7 @@ end:
 #endif
       :: true
       fi
+    :: atomic { known != incarnation -> printf("commit flusher=%d known=%d refused=1\n", _pid, known) }
     :: true
     fi;
     atomic { known = 0; batch = 0; batch_id = 0; batch_id_under = 0 }
@@ -166,7 +179,7 @@ end:
     atomic {
       if
       :: seen_flushed > highest && run_id == expected && !OPEN ->
-        redis.version = 0; redis.id = 0; redis.id_under = 0; printf("forget\n")
+        redis.version = 0; redis.id = 0; redis.id_under = 0; printf("forget for=%d\n", expected); print_state()
       :: else
       fi
     };
@@ -184,8 +197,10 @@ end:
 #endif
         raised = (raised > incarnation -> raised : incarnation);
         raised = (INCARNATION_OF(flushed) > raised -> INCARNATION_OF(flushed) : raised) + 1;
-        incarnation = raised
-      :: else -> raised = 0
+        incarnation = raised;
+        printf("raise seen=%d highest=%d lacks=%d raised=%d\n", seen, highest, seen_flushed > highest, raised); print_state()
+      :: else ->
+        printf("raise seen=%d highest=%d lacks=%d raised=0\n", seen, highest, seen_flushed > highest); raised = 0
       fi
 #endif
     };
@@ -210,12 +225,12 @@ end:
     atomic { OPEN && redis.version != 0 && redis.journal == 0 ->
 #endif
       assert(row_version >= redis.version);
-      redis.version = 0; redis.id = 0; redis.id_under = 0 }
+      redis.version = 0; redis.id = 0; redis.id_under = 0; printf("expire\n"); print_state() }
   :: atomic { crashes < CRASHES && redis.open_for == run_id -> copy_state(disk, redis); printf("sync\n") }
   :: atomic { crashes < CRASHES ->
       crashes++; run_id++; copy_state(redis, disk);
       if :: crashes == CRASHES -> clear_state(disk) :: else fi;
-      printf("crash\n") }
+      printf("crash\n"); print_state() }
   od
 }
 

@@ -42,6 +42,11 @@ inline copy_state(to, from) {
   to.mark[0] = from.mark[0]; to.mark[1] = from.mark[1]
 }
 
+inline print_state() {
+  printf("state outbox=%d first=%d second=%d firstmark=%d secondmark=%d\n",
+    redis.outbox, redis.queue[0], redis.queue[1], redis.mark[0], redis.mark[1])
+}
+
 inline clear_state(store) {
   store.sent = 0; store.outbox = 0;
   store.queue[0] = 0; store.queue[1] = 0;
@@ -58,7 +63,7 @@ inline set_last() {
 }
 
 /* updates/accept_forwarded: queues the updates above the mark, and raises the mark. */
-inline accept(b) {
+inline accept(b, read_under) {
 #ifdef QUEUE_WITHOUT_MARK
   new = batch;
 #else
@@ -70,8 +75,12 @@ inline accept(b) {
   assert((redis.queue[b] & new) == 0);
   redis.queue[b] = redis.queue[b] | new;
   redis.mark[b] = (redis.mark[b] > last -> redis.mark[b] : last);
-  printf("accept bot=%d batch=%d new=%d mark=%d\n", b, batch, new, redis.mark[b]);
+  printf("accept bot=%d batch=%d under=%d\n", b, batch, read_under); print_state();
   new = 0
+}
+
+inline refuse(b, read_under) {
+  printf("refuse bot=%d batch=%d under=%d\n", b, batch, read_under)
 }
 
 #ifdef BATCH_OUTLIVES_LOSS
@@ -84,9 +93,10 @@ inline trim() {
   atomic { !closed ->
     if
 #ifndef TRIM_IGNORES_LOSS
-    :: under != incarnation -> skip
+    :: under != incarnation -> printf("trim last=%d under=%d moved=1\n", last, under)
 #endif
-    :: else -> redis.outbox = redis.outbox & ABOVE(last); printf("trim last=%d\n", last)
+    :: else ->
+      redis.outbox = redis.outbox & ABOVE(last); printf("trim last=%d under=%d moved=0\n", last, under); print_state()
     fi
   }
 }
@@ -101,6 +111,7 @@ end:
   :: /* A run hands all updates to the reachable bots. */
     atomic { !closed && (redis.outbox & ABOVE(passed)) != 0 ->
       batch = redis.outbox & ABOVE(passed); under = (passed == 0 -> incarnation : under); set_last();
+      printf("read after=%d batch=%d incarnation=%d\n", passed, batch, incarnation);
 #ifdef OWED_BOTS_GET_LATER_UPDATES
       todo = ALL_BOTS
 #else
@@ -112,9 +123,9 @@ end:
 #endif
     do
     :: atomic { (todo & 1) && !closed -> todo = todo & ~1;
-        if :: MOVED(under) -> failed = failed | 1 :: else -> accept(0) fi }
+        if :: MOVED(under) -> failed = failed | 1; refuse(0, under) :: else -> accept(0, under) fi }
     :: atomic { (todo & 2) && !closed -> todo = todo & ~2;
-        if :: MOVED(under) -> failed = failed | 2 :: else -> accept(1) fi }
+        if :: MOVED(under) -> failed = failed | 2; refuse(1, under) :: else -> accept(1, under) fi }
     :: atomic { (todo & 1) -> todo = todo & ~1; failed = failed | 1 }
     :: atomic { (todo & 2) -> todo = todo & ~2; failed = failed | 2 }
     :: todo == 0 -> break
@@ -132,12 +143,15 @@ end:
     fi
   :: /* A retry hands all updates from the start of the outbox to the owed bots. Then the detour ends. */
     atomic { !closed && owed != 0 ->
-      batch = redis.outbox; retried_under = incarnation; set_last(); todo = owed };
+      batch = redis.outbox; retried_under = incarnation; set_last(); todo = owed;
+      printf("read after=0 batch=%d incarnation=%d\n", batch, incarnation) };
     do
     :: atomic { (todo & 1) && !closed -> todo = todo & ~1;
-        if :: MOVED(retried_under) -> failed = failed | 1 :: else -> accept(0) fi }
+        if :: MOVED(retried_under) -> failed = failed | 1; refuse(0, retried_under)
+        :: else -> accept(0, retried_under) fi }
     :: atomic { (todo & 2) && !closed -> todo = todo & ~2;
-        if :: MOVED(retried_under) -> failed = failed | 2 :: else -> accept(1) fi }
+        if :: MOVED(retried_under) -> failed = failed | 2; refuse(1, retried_under)
+        :: else -> accept(1, retried_under) fi }
     :: atomic { todo != 0 -> failed = todo; todo = 0 }
     :: todo == 0 -> break
     od;
@@ -156,11 +170,11 @@ end:
   do
   :: atomic { !closed && sends < SENDS ->
       redis.outbox = redis.outbox | (1 << sends); redis.sent = redis.sent | (1 << sends);
-      sends++; printf("send %d\n", sends) }
+      sends++; printf("send update=%d\n", sends); print_state() }
   :: atomic { crashes < CRASHES -> copy_state(disk, redis); printf("sync\n") }
   :: atomic { crashes < CRASHES && !closed ->
       crashes++; closed = true; copy_state(redis, disk); clear_state(disk); printf("crash\n") }
-  :: atomic { closed -> closed = false; incarnation++; printf("recover\n") }
+  :: atomic { closed -> closed = false; incarnation++; printf("recover\n"); print_state() }
   od
 }
 

@@ -2,65 +2,26 @@
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
-import type { Script } from '../../src/redis/scripts/contract.js';
+import { createPool, type Pool, statement } from '../../src/postgres/pool.js';
 import { pack, unpack } from '../../src/store/core/codec.js';
-import { bot, callScript, direct, keys, partitionOf, scripts, startClusterNode } from '../lua/world.js';
+import { bot, direct, keys, partitionOf, startClusterNode } from '../lua/world.js';
+import { migratedDatabase } from '../support/servers.js';
+import { IncarnationReplay } from './incarnation_replay.js';
+import { OutboxReplay } from './outbox_replay.js';
+import { numbers, Replay } from './replay.js';
 import { canRun, type Step, simulate } from './spin.js';
 
 const seeds = Array.from({ length: 6 }, (_, i) => i + 1);
+/** Runs that contain the refusals of these models, which are rare. */
+const seedsWithRefusals = { outbox: [1, 6, 15, 17, 20, 32], incarnations: [3, 7, 16, 56, 122, 240] };
 
 let node: Awaited<ReturnType<typeof startClusterNode>>;
 let client: Redis;
-
-/** A Redis that can lose its latest writes. Opens a partition under the next incarnation. */
-class Replay {
-  incarnation = 0;
-  runs = 1;
-  readonly #meta: string;
-  readonly #journal: string;
-  #disk = new Map<string, Buffer>();
-
-  constructor(partition: number) {
-    this.#meta = keys.meta(partition);
-    this.#journal = keys.journal(partition);
-  }
-
-  call(name: string, at: Record<string, string | readonly string[]>, args: Record<string, unknown>) {
-    return callScript(client, scripts.get(name) as Script, at, { run: `run-${this.runs}`, ...args });
-  }
-
-  async recover(): Promise<void> {
-    this.incarnation++;
-    const at = { meta: this.#meta, journal: this.#journal };
-    const args = { expected: `run-${this.runs}`, incarnation: `${this.incarnation}`, post: '0' };
-    const more = { high_water: '100', bytes_max: '5000', installation: '' };
-    expect(await this.call('partition/recover', at, { ...args, ...more })).toEqual(['ok', 1]);
-  }
-
-  /** Performs a step that models share. Returns false for other steps. */
-  async environment({ name }: Step): Promise<boolean> {
-    if (name === 'recover') await this.recover();
-    else if (name === 'sync') {
-      this.#disk = new Map();
-      for (const key of await client.keys('*')) this.#disk.set(key, (await client.dumpBuffer(key)) as Buffer);
-    } else if (name === 'crash') {
-      this.runs++;
-      await client.flushall();
-      for (const [key, value] of this.#disk) await client.restore(key, 0, value);
-      this.#disk.clear();
-    } else return false;
-    return true;
-  }
-}
-
-/** Reads the fields that a step names. Fails if the model does not print one of them. */
-function numbers<K extends string>({ name, of }: Step, ...fields: K[]): Record<K, number> {
-  for (const field of fields) expect(of, name).toHaveProperty(field);
-  return of as Record<K, number>;
-}
+let database: Awaited<ReturnType<typeof migratedDatabase>>;
+let pool: Pool;
 
 async function replayFills(steps: readonly Step[]): Promise<void> {
-  const replay = new Replay(partitionOf(direct));
+  const replay = new Replay(client, partitionOf(direct));
   const record = keys.bot(bot);
   const at = { meta: keys.meta(partitionOf(direct)), record, ticket: keys.ticket(record) };
   await replay.recover();
@@ -122,7 +83,7 @@ async function replayFills(steps: readonly Step[]): Promise<void> {
 }
 
 async function replayLeases(steps: readonly Step[]): Promise<void> {
-  const replay = new Replay(0);
+  const replay = new Replay(client, 0);
   const at = {
     meta: keys.meta(0),
     nodes: keys.authNodes(),
@@ -167,17 +128,27 @@ async function replayLeases(steps: readonly Step[]): Promise<void> {
 }
 
 describe.skipIf(!canRun('spin', 'gcc'))('traces', () => {
-  const seen = new Map<string, number>();
+  const seen = new Set<string>();
   const note = (model: string, steps: readonly Step[]) => {
-    for (const { name } of steps) seen.set(`${model} ${name}`, (seen.get(`${model} ${name}`) ?? 0) + 1);
+    for (const { name, of } of steps) {
+      seen.add(`${model} ${name}`);
+      if (of.moved === 1) seen.add(`${model} ${name} moved`);
+      if (of.refused === 1 || of.raised === 0) seen.add(`${model} ${name} refused`);
+    }
   };
 
   beforeAll(async () => {
     expect(limits.fill_ticket_ttl_ms).toBeGreaterThanOrEqual(5_000);
     node = await startClusterNode();
     client = node.client;
+    database = await migratedDatabase();
+    pool = createPool({ url: database.url, max: 1, name: 'test' });
   });
-  afterAll(() => node.stop());
+  afterAll(async () => {
+    await node?.stop();
+    await pool?.close();
+    await database?.drop();
+  });
 
   test.each(seeds)('the scripts of control records do the same as run %i of their model', async (seed) => {
     await client.flushall();
@@ -193,6 +164,30 @@ describe.skipIf(!canRun('spin', 'gcc'))('traces', () => {
     await replayLeases(steps);
   });
 
+  test.each(seedsWithRefusals.outbox)(
+    'the scripts of the outbox do the same as run %i of their model',
+    async (seed) => {
+      await client.flushall();
+      const steps = await simulate('outbox', seed, ['SENDS=6', 'CRASHES=2']);
+      note('outbox', steps);
+      const replay = new OutboxReplay(client);
+      await replay.begin();
+      for (const step of steps) await replay.step(step);
+    },
+  );
+
+  test.each(seedsWithRefusals.incarnations)(
+    'scripts and statements do the same as run %i of their model',
+    async (seed) => {
+      await client.flushall();
+      await pool.query(statement('test_empty', 'truncate messages, chat_sequences, partitions'));
+      const steps = await simulate('incarnations', seed, ['CHANGES=3', 'CRASHES=3']);
+      note('incarnations', steps);
+      const replay = new IncarnationReplay(client, pool);
+      for (const step of steps) await replay.step(step);
+    },
+  );
+
   test('the random runs together contain every step of the models', () => {
     const fills = [
       'read',
@@ -206,9 +201,14 @@ describe.skipIf(!canRun('spin', 'gcc'))('traces', () => {
       'recover',
     ];
     const leases = ['renew', 'revoke', 'pending', 'sync', 'crash', 'recover'];
+    const outbox = ['send', 'read', 'accept', 'refuse', 'trim', 'state', 'sync', 'crash', 'recover'];
+    const incarnations = ['append', 'fill', 'read', 'commit', 'trim', 'forget', 'raise', 'open', 'expire'];
     const wanted = [
       ...fills.map((name) => `fill_tickets ${name}`),
       ...leases.map((name) => `token_lease ${name}`),
+      ...outbox.map((name) => `outbox ${name}`),
+      ...[...incarnations, 'state', 'rows', 'sync', 'crash'].map((name) => `incarnations ${name}`),
+      ...['outbox trim moved', 'incarnations commit refused', 'incarnations raise refused'],
     ];
     expect(wanted.filter((name) => !seen.has(name))).toEqual([]);
   });
