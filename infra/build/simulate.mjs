@@ -1,37 +1,50 @@
 /**
- * Runs the simulator of `test/simulate`, with the sources as they are or with one mutation. A mutation replaces a text in
- * a file of the program or in a script. `--mutation` names it, and `test/simulate/mutations.json` lists all.
+ * Runs the simulator of `test/simulate`, with the sources as they are or with one mutation. A mutation replaces texts
+ * in files of the program or in scripts. `--mutation` names it, and `test/simulate/mutations.json` lists all.
  */
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { modules, Refusal, root, run } from './checkout.mjs';
 
 /** Returns all mutations. */
 export const readMutations = () =>
   JSON.parse(readFileSync(join(root, 'test/simulate/mutations.json'), 'utf8'));
 
-function mutated({ file, from, to }) {
-  const text = readFileSync(join(root, file), 'utf8');
-  if (text.split(from).length !== 2) throw new Refusal(`${file} must contain this once: ${from}`);
-  return text.replace(from, () => to);
+function mutated(path, changes) {
+  let text = readFileSync(join(root, path), 'utf8');
+  for (const { from, to } of changes) {
+    if (text.split(from).length !== 2) throw new Refusal(`${path} must contain this once: ${from}`);
+    text = text.replace(from, () => to);
+  }
+  return text;
 }
 
 /** Bundles the simulator into a new folder. Returns its program and its scripts. */
-async function bundle(mutation) {
+async function bundle(changes) {
   const folder = mkdtempSync(join(tmpdir(), 'petrel-simulate-'));
   // Imported here, because the launcher also runs before the packages are installed.
   const { build } = await import('esbuild');
   const [program, scripts] = [join(folder, 'main.mjs'), join(folder, 'lua')];
   symlinkSync(modules, join(folder, 'node_modules'));
   cpSync(join(root, 'lua'), scripts, { recursive: true });
-  if (mutation?.file.endsWith('.lua')) writeFileSync(join(folder, mutation.file), mutated(mutation));
+  const files = new Map(
+    [...new Set(changes.map(({ file }) => file))].map((path) => [
+      path,
+      mutated(
+        path,
+        changes.filter(({ file }) => file === path),
+      ),
+    ]),
+  );
+  for (const [path, text] of files) if (path.endsWith('.lua')) writeFileSync(join(folder, path), text);
   const change = {
     name: 'mutation',
     setup(builder) {
-      builder.onLoad({ filter: /\.ts$/ }, ({ path }) =>
-        path === join(root, mutation.file) ? { contents: mutated(mutation), loader: 'ts' } : undefined,
-      );
+      builder.onLoad({ filter: /\.ts$/ }, ({ path }) => {
+        const contents = files.get(relative(root, path));
+        return contents === undefined ? undefined : { contents, loader: 'ts' };
+      });
     },
   };
   await build({
@@ -44,7 +57,7 @@ async function bundle(mutation) {
     sourcemap: 'inline',
     sourcesContent: false,
     logLevel: 'error',
-    plugins: mutation?.file.endsWith('.ts') ? [change] : [],
+    plugins: [change],
   });
   return { folder, program, scripts };
 }
@@ -58,7 +71,7 @@ export async function runSimulator(args, options) {
   if (at >= 0 && mutation === undefined)
     throw new Refusal(`--mutation must be one of these:\n${mutations.map((each) => each.name).join('\n')}`);
   const rest = at < 0 ? args : args.toSpliced(at, 2);
-  const { folder, program, scripts } = await bundle(mutation);
+  const { folder, program, scripts } = await bundle(mutation?.changes ?? []);
   try {
     return await run(
       process.execPath,

@@ -1,11 +1,12 @@
 /**
- * Stands in for Postgres at the interface `Pool`. It implements the statements of the flusher, of recovery and of
- * read-back, on rows in memory. A statement or a batch is one choice of the scheduler. It can commit, fail and roll back,
- * or commit and lose its answer. `differential.test.ts` compares it with a real PostgreSQL.
+ * Stands in for Postgres at the interface `Pool`. It implements the statements of the flusher, of recovery, of read-back
+ * and of control changes, on rows in memory. A statement or a batch is one choice of the scheduler, and its answer may be
+ * another one. It can commit, fail and roll back, or commit and lose its answer. A test compares it with a real PostgreSQL.
  */
 import pg from 'pg';
 import { journalTables } from '../../src/journal/tables.js';
 import type { Call, Pool, Queryable, Result, Statement, Transaction } from '../../src/postgres/pool.js';
+import { type ControlAnswers, type ControlTables, controlAnswers } from './control_tables.js';
 import type { Choice, Owner, Scheduler } from './scheduler.js';
 
 interface Row {
@@ -32,7 +33,7 @@ interface Partition {
 /** Called for each row that a batch writes, even if the table has a newer one. */
 export type OnRow = (kind: string, key: readonly number[], version: number, record: Buffer | null) => void;
 
-/** All rows. Rows never change in place, so a copy of the maps is a copy of the state. */
+/** The flushed rows. Rows never change in place, so a copy of the maps is a copy of the state. */
 export class Tables {
   readonly rows = new Map<string, Map<string, Row>>();
   readonly sequences = new Map<string, Map<string, Sequence>>();
@@ -89,8 +90,10 @@ const refusal = (code: string, text: string) =>
   Object.assign(new pg.DatabaseError(text, text.length, 'error'), { code });
 const lost = () => Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
 
-type Answers = ReadonlyArray<readonly [pattern: RegExp, answer: (values: readonly unknown[]) => object[]]>;
 type Run = (tables: Tables, values: readonly unknown[]) => object[];
+
+const plainText = ({ text }: Statement): string =>
+  text.replace(/^select q\.\* from \(([\s\S]*)\) q where \(select true from require_current.*$/, '$1').trim();
 
 const statements = new Map<string, Run>();
 
@@ -229,7 +232,6 @@ const queries: ReadonlyArray<readonly [pattern: RegExp, run: Run]> = [
     },
   ],
   [/select record from bot_update_masks/, () => []],
-  [/from (webhook_replays|control_outbox)/, () => []],
 ];
 
 /** Statements of maintenance, which is not simulated: it gets no table partitions by day, and nothing to purge. */
@@ -245,12 +247,25 @@ export interface Ended {
 
 export type Fault = 'none' | 'refused' | 'unanswered';
 
+/** No transaction uses both control tables and tables of flushed data (law 5). */
+type Domain = 'control' | 'flushed';
+
+/** A transaction. It begins in a domain with its first statement. */
+interface Open {
+  readonly owner: Owner;
+  /** Undoes the changes of the transaction. */
+  rollBack: () => void;
+}
+
 interface Waiting {
   readonly owner: Owner;
   readonly what: string;
   readonly run: () => void;
-  /** The transaction that waits. Other transactions wait until it ends. */
-  readonly transaction: object | null;
+  /** The transactions of a domain run one after the other. Null for a plain query, which waits for none. */
+  readonly domain: Domain | null;
+  readonly transaction: Open | null;
+  /** The statement reaches Postgres after this time. */
+  readonly atMs: number;
 }
 
 export class SimulatedPostgres {
@@ -259,20 +274,31 @@ export class SimulatedPostgres {
   awayUntilMs = 0;
   /** The statements of a process reach Postgres after this time. */
   readonly lateUntilMs = new Map<Owner, number>();
+  /** A process gets the answers of Postgres after this time. */
+  readonly answersLateUntilMs = new Map<Owner, number>();
   /** All transactions in order, for a comparison with a real PostgreSQL. */
   readonly transactions: Ended[] = [];
+  /** The share of statements, and of answers, that are late by up to 6 s. */
+  slow = 0;
   /** Draws the fate of a statement or of a commit. */
   fault: () => Fault = () => 'none';
   readonly #scheduler: Scheduler;
-  readonly #answers: Answers;
+  /** The state of control tables. */
+  controls: ControlTables;
+  readonly #answers: ControlAnswers;
   #waiting: Waiting[] = [];
-  /** The open transaction, its process, and the state before it. */
-  #open: { readonly id: object; readonly owner: Owner; readonly before: Tables } | null = null;
+  /** The answers that were not received yet. */
+  #answered: Array<{ readonly owner: Owner; readonly atMs: number; readonly deliver: () => void }> = [];
+  /** The open transaction of each domain. */
+  readonly #open = new Map<Domain, Open>();
+  /** The state that queries outside of the open transactions see. */
+  readonly #committed = new Map<Domain, Tables | ControlTables>();
 
-  constructor(scheduler: Scheduler, answers: Answers, onRow?: OnRow) {
+  constructor(scheduler: Scheduler, controls: ControlTables, onRow?: OnRow) {
     this.tables = new Tables(onRow);
+    this.controls = controls;
     this.#scheduler = scheduler;
-    this.#answers = answers;
+    this.#answers = controlAnswers(() => scheduler.nowMs);
     scheduler.addSource(() => this.#choices());
   }
 
@@ -293,27 +319,47 @@ export class SimulatedPostgres {
   /** Rolls back what a dead process left open. */
   forget(owner: Owner): void {
     this.#waiting = this.#waiting.filter((each) => each.owner !== owner);
-    if (this.#open?.owner === owner) this.#rollBack();
+    this.#answered = this.#answered.filter((each) => each.owner !== owner);
+    for (const open of this.#open.values()) if (open.owner === owner) open.rollBack();
   }
 
-  runCall(tables: Tables, { statement, values }: Call): object[] {
+  /** Runs a statement on the given tables of its domain. */
+  #run({ statement, values }: Call, tables: Tables, controls: ControlTables): object[] {
     const named = statements.get(statement.name);
     if (named) return named(tables, values);
-    const text = statement.text
-      .replace(/^select q\.\* from \(([\s\S]*)\) q where \(select true from require_current.*$/, '$1')
-      .trim();
+    const text = plainText(statement);
     for (const [pattern, run] of queries) if (pattern.test(text)) return run(tables, values);
-    for (const [pattern, answer] of this.#answers) if (pattern.test(text)) return answer(values);
+    for (const [pattern, answer] of this.#answers) if (pattern.test(text)) return answer(values, controls);
     if (idle.test(statement.name)) return [];
     if (absent.test(statement.name)) throw lost();
     throw new Error(`the simulated Postgres does not know ${statement.name}: ${statement.text}`);
   }
 
+  #domainOf({ statement }: Call): Domain {
+    if (statements.has(statement.name)) return 'flushed';
+    const text = plainText(statement);
+    return this.#answers.some(([pattern]) => pattern.test(text)) ? 'control' : 'flushed';
+  }
+
   #choices(): Choice[] {
-    const open = this.#open;
-    return this.#waiting
-      .filter(({ owner }) => this.#scheduler.nowMs >= (this.lateUntilMs.get(owner) ?? 0))
-      .filter(({ owner, transaction }) => owner.alive && !owner.frozen && (!open || transaction === open.id))
+    const answers = this.#answered
+      .filter(({ owner, atMs }) => !owner.frozen && !this.#isLate(owner) && this.#isDue(atMs))
+      .map((answer) => ({
+        what: `${answer.owner.name}: gets an answer of Postgres`,
+        run: () => {
+          this.#answered = this.#answered.filter((each) => each !== answer);
+          answer.deliver();
+        },
+      }));
+    const runs = this.#waiting
+      .filter(
+        ({ owner, atMs }) => this.#scheduler.nowMs >= (this.lateUntilMs.get(owner) ?? 0) && this.#isDue(atMs),
+      )
+      .filter(({ owner, domain, transaction }) => {
+        if (!owner.alive || owner.frozen) return false;
+        const open = domain && this.#open.get(domain);
+        return !open || open === transaction;
+      })
       .map((waiting) => ({
         what: `${waiting.owner.name}: Postgres ${waiting.what}`,
         run: () => {
@@ -321,44 +367,101 @@ export class SimulatedPostgres {
           waiting.run();
         },
       }));
+    return [...runs, ...answers];
   }
 
-  #ask<T>(owner: Owner, transaction: object | null, what: string, run: () => T): Promise<T> {
+  #isLate = (owner: Owner) => this.#scheduler.nowMs < (this.answersLateUntilMs.get(owner) ?? 0);
+
+  #drawDue(): number {
+    const { random, nowMs } = this.#scheduler;
+    return random.chance(this.slow) ? nowMs + random.int(0, 6_000) : 0;
+  }
+
+  #isDue = (atMs: number) => this.slow === 0 || this.#scheduler.nowMs >= atMs;
+
+  /** Delivers an answer at once, or in a later step. */
+  #answer(owner: Owner, deliver: () => void): void {
+    const atMs = this.#drawDue();
+    if (this.#isLate(owner) || owner.frozen || atMs > 0 || this.#scheduler.random.chance(0.3))
+      this.#answered.push({ owner, atMs, deliver });
+    else deliver();
+  }
+
+  #ask<T>(
+    owner: Owner,
+    what: string,
+    run: () => T,
+    domain: Domain | null = null,
+    transaction: Open | null = null,
+  ): Promise<T> {
     return new Promise((resolve, reject) => {
       const attempt = () => {
         if (this.#scheduler.nowMs < this.awayUntilMs) return reject(lost());
         try {
-          resolve(run());
+          const found = run();
+          this.#answer(owner, () => resolve(found));
         } catch (error) {
-          reject(error);
+          this.#answer(owner, () => reject(error));
         }
       };
-      if (owner.alive) this.#waiting.push({ owner, what, run: attempt, transaction });
+      if (owner.alive)
+        this.#waiting.push({ owner, what, run: attempt, domain, transaction, atMs: this.#drawDue() });
     });
   }
 
   async #query(
     owner: Owner,
-    transaction: object | null,
+    transaction: Open | null,
     statement: Statement,
     values: readonly unknown[] = [],
   ): Promise<Result<object>> {
+    const call = { statement, values };
     const name = statements.has(statement.name) ? statement.name : 'query';
-    return this.#ask(owner, transaction, name, () => {
+    const domain = transaction && this.#domainOf(call);
+    const run = () => {
       if (this.fault() === 'refused') throw lost();
-      const rows = this.runCall(this.tables, { statement, values });
+      if (transaction && domain) this.#begin(transaction, domain);
+      const [tables, controls] = transaction
+        ? [this.tables, this.controls]
+        : [this.#committed.get('flushed') ?? this.tables, this.#committed.get('control') ?? this.controls];
+      const rows = this.#run(call, tables as Tables, controls as ControlTables);
       return { rows, count: rows.length };
-    });
+    };
+    return this.#ask(owner, name, run, domain, transaction);
+  }
+
+  #begin(transaction: Open, domain: Domain): void {
+    if (this.#open.get(domain) === transaction) return;
+    const [tables, controls] = [this.tables, this.controls];
+    const end = transaction.rollBack;
+    this.#open.set(domain, transaction);
+    this.#committed.set(domain, domain === 'control' ? controls : tables);
+    if (domain === 'control') this.controls = controls.copy();
+    else this.tables = tables.copy();
+    transaction.rollBack = () => {
+      end();
+      if (domain === 'control') this.controls = controls;
+      else this.tables = tables;
+      this.#close(transaction);
+    };
+  }
+
+  #close(transaction: Open): void {
+    for (const [domain, open] of this.#open)
+      if (open === transaction) {
+        this.#open.delete(domain);
+        this.#committed.delete(domain);
+      }
   }
 
   #batch(owner: Owner, calls: readonly Call[]): Promise<object[]> {
-    return this.#ask(owner, null, `batch of ${calls.length}`, () => {
+    const run = () => {
       const fault = this.fault();
       if (fault === 'refused') throw lost();
       const tables = this.tables.copy();
       let rows: object[] = [];
       try {
-        for (const call of calls) rows = this.runCall(tables, call);
+        for (const call of calls) rows = this.#run(call, tables, this.controls);
       } catch (error) {
         this.transactions.push({ calls, rows: [], refused: (error as { code?: string }).code });
         throw error;
@@ -367,41 +470,33 @@ export class SimulatedPostgres {
       this.transactions.push({ calls, rows });
       if (fault === 'unanswered') throw lost();
       return rows;
-    });
+    };
+    return this.#ask(owner, `batch of ${calls.length}`, run, 'flushed');
   }
 
   async #transaction<T>(owner: Owner, work: (tx: Transaction) => Promise<T>): Promise<T> {
-    const id = {};
+    const open: Open = { owner, rollBack: () => undefined };
     const calls: Call[] = [];
     let rows: object[] = [];
-    await this.#ask(owner, null, 'begin', () => {
-      this.#open = { id, owner, before: this.tables };
-      this.tables = this.tables.copy();
-    });
     const query: Queryable['query'] = async (statement, values = []) => {
       calls.push({ statement, values });
-      const result = await this.#query(owner, id, statement, values);
+      const result = await this.#query(owner, open, statement, values);
       rows = result.rows;
       return result as never;
     };
     try {
       const result = await work({ query, server: '' });
-      await this.#ask(owner, id, 'commit', () => {
+      await this.#ask(owner, 'commit', () => {
         const fault = this.fault();
         if (fault === 'refused') throw lost();
-        this.#open = null;
-        this.transactions.push({ calls, rows });
+        this.#close(open);
+        if (calls.some((call) => this.#domainOf(call) === 'flushed')) this.transactions.push({ calls, rows });
         if (fault === 'unanswered') throw lost();
       });
       return result;
     } catch (error) {
-      if (this.#open?.id === id) this.#rollBack();
+      if ([...this.#open.values()].includes(open)) open.rollBack();
       throw error;
     }
-  }
-
-  #rollBack(): void {
-    if (this.#open) this.tables = this.#open.before;
-    this.#open = null;
   }
 }

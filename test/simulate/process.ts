@@ -19,9 +19,6 @@ import { SeededRandom } from './seeded_random.js';
 
 export type Role = 'front' | 'deliver' | 'flush';
 
-/** How long flushed records stay in Redis. Short, so that runs load them from Postgres again. */
-const hotTtlMs = 4_000;
-
 export interface World {
   readonly scheduler: Scheduler;
   readonly redis: SimulatedRedis;
@@ -30,6 +27,8 @@ export interface World {
   readonly keys: Keys;
   readonly secrets: Secrets;
   readonly network: Network;
+  /** How long flushed records stay in Redis. */
+  readonly hotTtlMs: number;
   onError(error: unknown): void;
 }
 
@@ -37,9 +36,13 @@ export interface World {
 export interface Request {
   readonly from: Owner;
   readonly bot: number;
+  readonly path: string;
+  readonly sentMs: number;
   readonly body: Buffer;
   readonly signal: AbortSignal;
   arrived: boolean;
+  /** The receiver answers after this time. */
+  answerAtMs: number;
   /** Whether the sender was frozen meanwhile. It may then be late to abort the request. */
   tainted: boolean;
   answer(status: number | 'lost'): void;
@@ -49,6 +52,7 @@ export interface Request {
 export class Network {
   requests: Request[] = [];
   readonly #scheduler: Scheduler;
+  readonly #hintsLost: number;
   readonly #listeners: Array<{ readonly owner: Owner; readonly check: (bot: number) => Promise<void> }> = [];
   readonly #subscribers = new Map<
     string,
@@ -56,8 +60,9 @@ export class Network {
   >();
   #choices: Array<Choice & { readonly owner: Owner }> = [];
 
-  constructor(scheduler: Scheduler) {
+  constructor(scheduler: Scheduler, hintsLost: number) {
     this.#scheduler = scheduler;
+    this.#hintsLost = hintsLost;
     scheduler.addSource(() => this.#choices.filter(({ owner }) => owner.alive && !owner.frozen));
   }
 
@@ -74,7 +79,8 @@ export class Network {
 
   hint(channel: string, hint: Buffer): void {
     for (const { owner, hear } of this.#subscribers.get(channel) ?? [])
-      if (this.#scheduler.random.chance(0.75)) this.#later(owner, `${owner.name}: hint`, () => hear(hint));
+      if (!this.#scheduler.random.chance(this.#hintsLost))
+        this.#later(owner, `${owner.name}: hint`, () => hear(hint));
   }
 
   subscribe(owner: Owner, channel: string, hear: (hint: Buffer) => void): () => void {
@@ -92,8 +98,11 @@ export class Network {
       wake: (bot: number) => {
         const able = this.#listeners.filter((each) => each.owner.alive);
         if (able.length === 0 || random.chance(0.1)) return;
-        const { owner: to, check } = random.pick(able);
-        this.#later(to, `${to.name}: wake-up of bot ${bot}`, () => void check(bot));
+        // A job may run twice, because BullMQ gives the job of a worker that seems dead to another worker.
+        for (let copies = random.chance(0.25) ? 2 : 1; copies > 0; copies--) {
+          const { owner: to, check } = random.pick(able);
+          this.#later(to, `${to.name}: wake-up of bot ${bot}`, () => void check(bot));
+        }
       },
       listen: (check: (bot: number) => Promise<void>) => {
         this.#listeners.push({ owner, check });
@@ -133,7 +142,7 @@ export class SimulatedProcess implements Owner {
   readonly #world: World;
 
   constructor(world: World, name: string, roles: readonly Role[], driftPpm: number) {
-    const { scheduler, redis, postgres, scripts, keys, secrets, network } = world;
+    const { scheduler, redis, postgres, scripts, keys, secrets, network, hotTtlMs } = world;
     this.#world = world;
     this.name = name;
     this.roles = roles;
@@ -179,6 +188,7 @@ export class SimulatedProcess implements Owner {
         ...{ intervalMs: 100, id: random.uuid(), onError: world.onError },
       }).start();
     if (!roles.includes('deliver')) return;
+    this.store.auth.start().catch(world.onError);
     this.store.sweep.start();
     new DeliveryWorker({
       ...{ store: this.store, wakeQueue, service: 'Petrel', time, random, send: this.#send },
@@ -188,15 +198,13 @@ export class SimulatedProcess implements Owner {
 
   /** Ends the process. Redis may still run some of the commands that it sent. */
   async crash(): Promise<void> {
-    const { scheduler, redis, postgres, network } = this.#world;
-    const unrun = this.connection.unrun();
+    const { scheduler, postgres, network } = this.#world;
     this.alive = false;
     scheduler.removeClock(this);
+    this.connection.cut('some');
     await this.connection.close();
     postgres.forget(this);
     network.forget(this);
-    for (const command of unrun.slice(0, scheduler.random.int(0, unrun.length + 1)))
-      await redis.run(command).catch(() => undefined);
   }
 
   readonly #send: Send = (receiver, _headers, body, signal) =>
@@ -205,10 +213,13 @@ export class SimulatedProcess implements Owner {
       const request: Request = {
         ...{
           from: this,
-          bot: Number(receiver.target.path.slice(1)),
+          bot: Number(receiver.target.path.split('/')[1]),
+          path: receiver.target.path,
+          sentMs: this.#world.scheduler.nowMs,
           body,
           signal,
           arrived: false,
+          answerAtMs: 0,
           tainted: false,
         },
         answer: (status) => {

@@ -1,7 +1,10 @@
 /**
- * Receivers of webhooks. They answer at any later time, refuse, or lose their answer. They check the order of updates and
- * that no update is missing.
+ * Receivers of webhooks, and clients that poll. Receivers answer at any later time, refuse, or lose their answer. They
+ * check the order of updates and that no update is missing.
  */
+import { deliveryLimits } from '../../src/delivery/limits.js';
+import { isDirect } from '../../src/store/core/keys.js';
+import type { UpdateEntry } from '../../src/store/updates/queues.js';
 import type { Network, Request } from './process.js';
 import type { Choice, Scheduler } from './scheduler.js';
 
@@ -30,9 +33,16 @@ export interface Leases {
   areLost(): boolean;
 }
 
+/** A process that was frozen may be late to abort its requests. */
+const isExcused = ({ from, tainted }: Request) => !from.alive || from.frozen || tainted;
+
 export class Receivers {
   /** The texts of accepted messages, by bot. */
   readonly accepted = new Map<number, Set<string>>();
+  /** The URL at which a bot's requests arrive, and since when. Null while the bot polls. */
+  readonly #expected = new Map<number, { readonly url: string | null; readonly sinceMs: number }>();
+  /** The share of requests that are answered late, by up to 12 s. */
+  readonly #slowAnswers: number;
   readonly #seen = new Map<string, Seen>();
   /** The updates of each chat in order of arrival. */
   readonly #chats = new Map<string, Seen[]>();
@@ -46,7 +56,14 @@ export class Receivers {
   /** Whether receivers answer everything with 200. */
   healthy = false;
 
-  constructor(network: Network, scheduler: Scheduler, leases: Leases, onViolation: (what: string) => void) {
+  constructor(
+    network: Network,
+    scheduler: Scheduler,
+    slowAnswers: number,
+    leases: Leases,
+    onViolation: (what: string) => void,
+  ) {
+    this.#slowAnswers = slowAnswers;
     this.#leases = leases;
     this.#network = network;
     this.#scheduler = scheduler;
@@ -62,35 +79,84 @@ export class Receivers {
 
   #choices(): Choice[] {
     return this.#network.requests.flatMap((request) => {
-      const { from, bot, arrived } = request;
+      const { from, bot, arrived, answerAtMs } = request;
       const what = `receiver of bot ${bot}`;
       if (!arrived) return [{ what: `${what}: request of ${from.name}`, run: () => this.#arrive(request) }];
-      return from.frozen ? [] : [{ what: `${what}: answers ${from.name}`, run: () => this.#answer(request) }];
+      const waits = !this.healthy && this.#scheduler.nowMs < answerAtMs;
+      return from.frozen || waits
+        ? []
+        : [{ what: `${what}: answers ${from.name}`, run: () => this.#answer(request) }];
     });
   }
 
   #arrive(request: Request): void {
+    const { random, nowMs } = this.#scheduler;
     request.arrived = true;
+    if (random.chance(this.#slowAnswers)) request.answerAtMs = nowMs + random.int(0, 12_000);
     const { update_id: id, message: sent, edited_message: edited } = JSON.parse(String(request.body)) as Body;
     const message = sent ?? edited;
     const [text, chat] = [message?.text ?? '', `${request.bot} ${message?.chat.id}`];
     this.#checkOverlap(request, chat);
-    const name = `${request.bot} ${id}`;
+    this.#checkUrl(request);
+    const { known, seen } = this.#note(request.bot, id, text, chat);
+    if (!known && !this.#leases.areLost()) this.#checkOrder(request.bot, id, seen);
+  }
+
+  /** A change of the webhook has returned. With undefined, a change has begun. */
+  expect(bot: number, url: string | null | undefined): void {
+    if (url === undefined) this.#expected.delete(bot);
+    else this.#expected.set(bot, { url, sinceMs: this.#scheduler.nowMs });
+  }
+
+  /** A client got the answer of a poll, so it has accepted the updates. */
+  polled(bot: number, entries: readonly UpdateEntry[]): void {
+    for (const { shownId: id, message } of entries) {
+      const { text = '' } = message.record.content;
+      const chat = `${bot} ${isDirect(message.chat) ? message.chat.user : message.chat.id}`;
+      const busy = this.#network.requests.find((each) => this.#chatOf.get(each) === chat);
+      if (busy && !isExcused(busy) && !this.#leases.mayOverlap())
+        this.#onViolation(`bot ${bot} polled ${text} while ${busy.from.name} delivers to ${chat}`);
+      const { known, seen } = this.#note(bot, id, text, chat);
+      if (!known && !this.#leases.areLost()) this.#checkOrder(bot, id, seen);
+      this.#accept(bot, seen);
+    }
+  }
+
+  #note(bot: number, id: number, text: string, chat: string) {
+    const name = `${bot} ${id}`;
     const known = this.#seen.get(name);
     if (known && known.text !== text)
       this.#onViolation(`update ${name} has the text ${text}, and had the text ${known.text}`);
     const seen = known ?? { text, chat, accepted: false };
     this.#seen.set(name, seen);
-    const before = this.#chats.get(chat) ?? [];
-    this.#chats.set(chat, before);
-    const idKnown = this.#idOf.get(`${request.bot} ${text}`) ?? id;
+    const idKnown = this.#idOf.get(`${bot} ${text}`) ?? id;
     if (idKnown !== id) this.#onViolation(`update ${name} (${text}) repeats update ${idKnown}`);
-    // Workers may still have updates that a failover has lost.
-    if (known || this.#leases.areLost()) return;
+    return { known: known !== undefined, seen };
+  }
+
+  /** Checks an update that arrives for the first time. Not called while workers may have updates that a failover lost. */
+  #checkOrder(bot: number, id: number, seen: Seen): void {
+    const before = this.#chats.get(seen.chat) ?? [];
+    this.#chats.set(seen.chat, before);
     const missed = before.find(({ accepted }) => !accepted);
-    if (missed) this.#onViolation(`update ${name} (${text}) arrived before ${missed.text} was accepted`);
+    if (missed)
+      this.#onViolation(`update ${bot} ${id} (${seen.text}) arrived before ${missed.text} was accepted`);
     before.push(seen);
-    this.#idOf.set(`${request.bot} ${text}`, id);
+    this.#idOf.set(`${bot} ${seen.text}`, id);
+  }
+
+  #accept(bot: number, seen: Seen): void {
+    seen.accepted = true;
+    const accepted = this.accepted.get(bot) ?? new Set();
+    this.accepted.set(bot, accepted.add(seen.text));
+  }
+
+  /** A worker sends nothing later than half a lease after its last step, and each step reads the settings. */
+  #checkUrl({ bot, path, sentMs, from, tainted }: Request): void {
+    const expected = this.#expected.get(bot);
+    if (expected === undefined || tainted || this.#leases.mayOverlap()) return;
+    if (sentMs < expected.sinceMs + deliveryLimits.webhook_lease_ms || expected.url?.endsWith(path)) return;
+    this.#onViolation(`${from.name} sent to ${path}, and the webhook of bot ${bot} is ${expected.url}`);
   }
 
   /** Two workers never deliver updates of one chat at once, unless a lease was lost or its clock jumped. */
@@ -99,8 +165,7 @@ export class Receivers {
     const other = this.#network.requests.find(
       (each) => each !== request && each.from !== request.from && this.#chatOf.get(each) === chat,
     );
-    const excused = !other?.from.alive || other.from.frozen || other.tainted || request.tainted;
-    if (other && !excused && !this.#leases.mayOverlap())
+    if (other && !isExcused(other) && !request.tainted && !this.#leases.mayOverlap())
       this.#onViolation(`${request.from.name} and ${other.from.name} deliver to ${chat} at once`);
   }
 
@@ -113,9 +178,7 @@ export class Receivers {
       request.answer(503);
       return;
     }
-    seen.accepted = true;
-    const accepted = this.accepted.get(request.bot) ?? new Set();
-    this.accepted.set(request.bot, accepted.add(seen.text));
+    this.#accept(request.bot, seen);
     request.answer(!this.healthy && random.chance(0.1) ? 'lost' : 200);
   }
 }

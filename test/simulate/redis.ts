@@ -15,7 +15,7 @@ const startSeconds = 1_800_000_000;
 
 /**
  * Replaces `redis` in a script: the time comes from the key `sim:now`, times to live are in the set `sim:ttl`, and hints
- * go to the list `sim:hints`.
+ * go to the list `sim:hints`. Fill tickets, which alone are set with GET, live as long as `sim:ticket_ms` says.
  */
 const shim = `
 local real=redis
@@ -35,13 +35,15 @@ local redis=setmetatable({call=function(name,...)
     if a[3]=='NX' and d or a[3]=='XX' and not d or a[3]=='GT' and (not d or to<=d) then return 0 end
     real.call('ZADD','sim:ttl',to,a[1]) return 1 end
   if name=='SET' then
-    local ttl,only,rest=nil,false,{}
+    local ttl,only,ticket,rest=nil,false,false,{}
     local i=1
     while i<=#a do
       if i>2 and a[i]=='PX' then ttl=a[i+1] i=i+1 else
         if i>2 and a[i]=='NX' then only=true end
+        if i>2 and a[i]=='GET' then ticket=true end
         rest[#rest+1]=a[i] end
       i=i+1 end
+    if ticket then ttl=tonumber(real.call('GET','sim:ticket_ms')) end
     local had=only and real.call('EXISTS',a[1])==1
     local reply=real.call('SET',unpack(rest))
     if not had then
@@ -83,12 +85,35 @@ export class SimulatedRedis {
   /** What the clock of Redis adds to the time of the scheduler, in ms. */
   skewMs = 0;
   readonly connections = new Set<SimulatedConnection>();
+  /** The commands of lost connections that Redis has received, and still runs after `atMs`. */
+  #received: Array<{ readonly atMs: number; readonly from: string; readonly commands: Command[] }> = [];
 
   constructor(client: Redis, scheduler: Scheduler, onHint: OnHint) {
     this.#client = client;
     this.#scheduler = scheduler;
     this.#onHint = onHint;
     scheduler.addSource(() => [...this.connections].flatMap((each) => each.choices()));
+    scheduler.addSource(() => this.#receivedChoices());
+  }
+
+  /** Redis has received commands over a connection that was then lost. It runs them later, in order. */
+  receive(from: string, commands: Command[]): void {
+    const atMs = this.#scheduler.nowMs + this.#scheduler.random.int(0, 3_000);
+    if (commands.length > 0) this.#received.push({ atMs, from, commands });
+  }
+
+  #receivedChoices(): Choice[] {
+    const { nowMs } = this.#scheduler;
+    return this.#received
+      .filter(({ atMs }) => nowMs >= atMs)
+      .map(({ from, commands }) => ({
+        what: `${from}, connection lost: ${nameOf(commands[0] as Command)}`,
+        run: async () => {
+          const command = commands.shift() as Command;
+          this.#received = this.#received.filter((each) => each.commands.length > 0);
+          await this.run(command).catch(() => undefined);
+        },
+      }));
   }
 
   get runId(): string {
@@ -100,8 +125,9 @@ export class SimulatedRedis {
   }
 
   /** Removes all data, and loads the scripts. A run thus has the same steps after any other run. */
-  async open(scripts: ReadonlyMap<string, Script>): Promise<void> {
+  async open(scripts: ReadonlyMap<string, Script>, ticketMs: number): Promise<void> {
     await this.#client.flushall();
+    await this.#client.set('sim:ticket_ms', ticketMs);
     const sources = [...scripts.values()].flatMap(({ source, combined }) =>
       [source, combined?.source ?? []].flat(),
     );
@@ -139,7 +165,8 @@ export class SimulatedRedis {
   /** Starts under a new run id. With `loses`, the data is that of the last `sync`. */
   async restart(loses: boolean): Promise<void> {
     this.#runs++;
-    for (const connection of this.connections) connection.cut();
+    this.#received = [];
+    for (const connection of this.connections) connection.cut('none');
     if (!loses) return;
     await this.#client.swapdb(0, 1);
     this.#tickedAt = -1;
@@ -175,6 +202,10 @@ export class SimulatedConnection implements RedisServers {
   #sent: Sent[] = [];
   /** Replies arrive after this time. */
   lateUntilMs = 0;
+  /** Commands reach Redis after this time. */
+  commandsLateUntilMs = 0;
+  /** The process cannot connect before this time. */
+  awayUntilMs = 0;
 
   constructor(owner: Owner, redis: SimulatedRedis, time: ProcessTime, scheduler: Scheduler) {
     this.#owner = owner;
@@ -235,12 +266,18 @@ export class SimulatedConnection implements RedisServers {
     this.#redis.connections.delete(this);
   }
 
-  /** Cuts the connection. Replies that were on their way are lost. Commands that were on their way do not run. */
-  cut(): void {
+  /**
+   * Cuts the connection. Replies that were on their way are lost. Of the commands that were on their way, Redis has
+   * received the first ones, or none.
+   */
+  cut(received: 'some' | 'none'): void {
     this.#runId = null;
     const lost = this.#sent;
     this.#sent = [];
-    for (const { reject } of lost) reject(closed());
+    const unrun = lost.filter(({ answer }) => answer === undefined).map(({ command }) => command);
+    const count = received === 'none' ? 0 : this.#scheduler.random.int(0, unrun.length + 1);
+    this.#redis.receive(this.#owner.name, unrun.slice(0, count));
+    if (this.#owner.alive) for (const { reject } of lost) reject(closed());
   }
 
   connect(): void {
@@ -249,22 +286,21 @@ export class SimulatedConnection implements RedisServers {
     this.#waiting.wake();
   }
 
-  /** Returns the commands that Redis has not run yet. */
-  unrun(): Command[] {
-    return this.#sent.filter(({ answer }) => answer === undefined).map(({ command }) => command);
-  }
-
   choices(): Choice[] {
     const { name, frozen, alive } = this.#owner;
     if (!alive) return [];
-    if (this.#runId === null) return frozen ? [] : [{ what: `${name}: connects`, run: () => this.connect() }];
+    const { nowMs } = this.#scheduler;
+    if (this.#runId === null)
+      return frozen || nowMs < this.awayUntilMs
+        ? []
+        : [{ what: `${name}: connects`, run: () => this.connect() }];
     const found: Choice[] = [];
     const first = this.#sent[0];
-    const isLate = this.#scheduler.nowMs < this.lateUntilMs;
+    const isLate = nowMs < this.lateUntilMs;
     if (first?.answer !== undefined && !frozen && !isLate)
       found.push({ what: `${name}: gets the reply to ${nameOf(first.command)}`, run: () => this.#deliver() });
     const next = this.#sent.find(({ answer }) => answer === undefined);
-    if (next !== undefined)
+    if (next !== undefined && nowMs >= this.commandsLateUntilMs)
       found.push({ what: `${name}: ${nameOf(next.command)}`, run: () => this.#runNext(next) });
     return found;
   }

@@ -100,9 +100,6 @@ export class ProcessTime extends Time {
   }
 }
 
-/** The share of steps that move the time although something else can happen. */
-const impatience = 0.04;
-
 export class Scheduler {
   readonly random: SeededRandom;
   /** The last steps, for the report of a failure. */
@@ -113,9 +110,12 @@ export class Scheduler {
   readonly #clocks = new Map<Owner, ProcessTime>();
   #turnEnd: Array<() => void> = [];
   readonly #traceMax: number;
+  readonly #impatience: number;
 
-  constructor(random: SeededRandom, traceMax: number) {
+  /** `impatience` is the share of steps that move the time although something else can happen. */
+  constructor(random: SeededRandom, impatience: number, traceMax: number) {
     this.random = random;
+    this.#impatience = impatience;
     this.#traceMax = traceMax;
   }
 
@@ -145,7 +145,7 @@ export class Scheduler {
   async step(): Promise<void> {
     this.steps++;
     const choices = this.#sources.flatMap((source) => source());
-    if (choices.length === 0 || this.random.chance(impatience)) this.#nextTimer();
+    if (choices.length === 0 || this.random.chance(this.#impatience)) this.#nextTimer();
     else {
       const { what, run } = this.random.pick(choices);
       this.note(what);

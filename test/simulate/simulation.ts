@@ -6,8 +6,11 @@ import type { Script } from '../../src/redis/scripts/contract.js';
 import { unpackMessage } from '../../src/store/core/codec.js';
 import { isDirect, makeKeys } from '../../src/store/core/keys.js';
 import type { NewMessage, Sender } from '../../src/store/messages/messages.js';
+import { BotOwners } from './bot_owners.js';
+import { type Conditions, drawConditions } from './conditions.js';
+import { firstControlTables } from './control_tables.js';
 import { Oracle, type Sent } from './oracle.js';
-import { bots, controlRows, directs, group, makeSecrets, partitions, users } from './people.js';
+import { bots, makeSecrets, partitions, users } from './people.js';
 import { SimulatedPostgres } from './postgres.js';
 import { Network, type Role, SimulatedProcess, type World } from './process.js';
 import { type Leases, Receivers } from './receivers.js';
@@ -45,7 +48,7 @@ const layout: ReadonlyArray<readonly Role[]> = [
 ];
 /** How many steps the installation may need to come to rest. */
 const restSteps = 60_000;
-const clientsMax = 6;
+const clientsMax = 10;
 const traceMax = 400;
 const leaseMs = deliveryLimits.webhook_lease_ms;
 
@@ -55,14 +58,18 @@ class Simulation {
   readonly #options: Options;
   readonly #random: SeededRandom;
   readonly #faultRandom: SeededRandom;
+  readonly #conditions: Conditions;
   readonly #scheduler: Scheduler;
   readonly #world: World;
   readonly #receivers: Receivers;
   readonly #oracle: Oracle;
+  readonly #owners: BotOwners;
   readonly #processes: SimulatedProcess[] = [];
   readonly faults: string[] = [];
   violation: string | null = null;
   #faultCount = 0;
+  /** The faults that follow the last one within a few steps. */
+  #series = 0;
   #running = 0;
   #texts = 0;
   #target: Sent | undefined;
@@ -86,12 +93,14 @@ class Simulation {
     this.#options = options;
     this.#random = new SeededRandom(seed);
     this.#faultRandom = new SeededRandom(seed + 0x51ed270b);
-    const scheduler = new Scheduler(this.#random, traceMax);
+    this.#conditions = drawConditions(seed);
+    const { impatience, hintsLost, hotTtlMs, slowAnswers } = this.#conditions;
+    const scheduler = new Scheduler(this.#random, impatience, traceMax);
     this.#scheduler = scheduler;
     const secrets = makeSecrets();
-    const network = new Network(scheduler);
+    const network = new Network(scheduler, hintsLost);
     const redis = new SimulatedRedis(client, scheduler, (channel, hint) => network.hint(channel, hint));
-    const postgres = new SimulatedPostgres(scheduler, controlRows(secrets), (...row) =>
+    const postgres = new SimulatedPostgres(scheduler, firstControlTables(secrets), (...row) =>
       this.#noteRow(...row),
     );
     const keys = makeKeys(partitions);
@@ -100,17 +109,20 @@ class Simulation {
       if (/Connection is closed|incarnation/.test(String(error))) return;
       this.#violate(`unexpected error: ${(error as Error).stack}`);
     };
-    this.#world = { scheduler, redis, postgres, scripts, keys, secrets, network, onError };
+    this.#world = { scheduler, redis, postgres, scripts, keys, secrets, network, hotTtlMs, onError };
     const violate = (what: string) => this.#violate(what);
-    this.#receivers = new Receivers(network, scheduler, this.#leases, violate);
+    this.#receivers = new Receivers(network, scheduler, slowAnswers, this.#leases, violate);
     this.#oracle = new Oracle(violate);
+    this.#owners = new BotOwners(scheduler, this.#receivers, (...args) => this.#answered(...args), violate);
   }
 
   async run(): Promise<Report> {
     const { redis, postgres } = this.#world;
     const scheduler = this.#scheduler;
-    await redis.open(this.#world.scripts);
+    // As in production, a ticket lives half as long as a record that leaves Redis soon.
+    await redis.open(this.#world.scripts, this.#conditions.hotTtlMs / 2);
     for (const roles of layout) this.#start(roles);
+    postgres.slow = this.#conditions.slowPostgres;
     postgres.fault = () => {
       const drawn = this.#faultRandom.number();
       return drawn < 0.02 ? 'refused' : drawn < 0.04 ? 'unanswered' : 'none';
@@ -119,7 +131,7 @@ class Simulation {
       while (scheduler.steps < this.#options.steps && this.violation === null) {
         await this.#disturb();
         this.#tend();
-        if (this.#running < clientsMax && this.#random.chance(0.08)) this.#call();
+        if (this.#running < clientsMax && this.#random.chance(0.2)) this.#call();
         await scheduler.step();
       }
       if (this.violation === null) await this.#rest();
@@ -161,8 +173,13 @@ class Simulation {
 
   async #disturb(): Promise<void> {
     const random = this.#faultRandom;
-    if (!random.chance(0.008)) return;
-    const kinds = Object.entries(this.#faultKinds);
+    if (random.chance(this.#conditions.syncs)) await this.#sync();
+    const inSeries = this.#series > 0;
+    if (!random.chance(inSeries ? 0.05 : this.#conditions.faults)) return;
+    if (inSeries) this.#series--;
+    else if (random.chance(0.4)) this.#series = random.int(1, 4);
+    const kinds = this.#allowedFaults;
+    if (kinds.length === 0) return;
     const [name, cause] = random.pick(kinds);
     const fate = new SeededRandom(random.int(0, 2 ** 31));
     const number = this.#faultCount++;
@@ -193,9 +210,18 @@ class Simulation {
         untilStep: this.#scheduler.steps + random.int(20, 600),
       });
     },
-    'a connection to Redis breaks': (random) => random.pick(this.#processes).connection.cut(),
+    'a connection to Redis breaks': (random) => random.pick(this.#processes).connection.cut('some'),
+    'a process cannot reach Redis': (random) => {
+      const { connection } = random.pick(this.#processes);
+      connection.cut('some');
+      connection.awayUntilMs = this.#scheduler.nowMs + random.int(500, 12_000);
+    },
     'Redis answers late': (random) => {
       random.pick(this.#processes).connection.lateUntilMs = this.#scheduler.nowMs + random.int(10, 6_000);
+    },
+    'commands reach Redis late': (random) => {
+      const untilMs = this.#scheduler.nowMs + random.int(10, 6_000);
+      random.pick(this.#processes).connection.commandsLateUntilMs = untilMs;
     },
     'Redis syncs': () => this.#sync(),
     'Redis restarts with all data': () => this.#world.redis.restart(false),
@@ -213,11 +239,18 @@ class Simulation {
     'Postgres is away': (random) => {
       this.#world.postgres.awayUntilMs = this.#scheduler.nowMs + random.int(10, 20_000);
     },
-    'Postgres answers late': (random) => {
+    'statements reach Postgres late': (random) => {
       const untilMs = this.#scheduler.nowMs + random.int(10, 8_000);
       this.#world.postgres.lateUntilMs.set(random.pick(this.#processes), untilMs);
     },
+    'Postgres answers late': (random) => {
+      const untilMs = this.#scheduler.nowMs + random.int(10, 8_000);
+      this.#world.postgres.answersLateUntilMs.set(random.pick(this.#processes), untilMs);
+    },
   };
+  get #allowedFaults() {
+    return Object.entries(this.#faultKinds).filter(([name]) => this.#conditions.allows(name));
+  }
 
   async #sync(): Promise<void> {
     await this.#world.redis.sync();
@@ -229,21 +262,24 @@ class Simulation {
   #call(): void {
     const fronts = this.#processes.filter(({ roles, frozen }) => roles.includes('front') && !frozen);
     if (fronts.length === 0) return;
-    const known = [...this.#oracle.sent.values()].slice(-30);
+    const known = [...this.#oracle.sent.values()].slice(-8);
     // Calls often concern the message of the call before, so that they meet.
     if (known.length > 0 && this.#random.chance(0.5)) this.#target = this.#random.pick(known);
     const target = this.#target ?? known[0];
+    const { sends } = this.#conditions;
     const drawn = this.#random.number();
     this.#running++;
     const ended = () => {
       this.#running--;
     };
-    const work =
-      target === undefined || drawn < 0.4
+    const front = this.#random.pick(fronts);
+    const work = this.#random.chance(this.#conditions.owners)
+      ? this.#ownerCall(front, this.#random.pick(bots))
+      : target === undefined || drawn < sends
         ? this.#send()
-        : drawn < 0.65
+        : drawn < 0.7
           ? this.#write(target, false)
-          : drawn < 0.68
+          : drawn < 0.73
             ? this.#write(target, true)
             : this.#read(target);
     work.catch((error) => this.#violate(`client: ${(error as Error).stack}`)).finally(ended);
@@ -255,16 +291,30 @@ class Simulation {
       const fronts = this.#processes.filter(({ roles }) => roles.includes('front'));
       if (fronts.length === 0) return undefined;
       const front = this.#random.pick(fronts);
-      const answer = await Promise.race([
-        work(front, attempt > 0).catch((error) => {
-          if (isUnknown(error)) return undefined;
-          throw error;
-        }),
-        this.#gone(front),
-      ]);
+      const answer = await this.#answered(front, () => work(front, attempt > 0));
       if (answer !== undefined) return answer;
     }
     return undefined;
+  }
+
+  /** Returns undefined if the outcome is unknown. */
+  #answered<T>(front: SimulatedProcess, work: () => Promise<T>): Promise<T | undefined> {
+    const known = work().catch((error) => {
+      if (isUnknown(error)) return undefined;
+      throw error;
+    });
+    return Promise.race([known, this.#gone(front)]);
+  }
+
+  #ownerCall(front: SimulatedProcess, bot: number): Promise<void> {
+    const drawn = this.#random.number();
+    const polls = this.#owners.polling.includes(bot);
+    if (this.#random.chance(this.#conditions.tokens))
+      return drawn < 0.15 ? this.#owners.replaceToken(front, bot) : this.#owners.checkToken(front, bot);
+    if (polls && drawn < 0.8) return this.#owners.poll(front, bot);
+    return polls || drawn < 0.5
+      ? this.#owners.setWebhook(front, bot)
+      : this.#owners.deleteWebhook(front, bot);
   }
 
   /** Resolves when a process is dead, or after a time at which clients give up. */
@@ -283,7 +333,7 @@ class Simulation {
   async #send(): Promise<void> {
     const random = this.#random;
     const text = `t${++this.#texts}`;
-    const chat = random.chance(0.35) ? group : random.pick(directs);
+    const chat = random.pick(this.#conditions.chats);
     const byBot = isDirect(chat) && random.chance(0.4);
     const sender = byBot ? botSender(chat.id) : userSender(isDirect(chat) ? chat.user : random.pick(users));
     const seed = `send${this.#texts}`;
@@ -340,12 +390,16 @@ class Simulation {
     const scheduler = this.#scheduler;
     scheduler.note('no more faults');
     postgres.fault = () => 'none';
+    postgres.slow = 0;
     postgres.awayUntilMs = 0;
     postgres.lateUntilMs.clear();
+    postgres.answersLateUntilMs.clear();
     this.#receivers.healthy = true;
     for (const each of this.#processes) {
       each.frozen = false;
       each.connection.lateUntilMs = 0;
+      each.connection.commandsLateUntilMs = 0;
+      each.connection.awayUntilMs = 0;
     }
     const end = scheduler.steps + restSteps;
     for (let quiet = 0; quiet < 3; ) {
@@ -361,6 +415,11 @@ class Simulation {
         if ((await redis.length(keys.outbox(partition))) > 0) left.push(`outbox ${partition}`);
       }
       for (const bot of bots) if ((await redis.length(keys.queue(bot))) > 0) left.push(`queue of bot ${bot}`);
+      const [front] = this.#processes.filter(({ roles }) => roles.includes('front'));
+      for (const bot of this.#owners.polling) {
+        left.push(`webhook of bot ${bot}`);
+        if (front) void this.#owners.setWebhook(front, bot);
+      }
       quiet = left.length === 0 ? quiet + 1 : 0;
       if (scheduler.steps > end) throw new Violation(`did not come to rest: ${left.join(', ')}`);
     }

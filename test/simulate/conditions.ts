@@ -1,0 +1,60 @@
+/**
+ * The conditions of one run: how fast the time moves, how long records stay in Redis, which chats clients use, and which
+ * faults happen. Runs that differ in these conditions meet more orders of steps than runs that are all alike.
+ */
+import type { ChatRef } from '../../src/store/core/keys.js';
+import { directs, group } from './people.js';
+import { SeededRandom } from './seeded_random.js';
+
+export interface Conditions {
+  /** The share of steps that move the time although something else can happen. */
+  readonly impatience: number;
+  /** How long flushed records stay in Redis. Short, so that runs load them from Postgres again. */
+  readonly hotTtlMs: number;
+  /** The chats that clients use. In few chats, calls meet more often. */
+  readonly chats: readonly ChatRef[];
+  /** The share of calls that send a message. Fewer messages get more edits. */
+  readonly sends: number;
+  /** The share of calls that owners of bots make: tokens, webhooks and polls. */
+  readonly owners: number;
+  /** The share of the owners' calls that concern tokens. */
+  readonly tokens: number;
+  /** The share of hints that are lost. */
+  readonly hintsLost: number;
+  /** The share of requests that a receiver answers late, by up to 12 s. */
+  readonly slowAnswers: number;
+  /** The share of statements of Postgres, and of their answers, that are late by up to 6 s. */
+  readonly slowPostgres: number;
+  /** The share of steps after which Redis syncs its data. A failover loses what was not synced. */
+  readonly syncs: number;
+  /** The share of steps with a fault, outside of a series of faults. */
+  readonly faults: number;
+  /** Whether a kind of fault happens in this run. */
+  allows(kind: string): boolean;
+}
+
+export function drawConditions(seed: number): Conditions {
+  const random = new SeededRandom(seed ^ 0x2545f491);
+  const drawn = {
+    impatience: random.pick([0.02, 0.05, 0.12]),
+    hotTtlMs: random.pick([200, 1_000, 4_000]),
+    chats: random.pick([[...directs, group], [random.pick(directs), group], [random.pick(directs)], [group]]),
+    sends: random.pick([0.05, 0.15, 0.4]),
+    owners: random.pick([0, 0.3, 0.6]),
+    tokens: random.pick([0.5, 0.95]),
+    hintsLost: random.pick([0.1, 0.4]),
+    slowAnswers: random.pick([0, 0.05, 0.3]),
+    slowPostgres: random.pick([0, 0.04, 0.2]),
+    syncs: random.pick([0, 0.003, 0.01]),
+    faults: random.pick([0.004, 0.008, 0.015]),
+  };
+  const kindSeed = random.int(0, 2 ** 16);
+  const share = random.pick([0.3, 0.7]);
+  const kinds = new Map<string, boolean>();
+  const allows = (kind: string) => {
+    const known = kinds.get(kind) ?? new SeededRandom(kindSeed + 31 * kinds.size).chance(share);
+    kinds.set(kind, known);
+    return known;
+  };
+  return { ...drawn, allows };
+}
