@@ -155,4 +155,9 @@ class SystemTime extends Time {
 }
 
 /** The time of this machine. A production process has one node, which uses it everywhere. */
-export const systemTime: Time = new SystemTime();
+export let systemTime: Time = new SystemTime();
+
+/** Replaces `systemTime`. Only for a process whose clock tests move, before it creates any component. */
+export function replaceSystemTime(time: Time): void {
+  systemTime = time;
+}

@@ -40,17 +40,17 @@ const roles: ReadonlyArray<
 
 /** Runs all roles on temporary data, with the endpoints for tests of bots. */
 async function serveTests() {
-  const { openTestServers, TestMode } = await import('../testmode/server.js');
+  const { TestMode } = await import('../testmode/server.js');
   const [startFlush, startDeliver, startFront] = [await flush(), await deliver(), await front()];
   const tests = new TestMode();
   const starters: Starter[] = [
     startBacklog,
     startFlush,
-    (backends, stopping) => startDeliver(backends, stopping, tests.aroundSend),
+    (backends, stopping) => tests.startDeliver((around) => startDeliver(backends, stopping, around)),
     (backends, stopping) => tests.startFront(backends, (around) => startFront(backends, stopping, around)),
     reportAs('test-server'),
   ];
-  return serve('test-server', starters, openTestServers);
+  return serve('test-server', starters, (config, log) => tests.prepare(config, log));
 }
 
 export function addRoles(program: Command): void {

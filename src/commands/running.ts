@@ -24,6 +24,7 @@ import { type Backends, openBackends, StartError } from '../processes/backends.j
 import type { Role } from '../processes/role.js';
 import { RedisCheckError } from '../redis/check.js';
 import { CopyError } from '../redis/copy.js';
+import type { Script } from '../redis/scripts/contract.js';
 import { ruleLimits as limits } from '../rules/limits.js';
 import { systemTime } from '../time.js';
 
@@ -53,6 +54,8 @@ function giveUp(log: Logger, error: unknown): never {
 /** The settings of the roles, and what is closed after the roles have stopped. */
 export interface Prepared {
   readonly config: Config;
+  /** The scripts of Redis. Those of lua/ by default. */
+  readonly scripts?: ReadonlyMap<string, Script>;
   close(): Promise<void>;
 }
 
@@ -109,10 +112,10 @@ export async function serve(
     log = createLog(given.LOG_LEVEL, name);
     for (const line of misspelt()) log.warn(line);
     preparing = prepare(given, log);
-    const { config } = await preparing;
+    const { config, scripts } = await preparing;
     if (stopping.signal.aborted) return;
     drainMs = config.DRAIN_MS;
-    backends = await openBackends(config, name, log, 'unless_used');
+    backends = await openBackends(config, name, log, 'unless_used', { scripts });
     for (const start of starters) {
       if (stopping.signal.aborted) return;
       starting = Promise.resolve(start(backends, stopping.signal));

@@ -164,6 +164,19 @@ export class Drain {
     this.#pump();
   }
 
+  /** Whether deliveries, or reports of them, are in progress or due. */
+  get busy(): boolean {
+    if (this.#isOver()) return false;
+    const reporting = this.#report.urgent || this.#report.acked > 0 || this.#deadLetters.count > 0;
+    const sending = this.#sending() && !this.paused && this.#buffer.ready;
+    return this.#stepping || this.#buffer.open > 0 || reporting || sending;
+  }
+
+  /** Whether nothing is sent for a while, because the receiver is down or the bot is blocked. */
+  get paused(): boolean {
+    return this.#pauseLeft() > 0;
+  }
+
   async stop(msMax: number): Promise<void> {
     if (this.#state === 'stopping' || this.#state === 'over') return;
     this.#enter('stopping');

@@ -50,6 +50,8 @@ export class DeliveryWorker {
   readonly #slots = createSlots(limits.webhook_open_max);
   readonly #counts = { delivered: 0, failed: 0, dead: 0 };
   readonly #drains = new Map<number, Drain>();
+  /** The bots for which a drain may be about to start. */
+  readonly #starting = new Set<{ readonly bot: number }>();
   /** The bots woken after their ending drain had already released the lease. */
   readonly #wokenAgain = new Set<number>();
   /** The bots whose drain in this process ended recently, oldest first, with the monotonic time of the end. */
@@ -100,6 +102,14 @@ export class DeliveryWorker {
     return { drains: this.#drains.size, open: this.#slots.taken, ...this.#counts };
   }
 
+  /** Returns whether deliveries to a bot's webhook are in progress here, or not sent because it is paused. */
+  stateOf(bot: number): 'busy' | 'paused' | 'idle' {
+    const drain = this.#drains.get(bot);
+    const isStarting = [...this.#starting].some((start) => start.bot === bot);
+    if (isStarting || drain?.busy) return 'busy';
+    return drain?.paused ? 'paused' : 'idle';
+  }
+
   /** Takes the lease on a bot if it is free. The caller holds a permit, which the drain releases when it ends. */
   async #begin(bot: number): Promise<Drain | null> {
     const { store, wakeQueue } = this.#options;
@@ -139,9 +149,12 @@ export class DeliveryWorker {
     await this.#permits.acquire();
     const { signal } = this.#stopping;
     let drain: Drain | null = null;
+    const start = { bot };
+    this.#starting.add(start);
     try {
       if (!signal.aborted && !this.#drains.has(bot)) drain = await this.#begin(bot);
     } finally {
+      this.#starting.delete(start);
       if (drain === null) this.#permits.release();
     }
     if (drain === null) return;

@@ -31,6 +31,7 @@ import { redisLimits } from '../redis/limits.js';
 import { createMemoryWatch } from '../redis/memory.js';
 import { createPauses, type Pause } from '../redis/pauses.js';
 import { connectQueueClient } from '../redis/queue_client.js';
+import type { Script } from '../redis/scripts/contract.js';
 import { Runner, type ScriptRunner } from '../redis/scripts/scripts.js';
 import { shownUrl } from '../redis/slots.js';
 import { isCluster, type RedisTarget } from '../redis/target.js';
@@ -102,6 +103,9 @@ function refusalIn(error: unknown): string | undefined {
   for (let at = error; at instanceof Error; at = at.cause) if (at instanceof RefusedServer) return at.message;
   return undefined;
 }
+
+/** The scripts of Redis, if they are not those of lua/. */
+type Scripts = ReadonlyMap<string, Script> | undefined;
 
 type Patience = <T>(what: string, attempt: () => Promise<T>) => Promise<T>;
 
@@ -230,6 +234,7 @@ interface Opening {
   readonly troubles: Troubles;
   readonly node: OwnNode;
   readonly patiently: Patience;
+  readonly scripts: Scripts;
 }
 
 async function openIdentity(opening: Opening): Promise<Identity> {
@@ -328,6 +333,7 @@ async function openServers(opening: Opening, identity: Identity) {
     reconnectMsMax:
       role === 'front' ? redisLimits.redis_wait_ms_max : redisLimits.redis_wait_background_ms_max,
     onCall: traces && ((script, ms) => traces.script(script, ms)),
+    ...(opening.scripts && { scripts: opening.scripts }),
   });
   await patiently('Redis', () => reachRedis(connection, identity));
   const shards: Shards = await patiently('Postgres', databases.follow);
@@ -406,7 +412,7 @@ async function startOpening(
   role: string,
   log: Logger,
   adoption: Adoption,
-  { time = systemTime, random = systemRandom }: Surroundings,
+  { time = systemTime, random = systemRandom, scripts }: Surroundings,
 ): Promise<Opening> {
   const config = requireAll(given);
   const target = redisOf(given);
@@ -419,13 +425,14 @@ async function startOpening(
   const keys = makeKeys(config.PARTITIONS);
   const troubles = createTroubles(log, time);
   const node = ownNode(random);
-  return { config, time, random, target, keys, role, log, adoption, troubles, node, patiently };
+  return { config, time, random, scripts, target, keys, role, log, adoption, troubles, node, patiently };
 }
 
-/** The clock and the random numbers of a process. By default, they are the system's. */
+/** The clock, the random numbers and the scripts of a process. By default, the system's and those of lua/. */
 export interface Surroundings {
   readonly time?: Time;
   readonly random?: Random;
+  readonly scripts?: Scripts;
 }
 
 /**

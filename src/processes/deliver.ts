@@ -123,7 +123,7 @@ export async function startDeliver(
   backends: Backends,
   _stopping?: AbortSignal,
   aroundSend: (send: Send) => Send = (send) => send,
-): Promise<Role> {
+): Promise<Role & { readonly worker: DeliveryWorker }> {
   const { store } = backends;
   const parts = createParts(backends, aroundSend);
   report(backends, parts);
@@ -135,6 +135,7 @@ export async function startDeliver(
   worker.start();
   manager.start();
   return {
+    worker,
     async stop() {
       await Promise.all([worker.stop(), manager.stop(), pusher?.stop()]);
       await sender.close();

@@ -270,6 +270,15 @@ export class TestServer {
     return new World(await this.#call('POST', 'worlds', form), this.url, this.#call);
   }
 
+  /**
+   * Moves the clock of the whole server forward by `ms`, at most 366 days. Resolves when the deliveries that became due
+   * have been attempted. Tests that use it cannot share the server with tests that run at the same time.
+   */
+  async advance(ms: number): Promise<void> {
+    const { settled } = await this.#call('POST', 'clock', { advance_ms: ms });
+    if (!settled) throw new Error('deliveries to webhooks were still in progress 5 s after the clock moved');
+  }
+
   /** Stops the server, if `startTestServer` started it. */
   async stop(): Promise<void> {
     const child = this.#child;

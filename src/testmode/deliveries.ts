@@ -9,8 +9,9 @@ import type { World } from './worlds.js';
 export interface DeliveryContext {
   readonly recording: Recording;
   readonly faults: Faults;
-  /** The clock of the machine. */
-  readonly machine: Time;
+  readonly time: Time;
+  /** The bots with a delivery that a fault delays, once for each delivery. */
+  readonly delayed: number[];
   readonly worldOf: (bot: number) => World | undefined;
 }
 
@@ -37,12 +38,21 @@ const answerOf = (outcome: Outcome) =>
 const kindOf = (update: object) => Object.keys(update).find((name) => name !== 'update_id') ?? '';
 
 /** Wraps the function that sends a delivery. */
-export function createTestSend({ recording, faults, machine, worldOf }: DeliveryContext, send: Send): Send {
+export function createTestSend(
+  { recording, faults, time, delayed, worldOf }: DeliveryContext,
+  send: Send,
+): Send {
+  const delay = async (bot: number, ms: number, signal: AbortSignal | undefined) => {
+    delayed.push(bot);
+    await time.sleep(ms, { signal });
+    delayed.splice(delayed.indexOf(bot), 1);
+  };
   return async (receiver, headers, body, signal) => {
-    const world = worldOf(botOf(headers));
+    const bot = botOf(headers);
+    const world = worldOf(bot);
     if (world === undefined) return send(receiver, headers, body, signal);
     const fault = faults.take(world.id, onDelivery);
-    if (fault !== undefined) await machine.sleep(fault.delay_ms, { signal });
+    if (fault !== undefined && fault.delay_ms > 0) await delay(bot, fault.delay_ms, signal);
     const isReplaced = fault?.status !== undefined;
     const real = !isReplaced || fault.applied ? await send(receiver, headers, body, signal) : undefined;
     const outcome = isReplaced || real === undefined ? replaced(fault as Fault) : real;

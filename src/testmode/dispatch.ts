@@ -50,7 +50,7 @@ function faultAnswer({ status = 500, retry_after = 1 }: Fault): Outcome {
 }
 
 export function createTestDispatch(inner: Dispatch, context: Omit<TestContext, 'given'>): Dispatch {
-  const { worlds, recording, faults, machine, methodNamed } = context;
+  const { worlds, recording, faults, time, methodNamed } = context;
   const find = createRouter(testEndpoints);
 
   async function answerTest(request: ApiRequest): Promise<void> {
@@ -70,7 +70,7 @@ export function createTestDispatch(inner: Dispatch, context: Omit<TestContext, '
     const params = paramsOf(request);
     const method = methodNamed(request.path.slice(request.path.lastIndexOf('/') + 1))?.name ?? '';
     const fault = faults.take(world.id, method);
-    if (fault !== undefined) await machine.sleep(fault.delay_ms);
+    if (fault !== undefined) await time.sleep(fault.delay_ms);
     const replacement = fault?.status === undefined ? undefined : faultAnswer(fault);
     const answer = (real: Outcome | undefined) => {
       const outcome = replacement ?? (real as Outcome);

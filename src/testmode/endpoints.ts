@@ -9,6 +9,7 @@ import type { Params } from '../server/params.js';
 import type { Time } from '../time.js';
 import { boolean, integer, json, optional, text } from '../wire/schema.js';
 import { actionNamed, personNamed } from './actions.js';
+import type { TestClock } from './clock.js';
 import { type Faults, onDelivery } from './faults.js';
 import { type InnerCall, innerCall, innerResult } from './inner_call.js';
 import { testModeLimits as limits } from './limits.js';
@@ -21,6 +22,8 @@ export interface TestContext {
   readonly faults: Faults;
   readonly methodNamed: (name: string) => { readonly name: string } | undefined;
   readonly dispatch: Dispatch;
+  readonly clock: TestClock;
+  readonly time: Time;
   /** The clock of the machine. */
   readonly machine: Time;
   /** The parameters of the call, without those in the path. */
@@ -53,8 +56,9 @@ export class Passed {
   }
 }
 
-const between = (min: number, max: number) =>
-  optional(integer().refine((n) => n >= min && n <= max, { error: `an integer from ${min} to ${max}` }));
+const required = (min: number, max: number) =>
+  integer().refine((n) => n >= min && n <= max, { error: `an integer from ${min} to ${max}` });
+const between = (min: number, max: number) => optional(required(min, max));
 const clamped = (max: number) => between(0, max);
 
 const names = 'up to 20 different names of 2 to 16 lower-case letters';
@@ -171,5 +175,13 @@ export const testEndpoints: readonly TestEndpoint[] = [
       const { id } = all.find(world);
       return { items: await recording.wait(id, filter, { count, ms: wait_ms, clock: machine }) };
     },
+  }),
+  defineTestEndpoint({
+    verb: 'POST',
+    path: '/api/test/clock',
+    summary:
+      'Moves the clock of the whole server forward by `advance_ms`. Answers when the deliveries that became due have been attempted once.',
+    params: z.object({ advance_ms: required(1, limits.clock_advance_ms_max) }),
+    handler: ({ clock }, { advance_ms }) => clock.advance(advance_ms),
   }),
 ];

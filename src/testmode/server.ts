@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Config, rateSettings, readConfig, resolvedEnvironment } from '../config/config.js';
 import type { Send } from '../delivery/context.js';
+import type { DeliveryWorker } from '../delivery/worker.js';
 import { readIfThere } from '../dev/files.js';
 import { lockHome, openHome } from '../dev/home.js';
 import { startPostgres } from '../dev/postgres.js';
@@ -17,14 +18,19 @@ import { methods } from '../methods/methods.gen.js';
 import type { Logger } from '../obs/log.js';
 import type { Troubles } from '../obs/troubles.js';
 import { migrate } from '../postgres/migrate.js';
+import type { Pool } from '../postgres/pool.js';
 import { type Random, systemRandom } from '../random.js';
 import { createMethodFinder } from '../server/bot_calls.js';
 import type { Dispatch } from '../server/dispatch.js';
+import type { Keys } from '../store/core/keys.js';
 import type { Store } from '../store/store.js';
-import { systemTime, type Time } from '../time.js';
+import { replaceSystemTime, systemTime, type Time } from '../time.js';
+import { type ReadingClient, TestClock } from './clock.js';
 import { createTestSend } from './deliveries.js';
 import { createTestDispatch } from './dispatch.js';
 import { Faults } from './faults.js';
+import { MovableTime } from './movable_time.js';
+import { movedScripts, prepareClock } from './moved_stores.js';
 import { Recording } from './recording.js';
 import { Worlds } from './worlds.js';
 
@@ -120,6 +126,7 @@ export async function openTestServers(
   try {
     for (const result of started) if (result.status === 'rejected') throw result.reason;
     const [redis, postgres] = servers.map(({ url }) => url) as [string, string];
+    await prepareClock(postgres);
     await migrate(postgres, () => undefined);
     const config = readConfig(environmentOf(resolvedEnvironment(), { home, redis, postgres, random }));
     return { config, close };
@@ -129,8 +136,17 @@ export async function openTestServers(
   }
 }
 
-interface Front {
+interface Role {
   stop(): Promise<void>;
+}
+
+/** What the test server uses of the backends of this process. */
+interface TestBackends {
+  readonly store: Store;
+  readonly troubles: Troubles;
+  readonly pool: Pick<Pool, 'query'>;
+  readonly keys: Keys;
+  readonly connection: { nodes(): ReadonlyArray<{ readonly client: ReadingClient }> };
 }
 
 /** Connects the endpoints of the test server, which the front serves, with the role that delivers to webhooks. */
@@ -138,30 +154,53 @@ export class TestMode {
   readonly #recording: Recording;
   readonly #faults = new Faults();
   readonly #machine: Time;
+  readonly #time: MovableTime;
+  readonly #delayed: number[] = [];
+  #worker: Pick<DeliveryWorker, 'stateOf'> | undefined;
   #worlds: Worlds | undefined;
 
   constructor(machine = systemTime) {
     this.#machine = machine;
-    this.#recording = new Recording(machine);
+    this.#time = new MovableTime(machine);
+    this.#recording = new Recording(this.#time);
   }
 
-  /** Wraps the function that sends to webhooks. */
-  readonly aroundSend = (send: Send): Send => {
-    const parts = { recording: this.#recording, faults: this.#faults, machine: this.#machine };
-    return createTestSend({ ...parts, worldOf: (bot) => this.#worlds?.ofBot(bot) }, send);
-  };
+  /** Starts the private servers, and gives this process and them a clock that tests move. Errors: Refusal. */
+  async prepare(given: Config, log: Logger) {
+    replaceSystemTime(this.#time);
+    return { ...(await openTestServers(given, log)), scripts: movedScripts() };
+  }
 
-  /** Starts a front that also serves the endpoints of the test server. */
+  /** Starts the role that delivers to webhooks. */
+  async startDeliver(
+    start: (aroundSend: (send: Send) => Send) => Promise<Role & { readonly worker: DeliveryWorker }>,
+  ): Promise<Role> {
+    const parts = { recording: this.#recording, faults: this.#faults, time: this.#time };
+    const worldOf = (bot: number) => this.#worlds?.ofBot(bot);
+    const deliver = await start((send) =>
+      createTestSend({ ...parts, delayed: this.#delayed, worldOf }, send),
+    );
+    this.#worker = deliver.worker;
+    return deliver;
+  }
+
+  /** Starts a front that also serves the endpoints of the test server. Start `deliver` first. */
   async startFront(
-    { store, troubles }: { readonly store: Store; readonly troubles: Troubles },
-    startFront: (around: (dispatch: Dispatch) => Dispatch) => Promise<Front>,
-  ): Promise<Front> {
+    { store, troubles, pool, keys, connection }: TestBackends,
+    startFront: (around: (dispatch: Dispatch) => Dispatch) => Promise<Role>,
+  ): Promise<Role> {
+    const [node] = connection.nodes();
+    if (node === undefined || this.#worker === undefined) throw new Error('startDeliver runs first');
+    const clock = new TestClock({
+      ...{ time: this.#time, machine: this.#machine, client: node.client, pool, keys },
+      ...{ worker: this.#worker, isDelayed: (bot) => this.#delayed.includes(bot) },
+    });
     const front = await startFront((inner) => {
       const worlds = new Worlds({ store, dispatch: inner, onError: troubles.onError('worlds') });
       this.#worlds = worlds;
       return createTestDispatch(inner, {
-        ...{ worlds, recording: this.#recording, faults: this.#faults, dispatch: inner },
-        ...{ machine: this.#machine, methodNamed: createMethodFinder(methods) },
+        ...{ worlds, clock, recording: this.#recording, faults: this.#faults, dispatch: inner },
+        ...{ time: this.#time, machine: this.#machine, methodNamed: createMethodFinder(methods) },
       });
     });
     await this.#worlds?.refill();

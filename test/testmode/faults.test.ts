@@ -1,34 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { TestServer, World } from '../../src/testing/client.js';
-import { makeCertificate } from '../support/certificates.js';
-import { type Receiver, startReceiver } from '../support/receivers.js';
-import { call, onTestServer } from './server.js';
+import { call, onTestServer, webhookOf } from './server.js';
 
 let server: TestServer;
 onTestServer((started) => {
   server = started;
 });
-
-const certificate = makeCertificate();
-const receivers: Receiver[] = [];
-afterAll(() => Promise.all(receivers.map((receiver) => receiver.close())));
-
-/** Sets a webhook whose receiver answers 200, and returns the texts that arrive. */
-async function webhookOf(world: World): Promise<string[]> {
-  const texts: string[] = [];
-  const receiver = await startReceiver(certificate, (_, response, body) => {
-    texts.push(JSON.parse(body.toString()).message.text);
-    response.end();
-  });
-  receivers.push(receiver);
-  const form = new FormData();
-  form.set('url', `https://localhost:${receiver.port}/`);
-  form.set('certificate', new Blob([certificate.cert]), 'cert.pem');
-  const set = await fetch(`${server.url}/bot${world.bot.token}/setWebhook`, { method: 'POST', body: form });
-  expect(await set.json()).toMatchObject({ ok: true });
-  return texts;
-}
 
 const send = (world: World, text: string) =>
   call(server.url, world.bot.token, 'sendMessage', { chat_id: world.person().id, text });
@@ -84,7 +62,7 @@ test('a fault delays a call, and DELETE removes the faults that are left', async
 
 test('a delivery whose answer is lost arrives twice, one that is not done arrives once', async () => {
   const world = await server.world();
-  const texts = await webhookOf(world);
+  const { texts } = await webhookOf(world);
   await world.fault('delivery', { status: 500 });
   await world.person().send('first');
   await expect.poll(() => texts).toEqual(['first']);
@@ -104,7 +82,7 @@ test('a delivery whose answer is lost arrives twice, one that is not done arrive
 
 test('a delayed delivery is overtaken by another chat, and not by its own', async () => {
   const world = await server.world({ people: ['ann', 'ben'] });
-  const texts = await webhookOf(world);
+  const { texts } = await webhookOf(world);
   await world.fault('delivery', { delay_ms: 1_000 });
   await world.person('ann').send('ann 1');
   await sleep(200);

@@ -1,20 +1,31 @@
 /** Starts a test server for the tests of a file. */
-import { afterAll, beforeAll } from 'vitest';
-import type { TestServer } from '../../src/testing/client.js';
+import { afterAll, beforeAll, expect } from 'vitest';
+import type { TestServer, World } from '../../src/testing/client.js';
+import { makeCertificate } from '../support/certificates.js';
+import { type Receiver, startReceiver } from '../support/receivers.js';
 
 /** The helpers of the build, because they start the program that is beside them. */
 export const testing: typeof import('../../src/testing/client.js') = await import(
   new URL('../../dist/testing/client.js', import.meta.url).href
 );
 
+const receivers = new Set<Receiver>();
+
 /** Calls `begin` with a test server that runs until the file ends. */
-export function onTestServer(begin: (server: TestServer) => void): void {
+export function onTestServer(
+  begin: (server: TestServer) => void,
+  settings: Readonly<Record<string, string>> = {},
+): void {
   let server: TestServer | undefined;
   beforeAll(async () => {
-    server = await testing.startTestServer();
+    server = await testing.startTestServer({ settings });
     begin(server);
   });
-  afterAll(() => server?.stop());
+  afterAll(async () => {
+    await server?.stop();
+    await Promise.all([...receivers].map((receiver) => receiver.close()));
+    receivers.clear();
+  });
 }
 
 /** Calls a method of a bot over HTTP. */
@@ -31,4 +42,22 @@ export async function call(
     body: JSON.stringify(params),
   });
   return { status: response.status, body: await response.json() };
+}
+
+const certificate = makeCertificate();
+
+/** Sets a webhook, and returns the texts that its receiver gets. The receiver answers with `status`. */
+export async function webhookOf(world: World) {
+  const hook = { status: 200, texts: [] as string[] };
+  const receiver = await startReceiver(certificate, (_, response, body) => {
+    hook.texts.push(JSON.parse(body.toString()).message.text);
+    response.writeHead(hook.status).end();
+  });
+  receivers.add(receiver);
+  const form = new FormData();
+  form.set('url', `https://localhost:${receiver.port}/`);
+  form.set('certificate', new Blob([certificate.cert]), 'cert.pem');
+  const path = `${world.apiRoot}/bot${world.bot.token}/setWebhook`;
+  expect(await (await fetch(path, { method: 'POST', body: form })).json()).toMatchObject({ ok: true });
+  return hook;
 }

@@ -108,6 +108,9 @@ const lostPauseMs = 5;
 
 const luaRoot = fileURLToPath(new URL('../../../lua', import.meta.url));
 
+/** Reads the scripts of lua/. */
+export const readShippedScripts = (): ReadonlyMap<string, Script> => readScripts(luaRoot);
+
 const prepare = (script: Script, times: Distributions): Loaded => ({
   ...shapeOf(script),
   grows: script.flags.length === 0,
@@ -175,7 +178,7 @@ export class Runner {
     this.#random = options.random ?? systemRandom;
     this.#combined = new CombinedCalls(this.#random);
     this.#pauses = options.pauses ?? createPauses(undefined, this.#time);
-    const scripts = [...(options.scripts ?? readScripts(luaRoot))];
+    const scripts = [...(options.scripts ?? readShippedScripts())];
     this.#scripts = new Map(scripts.map(([name, script]) => [name, prepare(script, this.times)]));
   }
 

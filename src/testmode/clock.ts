@@ -1,0 +1,96 @@
+/** Moves the clock of the whole test server: of this process, of the scripts and keys in Redis, and of Postgres. */
+import type { DeliveryWorker } from '../delivery/worker.js';
+import { fail } from '../errors.js';
+import type { Pool } from '../postgres/pool.js';
+import type { RedisConnection } from '../redis/connection.js';
+import type { Keys } from '../store/core/keys.js';
+import type { Time } from '../time.js';
+import { testModeLimits as limits } from './limits.js';
+import type { MovableTime } from './movable_time.js';
+import { movePostgres, moveRedis, type RedisClient } from './moved_stores.js';
+
+export type ReadingClient = RedisClient &
+  Pick<RedisConnection['client'], 'zrange' | 'xlen' | 'zcard' | 'zcount' | 'hmget'>;
+
+export interface ClockOptions {
+  readonly time: MovableTime;
+  /** The clock of the machine. */
+  readonly machine: Time;
+  readonly client: ReadingClient;
+  readonly pool: Pick<Pool, 'query'>;
+  readonly keys: Keys;
+  readonly worker: Pick<DeliveryWorker, 'stateOf'>;
+  /** Whether a fault delays a delivery to this bot. */
+  readonly isDelayed: (bot: number) => boolean;
+}
+
+const pollMs = 2;
+
+export class TestClock {
+  readonly #options: ClockOptions;
+  #last: Promise<unknown> = Promise.resolve();
+  #addedMs = 0;
+
+  constructor(options: ClockOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Moves the clock forward by `ms`. Deliveries to webhooks that are due finish before and after, for at most
+   * `limits.clock_settle_ms_max` each. Returns the time in Unix ms, and whether these deliveries have finished. Moves
+   * do not overlap. Error: `bad_request` above `limits.clock_added_ms_max` in sum.
+   */
+  advance(ms: number): Promise<{ readonly now_ms: number; readonly settled: boolean }> {
+    const moved = this.#last.then(() => this.#advance(ms));
+    this.#last = moved.catch(() => undefined);
+    return moved;
+  }
+
+  async #advance(ms: number) {
+    const { time, client, pool } = this.#options;
+    if (this.#addedMs + ms > limits.clock_added_ms_max) fail('bad_request');
+    this.#addedMs += ms;
+    await this.#settle();
+    await Promise.all([moveRedis(client, ms), movePostgres(pool, ms)]);
+    await time.advance(ms);
+    return { settled: await this.#settle(), now_ms: time.now() };
+  }
+
+  async #settle(): Promise<boolean> {
+    const { machine } = this.#options;
+    const endMs = machine.monotonic() + limits.clock_settle_ms_max;
+    while (!(await this.#isSettled())) {
+      if (machine.monotonic() >= endMs) return false;
+      await machine.sleep(pollMs);
+    }
+    return true;
+  }
+
+  /** Returns whether no delivery is in progress or due. Updates on the way between partitions count as due. */
+  async #isSettled(): Promise<boolean> {
+    const { client, keys } = this.#options;
+    const partitions = Array.from({ length: keys.partitions.count }, (_, partition) => partition);
+    const outboxes = partitions.map((partition) => client.xlen(keys.outbox(partition)));
+    const due = partitions.map((partition) => client.zrange(keys.webhooksDue(partition), 0, '-1'));
+    if ((await Promise.all(outboxes)).some((length) => length > 0)) return false;
+    const bots = (await Promise.all(due)).flat().map(Number);
+    return (await Promise.all(bots.map((bot) => this.#isSettledFor(bot)))).every(Boolean);
+  }
+
+  async #isSettledFor(bot: number): Promise<boolean> {
+    const { client, keys, worker, time, isDelayed } = this.#options;
+    const [state, updates, parked, due] = await Promise.all([
+      client.hmget(keys.queueState(bot), 'hook', 'hold'),
+      client.xlen(keys.queue(bot)),
+      client.zcard(keys.parked(bot)),
+      client.zcount(keys.retries(bot), '-inf', String(time.now())),
+    ]);
+    const [hook, hold] = state;
+    // Read after Redis has answered: a worker that took updates until then is busy.
+    const delivering = worker.stateOf(bot);
+    if (isDelayed(bot)) return true;
+    if (delivering === 'busy') return false;
+    if (hook === null || delivering === 'paused' || Number(hold ?? 0) > time.now()) return true;
+    return updates === parked && due === 0;
+  }
+}

@@ -1,0 +1,82 @@
+/**
+ * Moves the clocks of a private Redis and Postgres. Scripts and statements read the moved time, and keys of Redis expire
+ * by it. Neither server's own clock changes.
+ */
+import { createHash } from 'node:crypto';
+import type { Pool } from '../postgres/pool.js';
+import { statement } from '../postgres/pool.js';
+import { openSession } from '../postgres/session.js';
+import type { RedisConnection } from '../redis/connection.js';
+import type { Script, Source } from '../redis/scripts/contract.js';
+import { readShippedScripts } from '../redis/scripts/scripts.js';
+
+const readsClock = "redis.call('TIME')";
+const addedKey = 'test:clock_added_ms';
+
+/** Reads the clock of Redis and adds the time in `addedKey`. */
+const movedTime = `
+local function moved_time()
+  local t,added=redis.call('TIME'),redis.call('GET','${addedKey}')
+  if not added then return t end
+  local us=t[2]+added%1000*1000
+  return {('%.0f'):format(t[1]+math.floor(added/1000)+math.floor(us/1000000)),('%.0f'):format(us%1000000)}
+end `.replace(/\n\s*/g, ' ');
+
+function moved<S extends Source>(source: S): S {
+  if (!source.source.includes(readsClock)) return source;
+  const [flags = '', ...body] = source.source.split('\n');
+  const text = [flags, movedTime + body.join('\n').replaceAll(readsClock, 'moved_time()')].join('\n');
+  return { ...source, source: text, sha: createHash('sha1').update(text).digest('hex') };
+}
+
+/** Returns the scripts of lua/ with a clock that `moveRedis` moves. */
+export const movedScripts = (): Map<string, Script> =>
+  new Map(
+    [...readShippedScripts()].map(([name, script]) => [
+      name,
+      { ...moved(script), combined: script.combined && moved(script.combined) },
+    ]),
+  );
+
+/**
+ * Adds to the clock of the scripts, and shortens the times to live of all keys. The keys of BullMQ (`doorbell`) keep
+ * theirs, because BullMQ has the clock of the machine.
+ */
+const moveScript = `
+redis.call('INCRBY','${addedKey}',ARGV[1])
+for _,key in ipairs(redis.call('KEYS','*')) do
+  local ttl=redis.call('PTTL',key)
+  if ttl>=0 and not key:find(':doorbell:',1,true) then
+    if ttl<=tonumber(ARGV[1]) then redis.call('DEL',key) else redis.call('PEXPIRE',key,ttl-ARGV[1]) end
+  end
+end`;
+
+export type RedisClient = Pick<RedisConnection['client'], 'eval'>;
+
+export const moveRedis = (client: RedisClient, ms: number) => client.eval(moveScript, 0, ms);
+
+/**
+ * Replaces the clock of an empty database. The schema `public` comes before that of Postgres, so every unqualified
+ * `now()` of the migrations and statements is this one.
+ */
+const movedClock = `
+create table test_clock (added interval not null);
+insert into test_clock values ('0');
+create function now() returns timestamptz language sql stable
+  as 'select pg_catalog.now() + added from public.test_clock';
+create function clock_timestamp() returns timestamptz language sql volatile
+  as 'select pg_catalog.clock_timestamp() + added from public.test_clock';
+do $$ begin execute format('alter database %I set search_path = public, pg_catalog', current_database()); end $$;`;
+
+/** Gives an empty database a clock that `movePostgres` moves. Call it before the migrations. */
+export async function prepareClock(url: string): Promise<void> {
+  const client = await openSession(url, 'petrel-test-clock', 2_000);
+  await client.query(movedClock).finally(() => client.end());
+}
+
+const movePostgresBy = statement(
+  'move_test_clock',
+  "update test_clock set added = added + $1::bigint * interval '1 millisecond'",
+);
+
+export const movePostgres = (pool: Pick<Pool, 'query'>, ms: number) => pool.query(movePostgresBy, [ms]);
