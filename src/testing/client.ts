@@ -3,6 +3,9 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
+import { isBehaviour, type NamedCall, Names, type SavedRecording, type WorldNames } from './replay.js';
+
+export type { NamedCall, SavedRecording } from './replay.js';
 
 /** A JSON value of an answer. */
 // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
@@ -18,6 +21,8 @@ export interface WorldForm {
   readonly group?: boolean;
   /** Makes a public channel with the bot as an administrator. */
   readonly channel?: boolean;
+  /** Turns on the inline mode of the bot. */
+  readonly inline?: boolean;
 }
 
 export interface RecordedEntry {
@@ -82,6 +87,44 @@ export class PetrelError extends Error {
   }
 }
 
+/** Files by name. */
+export type Files = Readonly<Record<string, Uint8Array<ArrayBuffer> | string>>;
+
+/** A file in the parameters of an action. */
+export class Upload {
+  readonly filename: string;
+  readonly content: Uint8Array<ArrayBuffer> | string;
+
+  constructor(filename: string, content: Uint8Array<ArrayBuffer> | string) {
+    this.filename = filename;
+    this.content = content;
+  }
+}
+
+/** Puts files in the place of their records, which contain only name and size. */
+function withFiles(params: Record<string, Json>, files: Files): Record<string, Json> {
+  const filled = Object.entries(params).map(([name, value]) => {
+    const filename = value?.filename;
+    if (typeof filename !== 'string') return [name, value];
+    const content = files[filename];
+    if (content === undefined) throw new Error(`the recording needs the file ${filename}: pass it in files`);
+    return [name, new Upload(filename, content)];
+  });
+  return Object.fromEntries(filled);
+}
+
+/** Returns a form if there is a file, otherwise JSON. */
+function bodyOf(params: object): Pick<RequestInit, 'headers' | 'body'> {
+  const members = Object.entries(params).filter(([, value]) => value !== undefined);
+  if (!members.some(([, value]) => value instanceof Upload))
+    return { headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(params) };
+  const form = new FormData();
+  for (const [name, value] of members)
+    if (value instanceof Upload) form.set(name, new Blob([value.content]), value.filename);
+    else form.set(name, typeof value === 'object' ? JSON.stringify(value) : String(value));
+  return { body: form };
+}
+
 type Call = (verb: string, path: string, params?: object) => Promise<Json>;
 
 const callsTo =
@@ -89,7 +132,7 @@ const callsTo =
   async (verb, path, params) => {
     const response = await fetch(`${url}/api/test/${path}`, {
       method: verb,
-      ...(params && { headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(params) }),
+      ...(params && bodyOf(params)),
     });
     const answer: Json = await response.json();
     if (!answer.ok) throw new PetrelError(`${verb} /api/test/${path}`, response.status, answer);
@@ -126,6 +169,50 @@ export class Person {
     options: { readonly chat?: Chat; readonly reply_to_message_id?: number } = {},
   ): Promise<Json> {
     return this.#act('send', { text, ...options });
+  }
+
+  /** Sends an object: `{ location: { latitude, longitude } }`, or `{ contact: { phone_number, first_name } }`. */
+  sendObject(object: Json, options: { readonly chat?: Chat } = {}): Promise<Json> {
+    return this.#act('send', { ...object, ...options });
+  }
+
+  /** Sends a file, such as `sendFile('photo', 'cat.png', bytes)`. The kinds are those of the application API. */
+  sendFile(
+    kind: 'photo' | 'video' | 'animation' | 'audio' | 'voice' | 'document' | 'video_note',
+    filename: string,
+    content: Uint8Array<ArrayBuffer> | string,
+    options: { readonly chat?: Chat; readonly caption?: string } = {},
+  ): Promise<Json> {
+    return this.#act('send', { [kind]: new Upload(filename, content), ...options });
+  }
+
+  /** Replaces the text of an own message. */
+  edit(message_id: number, text: string, options: { readonly chat?: Chat } = {}): Promise<Json> {
+    return this.#act('edit', { message_id, text, ...options });
+  }
+
+  delete(message_id: number, options: { readonly chat?: Chat } = {}): Promise<Json> {
+    return this.#act('delete', { message_id, ...options });
+  }
+
+  /** Votes in a poll. No options retract the vote. */
+  vote(message_id: number, option_ids: readonly number[], options: { readonly chat?: Chat } = {}) {
+    return this.#act('vote', { message_id, option_ids, ...options });
+  }
+
+  /** Asks the bot to stop the draft that it is writing. */
+  stopDraft(draft_id: number): Promise<Json> {
+    return this.#act('stop_draft', { draft_id });
+  }
+
+  /** Sends an inline query and waits for the answer of the bot, up to 7 s. The world needs `inline`. */
+  inlineQuery(query: string, options: { readonly chat?: Chat; readonly offset?: string } = {}) {
+    return this.#act('inline_query', { query, ...options });
+  }
+
+  /** Sends a result of an inline query as a message. */
+  choose(inline_query_id: string, result_id: string, options: { readonly chat?: Chat } = {}) {
+    return this.#act('choose', { inline_query_id, result_id, ...options });
   }
 
   /** Presses the inline button with this data. */
@@ -233,15 +320,88 @@ export class World {
     await this.#call('DELETE', `worlds/${this.id}/faults`);
   }
 
-  /** Repeats the actions of people in a recording, in order. The world needs people with the same names. */
-  async replay(recording: readonly RecordedEntry[]): Promise<void> {
-    for (const { kind, person, name, params } of recording)
-      if (kind === 'action') await this.person(person).act(name, params);
+  /** Returns what happened in this world, for `replay`. It contains no tokens, and can be saved as JSON. */
+  async save(): Promise<SavedRecording> {
+    return { world: this.#names(), entries: await this.#all() };
+  }
+
+  #names(): WorldNames {
+    const people = this.people.map(({ name, id, username }) => ({ name, id, username }));
+    const { id, username } = this.bot;
+    return { bot: { id, username }, people, chats: this.chats };
+  }
+
+  /**
+   * Repeats the actions of people in a recording, in order. The world needs people and chats with the same names, and its
+   * bot must run. Before each action, waits until the bot has made as many calls as in the recording, for at most
+   * `waitMs`. Ids of messages and queries become those of this world: the third message of the bot to ann is again the
+   * third. Returns the calls of both bots with names instead of ids. Throws if an action needs a message that the bot
+   * has not sent, or a file that is not in `files` (by file name).
+   */
+  async replay(
+    recording: SavedRecording,
+    { waitMs = 2_000, files = {} }: { readonly waitMs?: number; readonly files?: Files } = {},
+  ): Promise<{ readonly expected: NamedCall[]; readonly actual: NamedCall[] }> {
+    const before = new Names(recording);
+    let calls = 0;
+    for (const entry of recording.entries) {
+      if (isBehaviour(entry)) calls++;
+      if (entry.kind !== 'action') continue;
+      const params = this.#translated(entry, before, await this.#afterCalls(calls, waitMs));
+      await this.person(entry.person)
+        .act(entry.name, withFiles(params, files))
+        .catch((error) => {
+          // An action that was refused before may be refused again.
+          if (entry.status === 200) throw error;
+        });
+    }
+    const entries = await this.#afterCalls(calls, waitMs);
+    const after = new Names({ world: this.#names(), entries });
+    return { expected: before.calls(recording.entries), actual: after.calls(entries) };
+  }
+
+  /** Returns the recording as soon as it has this many calls, or after `waitMs`. */
+  async #afterCalls(count: number, waitMs: number): Promise<RecordedEntry[]> {
+    for (const end = performance.now() + waitMs; ; ) {
+      const entries = await this.#all();
+      const restMs = Math.floor(end - performance.now());
+      if (entries.filter(isBehaviour).length >= count || restMs <= 0) return entries;
+      await this.#recorded({ kind: 'call', after: entries.at(-1)?.n ?? 0, wait_ms: restMs });
+    }
+  }
+
+  /** Returns the parameters of a recorded action with the ids of this world. `entries` are those of this world. */
+  #translated(entry: RecordedEntry, before: Names, entries: readonly RecordedEntry[]): Record<string, Json> {
+    const now = new Names({ world: this.#names(), entries });
+    const chat = before.chatOf(entry);
+    const found = (place: string, id: Json) => {
+      const label = before.label(place, id);
+      const translated = label === undefined ? id : now.id(place, label);
+      if (translated === undefined)
+        throw new Error(`${entry.person} cannot repeat "${entry.name}": "${label}" is missing in ${place}`);
+      return translated;
+    };
+    const params = { ...entry.params };
+    for (const field of ['message_id', 'reply_to_message_id'])
+      if (params[field] !== undefined) params[field] = found(chat, params[field]);
+    if (params.inline_query_id !== undefined)
+      params.inline_query_id = found('inline_query_id', params.inline_query_id);
+    if (typeof params.chat === 'number' && /^(group|channel)$/.test(chat)) params.chat = chat;
+    return params;
   }
 
   /** Removes the world. */
   async remove(): Promise<void> {
     await this.#call('DELETE', `worlds/${this.id}`);
+  }
+
+  async #all(): Promise<RecordedEntry[]> {
+    const entries: RecordedEntry[] = [];
+    for (;;) {
+      const page = await this.#recorded({ after: entries.at(-1)?.n ?? 0 });
+      if (page.length === 0) return entries;
+      entries.push(...page);
+    }
   }
 
   async #recorded(query: Record<string, string | number>): Promise<RecordedEntry[]> {
@@ -283,6 +443,8 @@ export class TestServer {
   async stop(): Promise<void> {
     const child = this.#child;
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    // Otherwise a program without other work would end before the server has.
+    child.ref();
     const exited = once(child, 'exit');
     child.kill('SIGTERM');
     await exited;
@@ -309,13 +471,23 @@ export async function startTestServer(
     readonly settings?: Readonly<Record<string, string>>;
   } = {},
 ): Promise<TestServer> {
-  const port = options.port ?? (await freePort());
+  for (let tries = 1; ; tries++)
+    try {
+      return await startOn(options.port ?? (await freePort()), options.settings);
+    } catch (error) {
+      // Another process may have taken the port since the check.
+      const isTaken = (error as Error).message.includes('the port is in use');
+      if (options.port !== undefined || !isTaken || tries === 3) throw error;
+    }
+}
+
+async function startOn(port: number, settings: Readonly<Record<string, string>> = {}): Promise<TestServer> {
   // The server does not inherit other variables, because test runners set names that are also settings, such as
   // BASE_URL.
   const { PATH, HOME, TMPDIR } = process.env;
   const main = fileURLToPath(new URL('../main.js', import.meta.url));
   const child = spawn(process.execPath, [main, 'test-server'], {
-    env: { PATH, HOME, TMPDIR, UWS_HTTP_MAX_HEADERS_SIZE: '65536', ...options.settings, PORT: String(port) },
+    env: { PATH, HOME, TMPDIR, UWS_HTTP_MAX_HEADERS_SIZE: '65536', ...settings, PORT: String(port) },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });
   let log = '';

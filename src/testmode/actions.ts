@@ -1,7 +1,7 @@
 /** Maps the actions of people to calls of the application API. */
 import { z } from 'zod';
 import { fail } from '../errors.js';
-import { integer, optional, text } from '../wire/schema.js';
+import { integer, json, optional, text } from '../wire/schema.js';
 import type { InnerCall } from './inner_call.js';
 import type { Person, World } from './worlds.js';
 
@@ -44,6 +44,7 @@ const messagePath = (world: World, p: { chat?: string | number | undefined; mess
   `/api/chats/${chatId(world, p.chat)}/messages/${p.message_id}`;
 
 const botPath = ({ bot }: World) => `/api/bots/${bot.username}`;
+const anObject = z.record(z.string(), z.unknown(), { error: 'an object' });
 const inChat = z.object({ chat });
 const onMessage = z.object({ chat, message_id: integer() });
 
@@ -56,11 +57,66 @@ export const actions: readonly Action[] = [
   }),
   defineAction({
     name: 'send',
-    summary: 'Sends a text message.',
-    params: z.object({ chat, text, reply_to_message_id: optional(integer()) }),
+    summary:
+      'Sends a text, a location, a contact or a file. Files are uploaded parts, and have the names and parameters of the application API, such as `photo` and `caption`.',
+    params: z.looseObject({
+      chat,
+      text: optional(text),
+      location: optional(json(anObject)),
+      contact: optional(json(anObject)),
+      reply_to_message_id: optional(integer()),
+    }),
     call: (world, { chat: to, ...params }) => ({
       verb: 'POST',
       path: `/api/chats/${chatId(world, to)}/messages`,
+      params,
+    }),
+  }),
+  defineAction({
+    name: 'edit',
+    summary: 'Replaces the text of an own message.',
+    params: onMessage.extend({ text }),
+    call: (world, p) => ({ verb: 'PATCH', path: messagePath(world, p), params: { text: p.text } }),
+  }),
+  defineAction({
+    name: 'delete',
+    summary: 'Deletes a message.',
+    params: onMessage,
+    call: (world, p) => ({ verb: 'DELETE', path: messagePath(world, p) }),
+  }),
+  defineAction({
+    name: 'vote',
+    summary: 'Votes in a poll. An empty list retracts the vote.',
+    params: onMessage.extend({ option_ids: json(z.array(z.int(), { error: 'an array of integers' })) }),
+    call: (world, p) => ({
+      verb: 'POST',
+      path: `${messagePath(world, p)}/poll`,
+      params: { option_ids: p.option_ids },
+    }),
+  }),
+  defineAction({
+    name: 'stop_draft',
+    summary: 'Asks the bot to stop writing a message.',
+    params: z.object({ draft_id: integer() }),
+    call: ({ bot }, params) => ({ verb: 'POST', path: `/api/chats/${bot.id}/draft/stop`, params }),
+  }),
+  defineAction({
+    name: 'inline_query',
+    summary: 'Sends an inline query and waits for the answer of the bot, up to 7 seconds.',
+    params: z.object({ chat, query: text, offset: optional(text) }),
+    call: (world, { chat: to, ...params }) => ({
+      verb: 'POST',
+      path: `/api/chats/${chatId(world, to)}/inline_query`,
+      params: { ...params, bot_id: world.bot.id },
+    }),
+  }),
+  defineAction({
+    name: 'choose',
+    summary: 'Sends a result of an inline query.',
+    params: z.object({ chat, inline_query_id: text, result_id: text }),
+    call: (world, { chat: to, ...params }) => ({
+      verb: 'POST',
+      path: `/api/chats/${chatId(world, to)}/inline_result`,
       params,
     }),
   }),

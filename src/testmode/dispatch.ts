@@ -5,7 +5,7 @@ import { envelope, refused, reply } from '../server/call_context.js';
 import type { Dispatch } from '../server/dispatch.js';
 import type { Outcome } from '../server/idempotency.js';
 import { parseWith } from '../server/method.js';
-import { type Params, parseParams } from '../server/params.js';
+import { type Params, parseParams, type UploadedFile } from '../server/params.js';
 import type { ApiRequest } from '../server/request.js';
 import { createRouter } from '../server/router.js';
 import { Passed, type TestContext, testEndpoints } from './endpoints.js';
@@ -18,12 +18,17 @@ const testPath = '/api/test/';
 /** Returns the id in the path of a bot's call, or 0. */
 const botIn = (path: string) => Number(/^\/bot(\d{1,16})(?::|%3[Aa])/.exec(path)?.[1] ?? 0);
 
+/** Returns the names and sizes of uploaded files. */
+const sizesOf = (files: ReadonlyMap<string, UploadedFile>) =>
+  Object.fromEntries(
+    [...files].map(([name, { filename, bytes }]) => [name, { filename, bytes: bytes.length }]),
+  );
+
 /** Returns the parameters of a call, with the size of each file, or null if they cannot be parsed. */
 function paramsOf(request: ApiRequest): Params | null {
   try {
     const { values, files } = parseParams(request);
-    const sizes = [...files].map(([name, { filename, bytes }]) => [name, { filename, bytes: bytes.length }]);
-    return { ...values, ...Object.fromEntries(sizes) };
+    return { ...values, ...sizesOf(files) };
   } catch {
     return null;
   }
@@ -49,7 +54,7 @@ function faultAnswer({ status = 500, retry_after = 1 }: Fault): Outcome {
   return { status, body: JSON.stringify(body), retryAfter: undefined };
 }
 
-export function createTestDispatch(inner: Dispatch, context: Omit<TestContext, 'given'>): Dispatch {
+export function createTestDispatch(inner: Dispatch, context: Omit<TestContext, 'given' | 'form'>): Dispatch {
   const { worlds, recording, faults, time, methodNamed } = context;
   const find = createRouter(testEndpoints);
 
@@ -59,9 +64,12 @@ export function createTestDispatch(inner: Dispatch, context: Omit<TestContext, '
     if (match === 'other_verb') return fail('method_not_allowed');
     const { endpoint, segments } = match;
     request.called = endpoint.path;
-    const { values: given } = parseParams(request);
-    const params = parseWith(endpoint.params, { ...given, ...segments });
-    const result = await endpoint.handler({ ...context, given }, params as never);
+    const { values, files } = parseParams(request);
+    const params = parseWith(endpoint.params, { ...values, ...segments });
+    const { contentType, body } = request;
+    const form = files.size > 0 ? { contentType, body } : undefined;
+    const given = { ...values, ...sizesOf(files) };
+    const result = await endpoint.handler({ ...context, given, form }, params as never);
     if (result instanceof Passed) reply(request, result.outcome);
     else request.reply(200, envelope(result));
   }

@@ -28,6 +28,8 @@ export interface TestContext {
   readonly machine: Time;
   /** The parameters of the call, without those in the path. */
   readonly given: Params;
+  /** The body of the call, if it has uploaded files. */
+  readonly form: InnerCall['form'];
 }
 
 export interface TestEndpoint {
@@ -84,9 +86,10 @@ export const testEndpoints: readonly TestEndpoint[] = [
       people: optional(json(peopleNames)),
       group: optional(boolean),
       channel: optional(boolean),
+      inline: optional(boolean).describe('Turns on the inline mode of the bot'),
     }),
-    handler: async ({ worlds: all }, { people = ['ann'], group = false, channel = false }) =>
-      view(await all.create({ people, group, channel })),
+    handler: async ({ worlds: all }, { people = ['ann'], group = false, channel = false, inline = false }) =>
+      view(await all.create({ people, group, channel, inline })),
   }),
   defineTestEndpoint({
     verb: 'GET',
@@ -112,13 +115,13 @@ export const testEndpoints: readonly TestEndpoint[] = [
     path: `${worlds}/{world}/people/{person}/{action}`,
     summary: 'Lets a person act, and answers as the application API does.',
     params: inWorld.extend({ person: text, action: text }),
-    handler: async ({ worlds: all, recording, dispatch, given }, p) => {
+    handler: async ({ worlds: all, recording, dispatch, given, form }, p) => {
       const world = all.find(p.world);
       const { name, token } = personNamed(world, p.person);
       const action = actionNamed(p.action);
       const read = (call: Omit<InnerCall, 'token'>) => innerResult(dispatch, { ...call, token });
       const call = await action.call(world, parseWith(action.params, given) as never, read);
-      const outcome = await innerCall(dispatch, { ...call, token });
+      const outcome = await innerCall(dispatch, { ...call, token, form });
       const { status, body } = outcome;
       const params = { ...given };
       recording.add(world.id, {

@@ -10,11 +10,13 @@ export interface InnerCall {
   readonly path: string;
   readonly token: string;
   readonly params?: Readonly<Record<string, unknown>>;
+  /** A form with uploaded files, which replaces `params`. */
+  readonly form?: Pick<ApiRequest, 'contentType' | 'body'> | undefined;
 }
 
 /** Builds the request of a call. `resolve` gets its JSON reply. A reply of another kind is refused. */
 function requestOf(call: InnerCall, resolve: (outcome: Outcome) => void): ApiRequest {
-  const { verb, path, token, params = {} } = call;
+  const { verb, path, token, params = {}, form } = call;
   const isGet = verb === 'GET';
   const query = isGet
     ? new URLSearchParams(
@@ -32,14 +34,14 @@ function requestOf(call: InnerCall, resolve: (outcome: Outcome) => void): ApiReq
     method: verb,
     path,
     query,
-    contentType: 'application/json',
+    contentType: form?.contentType ?? 'application/json',
     authorization: `Bearer ${token}`,
     handover: false,
     keyId: '',
     signature: '',
     called: '',
     calledBy: 0,
-    body: isGet ? Buffer.alloc(0) : Buffer.from(JSON.stringify(params)),
+    body: form?.body ?? (isGet ? Buffer.alloc(0) : Buffer.from(JSON.stringify(params))),
     remoteAddress: '127.0.0.1',
     aborted: false,
     onAbort: () => undefined,

@@ -10,6 +10,7 @@ export const testModeLimits = {
   clock_added_ms_max: 10 * 366 * 24 * 3_600_000,
   clock_settle_ms_max: 5_000,
   worlds_spare: 16,
+  worlds_with_chats_spare: 4,
   worlds_made_at_once: 4,
   recorded_entries_max: 20_000,
   recorded_bytes_max: 64 * 1024 * 1024,

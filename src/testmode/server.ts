@@ -2,16 +2,13 @@
  * Runs the test server: private Redis and Postgres with temporary data, and all roles in this process. The data is in
  * memory where the system has a folder for that.
  */
-import { accessSync, constants, mkdirSync, rmSync, statfsSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Config, rateSettings, readConfig, resolvedEnvironment } from '../config/config.js';
 import type { Send } from '../delivery/context.js';
 import type { DeliveryWorker } from '../delivery/worker.js';
-import { readIfThere } from '../dev/files.js';
-import { lockHome, openHome } from '../dev/home.js';
 import { startPostgres } from '../dev/postgres.js';
-import { endLeftover } from '../dev/processes.js';
+import type { LocalServer } from '../dev/processes.js';
 import { startRedis } from '../dev/redis.js';
 import { ensureRedis } from '../dev/redis_install.js';
 import { methods } from '../methods/methods.gen.js';
@@ -29,6 +26,7 @@ import { type ReadingClient, TestClock } from './clock.js';
 import { createTestSend } from './deliveries.js';
 import { createTestDispatch } from './dispatch.js';
 import { Faults } from './faults.js';
+import { openFolder } from './folder.js';
 import { MovableTime } from './movable_time.js';
 import { movedScripts, prepareClock } from './moved_stores.js';
 import { Recording } from './recording.js';
@@ -37,33 +35,7 @@ import { Worlds } from './worlds.js';
 /** Settings of an installation that would make the test server use other data than its own. */
 const ignored = /^(REDIS_|DATABASE_|FILES_|SHARE_PORT|PRIVATE_REDIS|METRICS_PORT|DEMO_FILE|OTLP_)/;
 
-/** Postgres and Redis of a test run stay far below this. A container often has only 64 MB in memory. */
-const memoryBytesMin = 1024 ** 3;
-
-/** Returns a folder in memory, or the usual folder for temporary files. */
-function temporaryRoot(): string {
-  try {
-    accessSync('/dev/shm', constants.W_OK);
-    const { bavail, bsize } = statfsSync('/dev/shm');
-    return bavail * bsize >= memoryBytesMin ? '/dev/shm' : tmpdir();
-  } catch {
-    return tmpdir();
-  }
-}
-
-/** Ends the servers that a killed test server left in this folder, and removes their data. */
-async function clear(home: string): Promise<void> {
-  for (const file of ['redis/redis.pid', 'postgres/data/postmaster.pid']) {
-    const pid = Number(readIfThere(join(home, file))?.split('\n')[0] ?? 0);
-    const isOurs = (command: string) => command.includes(home);
-    await endLeftover(pid, isOurs, [
-      ['SIGQUIT', 2_000],
-      ['SIGKILL', 2_000],
-    ]);
-  }
-  for (const name of ['redis', 'postgres', 'files'])
-    rmSync(join(home, name), { recursive: true, force: true });
-}
+const hostDefault = '127.0.0.1';
 
 function environmentOf(
   given: Readonly<Record<string, string | undefined>>,
@@ -73,7 +45,7 @@ function environmentOf(
   const kept = Object.entries(given).filter(([name]) => !ignored.test(name));
   const defaults = {
     ...Object.fromEntries(rateSettings.map((name) => [name, '0'])),
-    ...{ HOST: '127.0.0.1', GUESSES_BURST: '0', DRAIN_MS: '0', PARTITIONS: '4', FLUSH_INTERVAL_MS: '250' },
+    ...{ HOST: hostDefault, GUESSES_BURST: '0', DRAIN_MS: '0', PARTITIONS: '4', FLUSH_INTERVAL_MS: '250' },
     WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8,::1/128',
   };
   return {
@@ -94,36 +66,30 @@ export interface TestServers {
   close(): Promise<void>;
 }
 
-/**
- * Starts the private servers and creates the schema. The folder is named after the port, so that a start ends the
- * servers that a killed test server left behind. Errors: Refusal.
- */
+/** Starts the private servers and creates the schema. Errors: Refusal. */
 export async function openTestServers(
   given: Config,
   log: Logger,
   random: Random = systemRandom,
 ): Promise<TestServers> {
-  const home = join(temporaryRoot(), `petrel-test-server-${given.PORT}`);
-  openHome(home);
-  const unlock = lockHome(home);
-  await clear(home);
-  await ensureRedis((line) => log.info(line));
+  const { home, remove } = await openFolder(resolvedEnvironment().HOST || hostDefault, given.PORT);
+  const servers: LocalServer[] = [];
+  const close = async () => {
+    await Promise.all(servers.map((server) => server.stop()));
+    remove();
+  };
   const dir = (name: string) => {
     const path = join(home, name);
     mkdirSync(path, { recursive: true, mode: 0o711 });
     return path;
   };
-  const started = await Promise.allSettled([
-    startRedis({ dir: dir('redis'), appendfsync: 'no' }),
-    startPostgres({ dir: dir('postgres'), durable: false }),
-  ]);
-  const servers = started.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
-  const close = async () => {
-    await Promise.all(servers.map((server) => server.stop()));
-    rmSync(home, { recursive: true, force: true });
-    unlock();
-  };
   try {
+    await ensureRedis((line) => log.info(line));
+    const started = await Promise.allSettled([
+      startRedis({ dir: dir('redis'), appendfsync: 'no' }),
+      startPostgres({ dir: dir('postgres'), durable: false }),
+    ]);
+    for (const result of started) if (result.status === 'fulfilled') servers.push(result.value);
     for (const result of started) if (result.status === 'rejected') throw result.reason;
     const [redis, postgres] = servers.map(({ url }) => url) as [string, string];
     await prepareClock(postgres);

@@ -32,11 +32,28 @@ export interface WorldForm {
   readonly people: readonly string[];
   readonly group: boolean;
   readonly channel: boolean;
+  /** Whether the inline mode of the bot is on. */
+  readonly inline: boolean;
 }
 
-const plain: WorldForm = { people: ['ann'], group: false, channel: false };
-const isPlain = ({ people, group, channel }: WorldForm) =>
-  people.length === 1 && people[0] === plain.people[0] && !group && !channel;
+/** Worlds of one form that are made in advance, so that a test need not wait for the commits in Postgres. */
+interface Spares {
+  readonly form: WorldForm;
+  readonly max: number;
+  readonly ready: World[];
+}
+
+const plain: WorldForm = { people: ['ann'], group: false, channel: false, inline: false };
+const createSpares = (): Spares[] => [
+  { form: plain, max: limits.worlds_spare, ready: [] },
+  { form: { ...plain, group: true, channel: true }, max: limits.worlds_with_chats_spare, ready: [] },
+];
+
+const isEqual = (a: WorldForm, b: WorldForm) =>
+  a.people.join() === b.people.join() &&
+  a.group === b.group &&
+  a.channel === b.channel &&
+  a.inline === b.inline;
 
 export interface WorldsOptions {
   readonly store: Store;
@@ -48,11 +65,10 @@ export class Worlds {
   readonly #options: WorldsOptions;
   readonly #worlds = new Map<number, World>();
   readonly #byBot = new Map<number, World>();
-  /** Plain worlds that are made in advance, so that a test need not wait for the commits in Postgres. */
-  readonly #spare: World[] = [];
+  readonly #spares = createSpares();
   #stopped = false;
   #last = 0;
-  /** Makes spare worlds until there are `limits.worlds_spare`. */
+  /** Makes spare worlds until there are enough. */
   readonly refill = shared(async () => {
     const makers = Array.from({ length: limits.worlds_made_at_once }, () => this.#makeSpares());
     await Promise.all(makers).catch(this.#options.onError);
@@ -65,10 +81,11 @@ export class Worlds {
   /** Makes a world, or takes a spare one. Error: `too_many_requests` if `limits.worlds_max` exist. */
   async create(form: WorldForm): Promise<World> {
     if (this.#worlds.size >= limits.worlds_max) fail('too_many_requests', { retry_after: 1 });
-    const world = (isPlain(form) ? this.#spare.shift() : undefined) ?? (await this.#make(form));
+    const spares = this.#spares.find((each) => isEqual(each.form, form));
+    const world = spares?.ready.shift() ?? (await this.#make(form));
     this.#worlds.set(world.id, world);
     this.#byBot.set(world.bot.id, world);
-    if (isPlain(form)) void this.refill();
+    if (spares !== undefined) void this.refill();
     return world;
   }
 
@@ -79,8 +96,8 @@ export class Worlds {
   }
 
   async #makeSpares(): Promise<void> {
-    while (!this.#stopped && this.#spare.length < limits.worlds_spare)
-      this.#spare.push(await this.#make(plain));
+    for (const { form, max, ready } of this.#spares)
+      while (!this.#stopped && ready.length < max) ready.push(await this.#make(form));
   }
 
   /** Error: `not_found`. */
@@ -102,13 +119,17 @@ export class Worlds {
     await Promise.all(people.map((person) => store.users.removeTokens(person.id)));
   }
 
-  async #make({ people: names, group, channel }: WorldForm): Promise<World> {
+  async #make({ people: names, group, channel, inline }: WorldForm): Promise<World> {
     const { store } = this.#options;
     const id = ++this.#last;
     const people = await Promise.all(names.map((name) => this.#person(id, name)));
     const owner = people[0] as Person;
     const { bot, token } = await store.bots.create(owner.id, `w${id}_test_bot`, `Bot ${id}`);
     await Promise.all(people.map((person) => store.chats.openDirect(bot.id, person.id)));
+    if (inline) {
+      const path = `/api/me/bots/${bot.id}/inline_mode`;
+      await this.#callAs(owner, 'PUT', path, { enabled: true, feedback: true });
+    }
     const chats = {
       ...(group && { group: await this.#chat(id, 'group', owner, bot.id) }),
       ...(channel && { channel: await this.#chat(id, 'channel', owner, bot.id) }),
@@ -125,14 +146,19 @@ export class Worlds {
 
   /** Creates a public chat with the owner, and with the bot as an administrator. */
   async #chat(world: number, type: 'group' | 'channel', owner: Person, bot: number): Promise<number> {
-    const { token } = owner;
-    const call = (verb: string, path: string, params: Record<string, unknown>) =>
-      innerResult(this.#options.dispatch, { verb, path, token, params });
     const title = `${type === 'group' ? 'Group' : 'Channel'} ${world}`;
-    const made = await call('POST', '/api/chats', { type, title, username: `w${world}_${type}` });
+    const made = await this.#callAs(owner, 'POST', '/api/chats', {
+      type,
+      title,
+      username: `w${world}_${type}`,
+    });
     const { id } = made as { readonly id: number };
     const rights = Object.fromEntries(rightNames.map((name) => [name, true]));
-    await call('PUT', `/api/chats/${id}/members/${bot}`, { status: 'administrator', rights });
+    await this.#callAs(owner, 'PUT', `/api/chats/${id}/members/${bot}`, { status: 'administrator', rights });
     return id;
+  }
+
+  #callAs({ token }: Person, verb: string, path: string, params: Record<string, unknown>): Promise<unknown> {
+    return innerResult(this.#options.dispatch, { verb, path, token, params });
   }
 }

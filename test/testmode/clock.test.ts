@@ -8,9 +8,13 @@ const minute = 60 * second;
 const hour = 60 * minute;
 
 let server: TestServer;
-onTestServer((started) => {
-  server = started;
-});
+onTestServer(
+  (started) => {
+    server = started;
+  },
+  // Nothing listens there. A test server ignores these settings.
+  { REDIS_URL: 'redis://127.0.0.1:1', DATABASE_URL: 'postgres://127.0.0.1:1/petrel' },
+);
 
 const bot = (world: World, method: string, params: object = {}) =>
   call(server.url, world.bot.token, method, params);
@@ -55,4 +59,63 @@ test('a webhook that fails for 24 hours leaves a dead letter, which is kept for 
   expect(await deadLetters(world)).toHaveLength(1);
   await server.advance(25 * hour);
   await expect.poll(() => deadLetters(world)).toEqual([]);
+});
+
+test('a moved clock moves the time of messages, and the keys and copies in Redis follow', async () => {
+  const world = await server.world();
+  const ann = world.person();
+  const sendAt = async () => (await ann.send('x')).date as number;
+  const first = await sendAt();
+  await server.advance(40 * 24 * hour);
+  const second = await sendAt();
+  expect(second - first).toBeGreaterThanOrEqual(40 * 24 * 3_600);
+  expect(second - first).toBeLessThan(40 * 24 * 3_600 + 600);
+  const { items } = await asPerson(world, 'GET', `/api/chats/${world.bot.id}/messages`);
+  expect(items).toMatchObject([
+    { message_id: 2, date: second },
+    { message_id: 1, date: first },
+  ]);
+});
+
+test('a draft and a callback query expire', async () => {
+  const world = await server.world();
+  const ann = world.person();
+  await bot(world, 'sendMessageDraft', { chat_id: ann.id, draft_id: 1, text: 'so far' });
+  const draft = () => asPerson(world, 'GET', `/api/chats/${world.bot.id}/draft`);
+  expect(await draft()).toMatchObject({ draft: { text: 'so far' } });
+  const keyboard = { inline_keyboard: [[{ text: 'Yes', callback_data: 'yes' }]] };
+  const sent = await bot(world, 'sendMessage', { chat_id: ann.id, text: '?', reply_markup: keyboard });
+  const press = async () => (await ann.press(sent.body.result.message_id, 'yes')).callback_query_id;
+  const [early, late] = [await press(), await press()];
+  const answer = async (id: string) =>
+    (await bot(world, 'answerCallbackQuery', { callback_query_id: id })).status;
+  await bot(world, 'sendMessageDraft', { chat_id: ann.id, draft_id: 2, text: 'so far' });
+  await server.advance(25 * second);
+  expect(await draft()).toMatchObject({ draft: {} });
+  expect(await answer(early)).toBe(200);
+  await server.advance(hour);
+  expect(await draft()).toEqual({});
+  expect(await answer(late)).toBe(400);
+});
+
+test('a ban and a long poll end', async () => {
+  const world = await server.world({ people: ['ann', 'ben'], group: true });
+  const ben = world.person('ben');
+  await ben.join('group');
+  const until_date = (await ben.send('hi', { chat: 'group' })).date + 3_600;
+  const where = { chat_id: world.chats.group, user_id: ben.id };
+  await bot(world, 'banChatMember', { ...where, until_date });
+  await expect(ben.join('group')).rejects.toMatchObject({ status: 403 });
+  await bot(world, 'getUpdates', { offset: -1 });
+  const { result } = (await bot(world, 'getUpdates')).body;
+  const offset = (result.at(-1)?.update_id ?? -1) + 1;
+  const poll = bot(world, 'getUpdates', { offset, timeout: 50, allowed_updates: ['poll'] });
+  await server.advance(2 * hour);
+  expect((await poll).body).toEqual({ ok: true, result: [] });
+  await ben.join('group');
+});
+
+test('a clock moves only forward, and not too far', async () => {
+  for (const ms of [0, -1, 1.5, 367 * 24 * hour])
+    await expect(server.advance(ms)).rejects.toMatchObject({ status: 400 });
 });

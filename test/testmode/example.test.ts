@@ -14,7 +14,7 @@ function createBot({ bot: { token }, apiRoot }: World) {
 let server: TestServer;
 beforeAll(async () => {
   server = await startTestServer();
-}, 60_000);
+}, 120_000);
 afterAll(() => server.stop());
 
 test('a person who likes tea gets tea', async () => {

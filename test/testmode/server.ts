@@ -1,4 +1,7 @@
 /** Starts a test server for the tests of a file. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect } from 'vitest';
 import type { TestServer, World } from '../../src/testing/client.js';
 import { makeCertificate } from '../support/certificates.js';
@@ -60,4 +63,21 @@ export async function webhookOf(world: World) {
   const path = `${world.apiRoot}/bot${world.bot.token}/setWebhook`;
   expect(await (await fetch(path, { method: 'POST', body: form })).json()).toMatchObject({ ok: true });
   return hook;
+}
+
+const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
+
+/** Starts `petrel test-server` on a port that is in use, and returns its exit code and its log. */
+export async function runOn(port: string): Promise<{ readonly code: number; readonly log: string }> {
+  const { PATH, HOME, TMPDIR } = process.env;
+  const child = spawn(process.execPath, [main, 'test-server'], {
+    env: { PATH, HOME, TMPDIR, PORT: port },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let log = '';
+  child.stdout.on('data', (chunk) => {
+    log += chunk;
+  });
+  const [code] = await once(child, 'close');
+  return { code, log };
 }

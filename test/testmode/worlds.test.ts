@@ -1,6 +1,7 @@
+import sharp from 'sharp';
 import { expect, test } from 'vitest';
-import type { TestServer, World } from '../../src/testing/client.js';
-import { call, onTestServer } from './server.js';
+import type { Json, TestServer, World } from '../../src/testing/client.js';
+import { call, onTestServer, runOn } from './server.js';
 
 let server: TestServer;
 onTestServer((started) => {
@@ -10,6 +11,12 @@ onTestServer((started) => {
 const bot = (world: World, method: string, params: object = {}) =>
   call(server.url, world.bot.token, method, params);
 const updatesOf = async (world: World) => (await bot(world, 'getUpdates')).body.result;
+const dot = async () =>
+  new Uint8Array(
+    await sharp({ create: { width: 1, height: 1, channels: 3, background: '#fff' } })
+      .png()
+      .toBuffer(),
+  );
 const request = async (verb: string, path: string, body?: object) => {
   const response = await fetch(server.url + path, {
     method: verb,
@@ -57,6 +64,57 @@ test('people start, send, press, join, react, leave and block', async () => {
   ]);
 });
 
+test('people send objects and files, edit, delete and vote', async () => {
+  const world = await server.world({ people: ['ann'], group: true });
+  const ann = world.person();
+  await ann.sendObject({ location: { latitude: 52.5, longitude: 13.4 } });
+  await ann.sendObject({ contact: { phone_number: '+4930123', first_name: 'Ben' } });
+  await ann.sendFile('document', 'plan.txt', 'one, two', { caption: 'the plan' });
+  await ann.sendFile('photo', 'dot.png', await dot(), { chat: 'group' });
+  const { message_id } = await ann.send('tpyo', { chat: 'group' });
+  await ann.edit(message_id, 'typo', { chat: 'group' });
+  await ann.delete(message_id, { chat: 'group' });
+  const poll = { chat_id: world.chats.group, question: 'Tea?', options: ['yes', 'no'], is_anonymous: false };
+  const sent = await bot(world, 'sendPoll', poll);
+  await ann.vote(sent.body.result.message_id, [1], { chat: 'group' });
+  const shown = async () =>
+    ((await updatesOf(world)) as Json[])
+      .map(
+        ({ message: m, edited_message: edited, poll_answer: vote }) =>
+          m?.location?.latitude ??
+          m?.contact?.phone_number ??
+          m?.caption ??
+          m?.photo?.[0].width ??
+          m?.text ??
+          edited?.text ??
+          vote?.option_ids,
+      )
+      .filter((each) => each !== undefined);
+  await expect.poll(shown).toEqual([52.5, '+4930123', 'the plan', 1, 'tpyo', 'typo', [1]]);
+  const [file] = await world
+    .recording({ kind: 'action', name: 'send', after: 0 })
+    .then((all) => all.slice(2));
+  expect(file?.params).toEqual({ document: { filename: 'plan.txt', bytes: 8 }, caption: 'the plan' });
+});
+
+test('people stop drafts, and choose results of inline queries', async () => {
+  const world = await server.world({ inline: true });
+  const ann = world.person();
+  await bot(world, 'sendMessageDraft', { chat_id: ann.id, draft_id: 7, text: 'so', can_stop: true });
+  await ann.stopDraft(7);
+  const asking = ann.inlineQuery('te');
+  await expect.poll(async () => JSON.stringify(await updatesOf(world))).toContain('"query":"te"');
+  const updates = await updatesOf(world);
+  const { id } = updates.find((update: Json) => update.inline_query).inline_query;
+  const tea = { type: 'article', id: 'tea', title: 'Tea', input_message_content: { message_text: 'Tea!' } };
+  await bot(world, 'answerInlineQuery', { inline_query_id: id, results: [tea] });
+  const { inline_query_id } = await asking;
+  expect((await ann.choose(inline_query_id, 'tea')).text).toBe('Tea!');
+  const shown = JSON.stringify(await updatesOf(world));
+  expect(shown).toContain('"stopped_message_generation"');
+  await expect.poll(async () => JSON.stringify(await updatesOf(world))).toContain('"chosen_inline_result"');
+});
+
 test('an action answers with the error of the application API, and is recorded', async () => {
   const world = await server.world();
   const path = `/api/test/worlds/${world.id}/people`;
@@ -98,17 +156,6 @@ test('a recording waits for the calls of the bot', async () => {
   await expect(late).rejects.toThrow('made 0 calls of deleteMessage within 20 ms instead of 1');
 });
 
-test('a recorded conversation repeats in another world', async () => {
-  const [first, second] = [await server.world(), await server.world()];
-  await first.person().start();
-  await first.person().send('order 7');
-  await second.replay(await first.recording());
-  const texts = async (world: World) =>
-    (await updatesOf(world)).map((update: { message: { text: string } }) => update.message.text);
-  expect(await texts(second)).toEqual(['/start', 'order 7']);
-  expect(await texts(first)).toEqual(await texts(second));
-});
-
 test('a removed world answers no more', async () => {
   const world = await server.world();
   await world.remove();
@@ -126,4 +173,14 @@ test.each([
   [{ group: 'perhaps' }],
 ])('a world of %j is refused', async (form) => {
   expect((await request('POST', '/api/test/worlds', form)).status).toBe(400);
+});
+
+test('a second server on the same port does not start, and says why', async () => {
+  const { port } = new URL(server.url);
+  const { code, log } = await runOn(port);
+  expect(code).toBe(1);
+  expect(log).toContain(
+    `the test server cannot listen on 127.0.0.1 port ${port}: the port is in use. Set PORT to another port`,
+  );
+  expect((await server.world()).people).toHaveLength(1);
 });

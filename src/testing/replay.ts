@@ -1,0 +1,117 @@
+/** Compares what a bot does in two worlds. Replaces the ids of accounts, chats and messages by names that both share. */
+import type { Json, RecordedEntry } from './client.js';
+
+/** A world without tokens. */
+export interface WorldNames {
+  readonly bot: { readonly id: number; readonly username: string };
+  readonly people: ReadonlyArray<{ readonly name: string; readonly id: number; readonly username: string }>;
+  readonly chats: { readonly group?: number; readonly channel?: number };
+}
+
+/** The recording of a world. It can be saved as JSON. */
+export interface SavedRecording {
+  readonly world: WorldNames;
+  readonly entries: readonly RecordedEntry[];
+}
+
+/** A call of a bot with names instead of ids. */
+export interface NamedCall {
+  readonly name: string;
+  readonly params: Json;
+  readonly status: number;
+}
+
+/** Calls that say nothing about the behaviour of a bot. */
+const quiet = /^(getUpdates|getMe|setWebhook|deleteWebhook|getWebhookInfo)$/;
+
+export const isBehaviour = ({ kind, name }: RecordedEntry): boolean => kind === 'call' && !quiet.test(name);
+
+const chatFields = /^(chat_id|from_chat_id|user_id)$/;
+const messageFields = /^(message_id|message_ids|reply_to_message_id)$/;
+const queryFields = /^(callback_query_id|inline_query_id)$/;
+
+/** The names of accounts, chats, messages and queries in a recording. Messages are counted per chat and sender. */
+export class Names {
+  readonly #world: WorldNames;
+  readonly #chats = new Map<string, string>();
+  readonly #labels = new Map<string, string>();
+  readonly #ids = new Map<string, Json>();
+  readonly #counts = new Map<string, number>();
+
+  constructor({ world, entries }: SavedRecording) {
+    this.#world = world;
+    this.#chats.set(String(world.bot.id), 'bot');
+    for (const { name, id } of world.people) this.#chats.set(String(id), name);
+    for (const [name, id] of Object.entries(world.chats)) this.#chats.set(String(id), name);
+    for (const entry of entries) if (entry.status === 200) this.#note(entry);
+  }
+
+  /** Returns the name of a message or query, such as `bot 2` for the second message of the bot to the chat. */
+  label(chat: string, id: Json): string | undefined {
+    return this.#labels.get(`${chat}/${id}`);
+  }
+
+  /** Returns the id of the message or query with this name. */
+  id(chat: string, label: string): Json {
+    return this.#ids.get(`${chat}/${label}`);
+  }
+
+  /** Returns the name of the chat in which a person acts. */
+  chatOf({ person = '', params }: RecordedEntry): string {
+    const { chat = 'bot' } = params;
+    return chat === 'bot' ? person : (this.#chats.get(String(chat)) ?? String(chat));
+  }
+
+  /** Returns the calls of the bot with names instead of ids. */
+  calls(entries: readonly RecordedEntry[]): NamedCall[] {
+    return entries
+      .filter(isBehaviour)
+      .map(({ name, params, status }) => ({ name, params: this.#named(params), status }));
+  }
+
+  #note({ kind, name, person = '', params, answer }: RecordedEntry & { readonly person?: string }): void {
+    const result = answer?.result;
+    if (kind === 'action') {
+      const chat = this.chatOf({ person, params } as RecordedEntry);
+      if (result?.message_id !== undefined) this.#add(chat, person, result.message_id);
+      for (const field of ['callback_query_id', 'inline_query_id'])
+        if (result?.[field] !== undefined) this.#add(field, name, result[field]);
+    }
+    if (kind !== 'call') return;
+    for (const sent of Array.isArray(result) ? result : [result]) {
+      if (sent?.message_id === undefined) continue;
+      const id = String(sent.chat?.id ?? params?.chat_id);
+      this.#add(this.#chats.get(id) ?? id, 'bot', sent.message_id);
+    }
+  }
+
+  #add(chat: string, by: string, id: Json): void {
+    // The bot has edited this message.
+    if (this.#labels.has(`${chat}/${id}`)) return;
+    const count = (this.#counts.get(`${chat}/${by}`) ?? 0) + 1;
+    this.#counts.set(`${chat}/${by}`, count);
+    this.#labels.set(`${chat}/${id}`, `${by} ${count}`);
+    this.#ids.set(`${chat}/${by} ${count}`, id);
+  }
+
+  #named(value: Json, field = '', chat = ''): Json {
+    if (Array.isArray(value)) return value.map((each) => this.#named(each, field, chat));
+    if (typeof value === 'object' && value !== null) {
+      const place = String(value.from_chat_id ?? value.chat_id ?? '');
+      const inner = this.#chats.get(place) ?? (place || chat);
+      return Object.fromEntries(
+        Object.entries(value).map(([name, member]) => [name, this.#named(member, name, inner)]),
+      );
+    }
+    if (chatFields.test(field)) return this.#chats.get(String(value)) ?? value;
+    if (messageFields.test(field)) return this.label(chat, value) ?? value;
+    if (queryFields.test(field)) return this.label(field, value) ?? value;
+    return typeof value === 'string' ? this.#withoutUsernames(value) : value;
+  }
+
+  #withoutUsernames(text: string): string {
+    const { bot, people } = this.#world;
+    const named = [{ name: 'bot', username: bot.username }, ...people];
+    return named.reduce((left, { name, username }) => left.replaceAll(username, name), text);
+  }
+}
