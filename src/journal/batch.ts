@@ -2,7 +2,7 @@
  * Turns journal entries into rows to write. Keeps the newest version of each entity, groups rows by table and sorts
  * them by key.
  */
-import { journalLimits as limits } from './limits.js';
+import { storeLimits as limits } from '../store/limits.js';
 import { type Entity, type JournalTable, journalTables, parseEntity } from './tables.js';
 
 export interface JournalEntry {

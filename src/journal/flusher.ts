@@ -6,10 +6,12 @@ import { isOlderFlush } from '../postgres/pool.js';
 import type { Shard, Shards } from '../postgres/shards.js';
 import { type Random, systemRandom } from '../random.js';
 import type { RedisServers } from '../redis/connection.js';
+import type { Hints } from '../redis/hints.js';
 import type { ScriptRunner } from '../redis/scripts/scripts.js';
 import { ruleLimits } from '../rules/limits.js';
 import type { Keys } from '../store/core/keys.js';
 import { systemTime, type Time } from '../time.js';
+import { createAsked } from './asked.js';
 import type { Change } from './batch.js';
 import { createHotBudget } from './hot_budget.js';
 import { createLeases } from './leases.js';
@@ -26,6 +28,8 @@ export interface FlusherOptions {
   readonly runner: ScriptRunner;
   readonly shards: Shards;
   readonly keys: Keys;
+  /** Lets callers ask for a flush. If absent, durable calls wait for the usual pauses of the flusher. */
+  readonly hints?: Pick<Hints, 'listen'>;
   readonly hotTtlMs: number;
   /** The setting HOT_BYTES_PER_BOT. If absent, the bytes of messages in Redis are unbounded. */
   readonly hotBytesPerBot?: number;
@@ -74,6 +78,13 @@ function least<N extends string>(stats: readonly Readonly<Record<N, number>>[], 
   return known.length > 0 ? Math.min(...known) : Number.NaN;
 }
 
+/** Returns those of the leased partitions that belong to the shard. */
+function heldIn(shards: Shards, shard: Shard, held: readonly number[]): readonly number[] {
+  if (shards.all.length === 1) return held;
+  const own = new Set(shards.owned(shard));
+  return held.filter((partition) => own.has(partition) && !shards.isPaused(partition));
+}
+
 /** Creates a flusher, which is idle until `start`. */
 export function createFlusher(options: FlusherOptions) {
   const { connection, runner, shards, keys, time = systemTime, random = systemRandom } = options;
@@ -84,18 +95,13 @@ export function createFlusher(options: FlusherOptions) {
     counts.quarantined++;
     options.onQuarantine?.(entry, reason);
   };
-  const heldOf = (shard: Shard) => {
-    const held = leases.held();
-    if (shards.all.length === 1) return held;
-    const own = new Set(shards.owned(shard));
-    return held.filter((partition) => own.has(partition) && !shards.isPaused(partition));
-  };
+  const asked = createAsked({ hints: options.hints, runner, keys, time, held: leases.held });
   const budget = createHotBudget(options.hotBytesPerBot ?? 0, options.hotTtlMs, time);
   const pipelines = shards.all.map(
     (shard) =>
       new Pipeline({
         ...{ ...options, time, random },
-        ...{ budget, shard, held: () => heldOf(shard), onError, onQuarantine },
+        ...{ asked, budget, shard, held: () => heldIn(shards, shard, leases.held()), onError, onQuarantine },
       }),
   );
   const maintenance = shards.all.map((shard) => {
@@ -121,6 +127,7 @@ export function createFlusher(options: FlusherOptions) {
 
   return {
     start() {
+      asked.start();
       done = leases.start().then(() => Promise.all(pipelines.map((pipeline) => pipeline.run())));
       for (const each of maintenance) each.start();
     },
@@ -131,6 +138,7 @@ export function createFlusher(options: FlusherOptions) {
     async stop({ drain = false, msMax = ruleLimits.shutdown_ms_max as number } = {}) {
       for (const each of maintenance) each.stop();
       stopRewriting();
+      asked.close();
       for (const pipeline of pipelines) pipeline.stop(drain ? 'drain' : 'now');
       await time.within(msMax, done.then(() => leases.leave()).catch(onError));
       for (const pipeline of pipelines) pipeline.stop('now');

@@ -39,6 +39,7 @@ import { unavailable } from '../redis/waiting.js';
 import { shared } from '../shared.js';
 import { piecesOf } from '../store/core/groups.js';
 import type { Keys } from '../store/core/keys.js';
+import { storeLimits } from '../store/limits.js';
 import { systemTime, type Time } from '../time.js';
 import { IdentityError } from './identity.js';
 import { journalLimits as limits } from './limits.js';
@@ -221,7 +222,7 @@ export class History implements Guard, ControlMarks {
     const meta = { meta: this.#options.keys.meta(partition) };
     let highest = Number((await this.#options.connection.at(partition)?.client.hget(meta.meta, 'ver')) ?? 0);
     for (let tries = 0; tries < raiseTriesMax; tries++) {
-      const wanted = Math.floor(highest / limits.versions_per_incarnation) + 1;
+      const wanted = Math.floor(highest / storeLimits.versions_per_incarnation) + 1;
       const [row] = (await database.query<{ incarnation: number }>(raisePartitions, [[partition], [wanted]]))
         .rows;
       // Stops if the partition was moved to another shard meanwhile.

@@ -11,7 +11,13 @@ type Client = RedisConnection['client'];
 /** How many ms after its deadline an answer may still arrive before the connection is closed. */
 const late_ms = 1_000;
 
-export function createIdleWait(servers: RedisServers, keys: Keys, time: Time) {
+/** `sleep` waits on a cluster, and may end early. */
+export function createIdleWait(
+  servers: RedisServers,
+  keys: Keys,
+  time: Time,
+  sleep: (ms: number, signal: AbortSignal) => Promise<void>,
+) {
   const closing = new AbortController();
   let client: Client | undefined;
 
@@ -46,7 +52,7 @@ export function createIdleWait(servers: RedisServers, keys: Keys, time: Time) {
       if (closing.signal.aborted) return false;
       const waiting = servers.clustered || partitions.length === 0 ? undefined : connect();
       if (waiting) return blocked(waiting, partitions, msMax);
-      await time.sleep(msMax, { signal: closing.signal });
+      await sleep(msMax, closing.signal);
       return false;
     },
     close() {

@@ -3,7 +3,6 @@ export const journalLimits = {
   retention_look_ms: 5_000,
   /** How long Redis caches that a record does not exist. */
   absent_ttl_ms: 60_000,
-  versions_per_incarnation: 2 ** 40,
   incarnations_max: 4_096,
   journal_batch_entries_max: 1_000,
   journal_batch_bytes_max: 8 * 1024 * 1024,
@@ -16,6 +15,10 @@ export const journalLimits = {
   journal_lease_ms: 3_000,
   flush_idle_ms_max: 3_000,
   flush_idle_cluster_ms_max: 250,
+  /** The minimum time between two reads of the journals while callers wait for a flush. */
+  flush_asked_ms: 2,
+  /** After this time a question of a front has no effect. Fronts that still wait ask again sooner. */
+  flush_asked_age_ms_max: 500,
   forget_lease_ms: 5_000,
   forget_batch_keys_max: 500,
   /** How often an open Postgres connection is compared with the state that Redis stores. */

@@ -13,6 +13,7 @@ import type { RedisServers } from '../redis/connection.js';
 import type { ScriptRunner } from '../redis/scripts/scripts.js';
 import type { Keys } from '../store/core/keys.js';
 import type { Time } from '../time.js';
+import type { Asked } from './asked.js';
 import type { Change } from './batch.js';
 import type { HotBudget } from './hot_budget.js';
 import { createIdleWait } from './idle.js';
@@ -39,6 +40,7 @@ export interface PipelineOptions {
   readonly keys: Keys;
   readonly hotTtlMs: number;
   readonly budget: HotBudget;
+  readonly asked: Asked;
   readonly intervalMs: number;
   readonly time: Time;
   readonly random: Random;
@@ -111,7 +113,10 @@ export class Pipeline {
     this.#options = options;
     this.#time = options.time;
     this.#unsettled = createUnsettled(options.time, options.random);
-    this.#idleWait = createIdleWait(options.connection, options.keys, options.time);
+    const { asked, connection, held, keys } = options;
+    this.#idleWait = createIdleWait(connection, keys, this.#time, (ms, signal) =>
+      asked.sleep(ms, held, signal),
+    );
   }
 
   async run(): Promise<void> {
@@ -125,7 +130,7 @@ export class Pipeline {
         if (idle && this.#stopping === 'no') await this.#waitForEntry();
         const intervals = found && this.#stopping === 'no' ? rests_after_batch : 1;
         if (this.#inFlight.length === 0)
-          await this.#rest(intervals * this.#options.intervalMs - (this.#time.monotonic() - start));
+          await this.#restUntilAsked(intervals * this.#options.intervalMs - (this.#time.monotonic() - start));
       } catch (error) {
         if (!isOlderFlush(error)) {
           this.#counts.failures++;
@@ -162,6 +167,12 @@ export class Pipeline {
     if (this.#stopping !== 'now' && ms > 0) await this.#time.sleep(ms, { signal: this.#waking.signal });
   }
 
+  /** Rests, but only briefly while somebody waits for a flush. */
+  async #restUntilAsked(ms: number): Promise<void> {
+    const { asked, held } = this.#options;
+    if (this.#stopping !== 'now' && ms > 0) await asked.sleep(ms, held, this.#waking.signal);
+  }
+
   /** Runs one turn of the loop. Returns whether it found entries, and whether no entries are left or in flight. */
   async #turn(): Promise<{ readonly found: boolean; readonly idle: boolean }> {
     const batch = await this.#read();
@@ -173,6 +184,7 @@ export class Pipeline {
     if (batch.full) return { found, idle: false };
     await this.#settleAll();
     if (found) return { found, idle: false };
+    this.#options.asked.committed([], batch.ends, batch.at);
     this.#caughtUp(batch.ends, batch.at);
     for (const partition of batch.ends) this.#lengths.set(partition, 0);
     return { found, idle: batch.failure === null && this.#unsettled.isEmpty() };
@@ -204,7 +216,7 @@ export class Pipeline {
   #begin(batch: ReadAt, prepared: PreparedBatch): InFlight {
     const before = this.#inFlight.at(-1);
     for (const { partition, last } of batch.prefixes) this.#cursors.set(partition, last);
-    const written = this.#write(prepared, before);
+    const written = this.#write(batch, prepared, before);
     const settled = this.#settle(batch, written, before);
     settled.catch(() => {});
     const committed = written.then(() => {});
@@ -212,11 +224,12 @@ export class Pipeline {
     return { partitions: new Set(batch.prefixes.map(({ partition }) => partition)), committed, settled };
   }
 
-  async #write(prepared: PreparedBatch, before: InFlight | undefined): Promise<Written> {
-    const { shard, onQuarantine, onWritten, onStep } = this.#options;
+  async #write(batch: ReadAt, prepared: PreparedBatch, before: InFlight | undefined): Promise<Written> {
+    const { asked, shard, onQuarantine, onWritten, onStep } = this.#options;
     await before?.committed;
     await onStep?.('read');
     const written = await writeBatch(shard.pool, prepared, onQuarantine, shard.history);
+    asked.committed(batch.prefixes, batch.ends, batch.at);
     await onStep?.('committed');
     onWritten?.(written.changes);
     return written;

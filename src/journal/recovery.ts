@@ -10,6 +10,7 @@ import type { RedisServers } from '../redis/connection.js';
 import type { ScriptRunner } from '../redis/scripts/scripts.js';
 import { unavailable } from '../redis/waiting.js';
 import type { Keys } from '../store/core/keys.js';
+import { storeLimits } from '../store/limits.js';
 import { systemTime, type Time } from '../time.js';
 import { Forgetter } from './forget.js';
 import { journalLimits as limits } from './limits.js';
@@ -318,7 +319,7 @@ export class Recovery {
         pool.transaction((tx) =>
           tx.query<Raised>(raiseIncarnations, [
             own.map((b) => b.partition),
-            own.map((b) => Math.floor(b.highest / limits.versions_per_incarnation)),
+            own.map((b) => Math.floor(b.highest / storeLimits.versions_per_incarnation)),
             own.map((b) => b.seen?.incarnation ?? 0),
             runId,
             own.map((b) => (lacksChanges(b) ? Number.MAX_SAFE_INTEGER : b.highest)),

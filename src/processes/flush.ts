@@ -64,7 +64,7 @@ function report({ figures, node }: Backends, flusher: Flusher): void {
 }
 
 export function startFlush(backends: Backends): Role {
-  const { config, time, random, log, connection, runner, shards, keys, store, files } = backends;
+  const { config, time, random, log, connection, hints, runner, shards, keys, store, files } = backends;
   const noter = startNoter(backends);
   let loggedAt = Number.NEGATIVE_INFINITY;
   const flusher = createFlusher({
@@ -74,6 +74,7 @@ export function startFlush(backends: Backends): Role {
     runner,
     shards,
     keys,
+    hints,
     hotTtlMs: config.HOT_TTL_MS,
     hotBytesPerBot: config.HOT_BYTES_PER_BOT,
     intervalMs: config.FLUSH_INTERVAL_MS,

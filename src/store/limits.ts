@@ -1,5 +1,6 @@
 /** Sets the limits of stored data: messages, chats, accounts, tokens, queues and streams. */
 export const storeLimits = {
+  versions_per_incarnation: 2 ** 40,
   /** The size of one stored message: the content, the keyboard, and room for the fixed fields. */
   record_bytes_max: 48 * 1024,
   content_bytes_max: 30 * 1024,
@@ -176,6 +177,13 @@ export const storeLimits = {
   push_due_max: 100_000,
   push_failures_max: 10,
   script_read_bytes_max: 512 * 1024,
+  /** How long the answer of a durable call waits for Postgres. After that the outcome of the call is unknown. */
+  durable_wait_ms_max: 5_000,
+  /** How often a front reads the progress of journals while calls wait, because hints may get lost. */
+  durable_look_ms: 100,
+  /** How many durable calls of one front may be unanswered, and the bytes of their answers that wait. */
+  durable_calls_max: 10_000,
+  durable_bytes_max: 64 * 1024 * 1024,
   idempotency_ttl_ms: 24 * 3_600_000,
   idempotency_keys_max: 100_000,
   /** The size above which an answer is not stored. A repeated call rebuilds it from the records of its scripts. */

@@ -98,7 +98,7 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
     /^errors$/.test(folderOf(to)) || /^rules\/(database_url|versions|rights|permissions)\.ts$/.test(to),
   journal: (to) =>
     /^(redis|postgres|errors)$/.test(folderOf(to)) ||
-    /^store\/(core\/(keys|codec|groups|poll_record)|limits)\.ts$/.test(to),
+    /^store\/(core\/(keys|codec|groups|poll_record|flush_hints)|limits)\.ts$/.test(to),
   // The endpoints define the interface that this folder implements.
   leaks: (to, typeOnly) => /^(rules|errors)$/.test(folderOf(to)) || (typeOnly && to === 'server/endpoint.ts'),
   // The endpoints define the interface through which they query this folder.

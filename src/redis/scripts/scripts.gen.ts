@@ -283,6 +283,14 @@ export interface Scripts {
       | { status: 'ok' }
       | { status: 'taken' };
   };
+  /** Returns the oldest and the newest entry of a partition's journal, and the run id under which they were written. */
+  'journal/progress': {
+    keys: { meta: string; journal: string };
+    args: {  };
+    result:
+      | { status: 'ok'; under: string; first: number | null; last: number | null }
+      | { status: 'stale_run' };
+  };
   /** Releases the lease if the flusher still holds it. */
   'journal/release': {
     keys: { lease: string };
@@ -303,6 +311,13 @@ export interface Scripts {
     args: {  };
     result:
       | { status: 'ok'; length: number; first: number | null; version: number; run: string | null; high_water: number; bytes: number; bytes_max: number };
+  };
+  /** Publishes a hint between fronts that wait for a flush and flushers. Stores nothing. */
+  'journal/tell': {
+    keys: { channel: string };
+    args: { hint: string };
+    result:
+      | { status: 'ok' };
   };
   /** Takes calls from a token bucket. If the bucket is empty, returns how long to wait. */
   'limits/take': {

@@ -225,6 +225,10 @@ export class Keys {
   readonly authRevoked = () => `${this.#at(0)}:auth_revoked`;
   /** CHANNEL: carries a hint when a token is revoked. */
   readonly authChannel = () => `${this.#at(0)}:on_auth`;
+  /** CHANNEL: asks flushers to write the journals of some partitions now. In partition 0. */
+  readonly flushAsked = () => `${this.#at(0)}:on_flush_asked`;
+  /** CHANNEL: says up to which version the journals of some partitions are in Postgres. In partition 0. */
+  readonly flushed = () => `${this.#at(0)}:on_flushed`;
   /** HASH: the last heartbeat of each flusher, by id. In partition 0. Bounded by live flushers. */
   readonly flushers = () => `${this.#at(0)}:flushers`;
   /** STRING: recent token guesses of a client address. Expires. */

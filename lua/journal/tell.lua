@@ -1,0 +1,9 @@
+--[[
+@summary Publishes a hint between fronts that wait for a flush and flushers. Stores nothing.
+@repeatable A repeated hint does no harm.
+@flag    allow-oom
+@key     channel  {NN}:on_flushed  CHANNEL   or {NN}:on_flush_asked
+@arg     hint     text
+]]
+redis.call('SPUBLISH', channel_key, hint)
+return ok()

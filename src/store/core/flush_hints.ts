@@ -1,0 +1,34 @@
+/**
+ * Defines the hints between fronts that wait for a flush and flushers (decision 0055). Both may get lost. The numbers are
+ * separated by spaces.
+ */
+import type { ScriptRunner } from '../../redis/scripts/scripts.js';
+import type { Keys } from './keys.js';
+
+const numbersIn = (hint: Buffer): number[] => hint.toString('latin1').split(' ').map(Number);
+
+function tell(scripts: ScriptRunner, channel: string, numbers: readonly number[]): void {
+  if (numbers.length === 0) return;
+  // Ignores a failure, because fronts also read the progress of the journals.
+  scripts.call('journal/tell', 0, { channel }, { hint: numbers.join(' ') }).catch(() => undefined);
+}
+
+/** Asks the flushers of these partitions to write the journals now. */
+export const askFlush = (scripts: ScriptRunner, keys: Keys, partitions: readonly number[]): void =>
+  tell(scripts, keys.flushAsked(), partitions);
+
+export const partitionsAsked = numbersIn;
+
+/** Announces up to which version the journals of partitions are in Postgres. */
+export const tellFlushed = (
+  scripts: ScriptRunner,
+  keys: Keys,
+  marks: ReadonlyArray<readonly [partition: number, version: number]>,
+): void => tell(scripts, keys.flushed(), marks.flat());
+
+export function marksTold(hint: Buffer): Array<readonly [partition: number, version: number]> {
+  const numbers = numbersIn(hint);
+  return numbers.flatMap((partition, i) =>
+    i % 2 === 0 ? [[partition, numbers[i + 1] as number] as const] : [],
+  );
+}
