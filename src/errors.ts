@@ -29,6 +29,7 @@ export const catalogue = {
   too_many_requests: { code: 429, text: 'Too Many Requests: retry after {retry_after}' },
   internal: { code: 500, text: 'Internal Server Error' },
   leaving: { code: 502, text: 'Bad Gateway: this node is leaving, another one serves' },
+  not_durable: { code: 503, text: 'Service Unavailable: the change may be lost, retry after {retry_after}' },
   unavailable: { code: 503, text: 'Service Unavailable: retry after {retry_after}' },
 
   // Errors about identities

@@ -168,6 +168,11 @@ export const settings = {
   JOURNAL_BYTES_MAX: int(1024 ** 2, 64 * 1024 ** 3, 64 * 1024 ** 2).describe(
     'Bytes of the journal entries of a partition above which changes answer 429. Bounds the memory used while Postgres is unavailable or slow',
   ),
+  DURABLE: flag
+    .default(false)
+    .describe(
+      '1: a front answers a change only when it is in Postgres; 0: this applies to calls with the header `Prefer: durable` only',
+    ),
   FLUSH_INTERVAL_MS: int(1, 10_000, 25).describe(
     'Minimum time in ms between two reads of an empty journal. After a batch that was not full, this time is four times as long',
   ),

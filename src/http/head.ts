@@ -1,7 +1,7 @@
 /** Reads the relevant request headers in one pass and finds ambiguous heads. */
 import type { EngineRequest } from './engine.js';
 
-/** Holds request headers. Text fields are '' when absent. The last of repeated headers counts. */
+/** Holds request headers. Text fields are '' when absent. Of most repeated headers, the last one counts. */
 export class Head {
   contentType = '';
   authorization = '';
@@ -16,6 +16,7 @@ export class Head {
   ifRange = '';
   ifNoneMatch = '';
   requestId = '';
+  prefer = '';
   handover = false;
   contentLengths = 0;
   transferEncodings = 0;
@@ -56,6 +57,9 @@ function visit(name: string, value: string): void {
       break;
     case 'idempotency-key':
       head.idempotencyKey = value;
+      break;
+    case 'prefer':
+      head.prefer = head.prefer ? `${head.prefer},${value}` : value;
       break;
     case 'transfer-encoding':
       head.transferEncoding = value;

@@ -77,6 +77,9 @@ function report(
       petrel_open_streams: 'Event streams open on this node.',
       petrel_remembered_tokens: 'Tokens cached on this node.',
       petrel_auth_lease: '1 while this node may use its cached tokens.',
+      petrel_durable_waiting: 'Durable calls that are not answered yet.',
+      petrel_durable_confirmed_total: 'Durable calls whose changes were in Postgres before the answer.',
+      petrel_durable_unconfirmed_total: 'Durable calls answered 503, because their outcome is unknown.',
       petrel_guesses_slowed_total: 'Calls answered 429 because their address tried too many unknown tokens.',
     },
     () => ({
@@ -85,6 +88,9 @@ function report(
       petrel_open_streams: store.streams.count(),
       petrel_remembered_tokens: store.auth.stats.remembered,
       petrel_auth_lease: Number(store.auth.stats.leased),
+      petrel_durable_waiting: store.durability.stats.waiting,
+      petrel_durable_confirmed_total: store.durability.stats.confirmed,
+      petrel_durable_unconfirmed_total: store.durability.stats.unconfirmed,
       petrel_guesses_slowed_total: store.guesses.slowed,
     }),
   );
@@ -159,6 +165,7 @@ function openDispatch(backends: Backends, own: DispatchOptions['own']): Dispatch
     receivers,
     push: pushing ? createPushService(pushing.privateKey, receivers.guard) : null,
     adminToken: config.ADMIN_TOKEN,
+    durable: config.DURABLE,
     adminCidrs: config.ADMIN_ALLOW_CIDRS,
     provider: provider && createProvider(store, { ...provider, time, onError: onProviderError }),
     leakKeys: source === undefined ? null : createLeakKeys({ source, time, onError: onLeakKeysError }),

@@ -5,6 +5,7 @@ import type { Bot } from '../store/core/control.js';
 import type { Store } from '../store/store.js';
 import { fairly, runMethod } from './bot_calls.js';
 import { bytesOf, type CallContext, envelope, finish, inTurn, refused, reply } from './call_context.js';
+import { durably, isDurable } from './durable.js';
 import { answerOnce, type Outcome } from './idempotency.js';
 import { changesState, type Method } from './method.js';
 import { noFiles, parseParams } from './params.js';
@@ -60,7 +61,11 @@ function callMethod(context: CallContext, request: ApiRequest, bot: Bot, name: s
   const method = methodNamed(name);
   if (method === undefined) return fail(name.includes('/') ? 'not_found' : 'method_not_found');
   request.called = method.name;
-  if (request.idempotencyKey !== '' && changesState(method)) return callOnce(context, request, bot, method);
+  if (changesState(method)) {
+    const isSafe = isDurable(context, request);
+    if (request.idempotencyKey !== '') return callOnce(context, request, bot, method, isSafe);
+    if (isSafe) return callDurably(context, request, bot, method);
+  }
   try {
     const result = run(context, request, method, bot, store);
     if (!(result instanceof Promise)) return finish(context, request, result);
@@ -86,16 +91,39 @@ function run(context: CallContext, request: ApiRequest, method: Method, bot: Bot
   return uploads.size === 0 ? called() : store.uploads.take(bot.owner, bytesOf(uploads)).then(called);
 }
 
-async function callOnce(context: CallContext, request: ApiRequest, bot: Bot, method: Method): Promise<void> {
+/** Runs a call and returns its answer. Rejects with the error of the call. */
+const answerOf = async (
+  context: CallContext,
+  request: ApiRequest,
+  bot: Bot,
+  method: Method,
+  on: Store,
+): Promise<Outcome> => ({ status: 200, body: envelope(await run(context, request, method, bot, on)) });
+
+async function callDurably(
+  context: CallContext,
+  request: ApiRequest,
+  bot: Bot,
+  method: Method,
+): Promise<void> {
+  const answer = (on: Store) => answerOf(context, request, bot, method, on);
+  reply(request, await durably(context.store, answer).catch(refused));
+}
+
+async function callOnce(
+  context: CallContext,
+  request: ApiRequest,
+  bot: Bot,
+  method: Method,
+  isSafe: boolean,
+): Promise<void> {
   const { store } = context;
   const caller = { kind: 'bot', id: bot.id } as const;
   const count = () => store.fairUse?.call(bot, null, 1);
   const keyed = { store, request, caller, method: method.name, grows: method.effect === 'grow', count };
-  const answer = async (on: Store): Promise<Outcome> => ({
-    status: 200,
-    body: envelope(await run(context, request, method, bot, on)),
-  });
-  reply(request, await answerOnce(keyed, (on) => answer(on).catch(refused)).catch(refused));
+  const answer = (on: Store) => answerOf(context, request, bot, method, on);
+  const attempt = (on: Store) => (isSafe ? durably(on, answer) : answer(on)).catch(refused);
+  reply(request, await answerOnce(keyed, attempt).catch(refused));
 }
 
 export async function callFile(context: CallContext, request: ApiRequest): Promise<void> {

@@ -29,6 +29,8 @@ export interface DispatchOptions {
   readonly receivers: Receivers;
   /** The setting ADMIN_TOKEN, in addition to the tokens of named administrators. */
   readonly adminToken: string | undefined;
+  /** The setting DURABLE. Off by default. */
+  readonly durable?: boolean;
   /** The setting ADMIN_ALLOW_CIDRS. An empty list allows any address. */
   readonly adminCidrs?: readonly string[];
   readonly provider?: TokenProvider | undefined;

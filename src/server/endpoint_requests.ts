@@ -6,6 +6,7 @@ import type { User } from '../store/core/control.js';
 import type { Store } from '../store/store.js';
 import { messagesIn } from './bot_calls.js';
 import { bytesOf, type CallContext, envelope, finish, inTurn, refused, reply } from './call_context.js';
+import { durably, isDurable } from './durable.js';
 import { type Endpoint, kindForPeople, replied } from './endpoint.js';
 import { answerOnce, holdReply, type Outcome } from './idempotency.js';
 import { callLimits as limits } from './limits.js';
@@ -122,8 +123,11 @@ function forPeople(error: unknown): unknown {
 function callAs(context: CallContext, request: ApiRequest, call: EndpointCall): void | Promise<void> {
   const { endpoint, user } = call;
   request.calledBy = user?.id ?? 0;
-  if (endpoint.caller !== 'partner' && request.idempotencyKey !== '' && endpoint.verb !== 'GET')
-    return callOnce(context, request, call);
+  if (endpoint.caller !== 'partner' && endpoint.verb !== 'GET') {
+    const isSafe = isDurable(context, request);
+    if (request.idempotencyKey !== '') return callOnce(context, request, call, isSafe);
+    if (isSafe) return callDurably(context, request, call);
+  }
   try {
     const result = run(context, request, call, context.store);
     if (!(result instanceof Promise)) return finish(context, request, result);
@@ -183,10 +187,42 @@ function run(context: CallContext, request: ApiRequest, call: EndpointCall, stor
 }
 
 /**
+ * Holds the JSON replies that a handler sends itself. `answer` runs the call and returns its answer, or rejects with its
+ * error. `send` sends an outcome, unless the handler has sent a reply of another kind.
+ */
+function heldAnswers(context: CallContext, request: ApiRequest, call: EndpointCall) {
+  const own = holdReply(request);
+  let sent = false;
+  return {
+    async answer(on: Store): Promise<Outcome> {
+      const result = await run(context, own.request, call, on);
+      if (result !== replied) return { status: 200, body: envelope(result) };
+      const held = own.held();
+      sent = held === undefined;
+      return held ?? notKept;
+    },
+    send: (outcome: Outcome) => sent || reply(request, outcome),
+  };
+}
+
+async function callDurably(context: CallContext, request: ApiRequest, call: EndpointCall): Promise<void> {
+  const { answer, send } = heldAnswers(context, request, call);
+  const outcome = await durably(context.store, answer).catch((error) => {
+    throw forPeople(error);
+  });
+  send(outcome);
+}
+
+/**
  * Runs a call under an idempotency key. Saves JSON replies that the handler sends itself. After other replies, releases
  * the key.
  */
-async function callOnce(context: CallContext, request: ApiRequest, call: EndpointCall): Promise<void> {
+async function callOnce(
+  context: CallContext,
+  request: ApiRequest,
+  call: EndpointCall,
+  isSafe: boolean,
+): Promise<void> {
   const { store } = context;
   const { endpoint, segments, user, administrator = 0 } = call;
   const caller =
@@ -196,20 +232,9 @@ async function callOnce(context: CallContext, request: ApiRequest, call: Endpoin
   const method = `${endpoint.verb} ${endpoint.path}`;
   const grows = endpoint.verb !== 'DELETE' && !endpoint.path.includes('token');
   const count = () => (user === null ? undefined : store.fairUse?.person(user.id, null, 1));
-  const own = holdReply(request);
-  let sent = false;
-  const answer = async (on: Store): Promise<Outcome> => {
-    try {
-      const result = await run(context, own.request, call, on);
-      if (result !== replied) return { status: 200, body: envelope(result) };
-    } catch (error) {
-      return refused(forPeople(error));
-    }
-    const held = own.held();
-    sent = held === undefined;
-    return held ?? notKept;
-  };
+  const { answer, send } = heldAnswers(context, request, call);
+  const attempt = (on: Store) =>
+    (isSafe ? durably(on, answer) : answer(on)).catch((error) => refused(forPeople(error)));
   const keyed = { store, request, caller, method, segments, raw: endpoint.rawBody, grows, count };
-  const outcome = await answerOnce(keyed, answer);
-  if (!sent) reply(request, outcome);
+  send(await answerOnce(keyed, attempt));
 }

@@ -17,6 +17,8 @@ export interface ApiRequest {
   readonly authorization: string;
   readonly lastEventId: string;
   readonly idempotencyKey: string;
+  /** The header `Prefer`, or '' when absent. */
+  readonly prefer: string;
   /** The header `X-Forwarded-For`, or '' if absent. Any client can set it. */
   readonly forwardedFor: string;
   /** The header `X-Request-Id`, or '' if absent. Any client can set it. */

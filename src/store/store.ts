@@ -44,6 +44,7 @@ import {
   shardsOnce,
 } from './core/context.js';
 import { ControlCopies } from './core/control.js';
+import { type Changes, Durability, notingRunner } from './core/durability.js';
 import { createIdempotency } from './core/idempotency.js';
 import { createRecords } from './core/records.js';
 import { createInlineIds } from './inline/inline_ids.js';
@@ -83,7 +84,12 @@ export interface Store extends Aggregates, Changing {
    * because the checks may fail after it.
    */
   unlessApplied(check: () => Promise<void>): Promise<void>;
+  /** Returns the same store, which notes the partitions that it changes in `changes`. */
+  noting(changes: Changes): Store;
 }
+
+/** The members of each store that its methods use. */
+type Own = { readonly context: StoreContext } & Pick<Store, 'unlessApplied'>;
 
 type Aggregates = ReturnType<typeof createShared> & {
   readonly notices: ReturnType<typeof createNotices>;
@@ -210,6 +216,7 @@ function createShared(shared: StoreContext, parts: Parts, options: StoreOptions)
     inlineWaits: new InlineWaits(shared, hints),
     streams: new Streams({ context: shared, hints, chats, records }, presence),
     sweep: new Sweep(shared, { ...parts, accounts: changing.accounts(shared, parts) }, onError),
+    durability: new Durability(shared, hints),
     idempotency: createIdempotency(shared),
     deliveries: createDeliveries(shared, hints),
     attempts: createAttempts(shared),
@@ -243,11 +250,16 @@ export function createStore(options: StoreOptions): Store {
   const aggregates = {
     ...createShared(shared, parts, options),
     notices: createNotices(shared, () => store, options.onError),
-    under(seed: string, again: boolean, origin?: CallOrigin): Store {
+    noting(this: Own, changes: Changes): Store {
+      const { context, unlessApplied } = this;
+      const scripts = notingRunner(context.scripts, context.keys, changes);
+      return storeOf({ ...context, scripts }, unlessApplied);
+    },
+    under(this: Own, seed: string, again: boolean, origin?: CallOrigin): Store {
       const { draw, next } = requestIdsOf(seed, origin);
       const db = appliedOnce(shared.db, draw);
       const shards = shardsOnce(shared.shards, (shard, partition) => appliedOnce(shard, draw, partition));
-      return storeOf({ ...shared, db, shards, requestId: draw, again }, async (check) => {
+      return storeOf({ ...this.context, db, shards, requestId: draw, again }, async (check) => {
         if (!again || !(await wasApplied(shared.db, next()))) await check();
       });
     },

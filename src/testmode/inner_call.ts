@@ -26,7 +26,14 @@ function requestOf(call: InnerCall, resolve: (outcome: Outcome) => void): ApiReq
         ]),
       ).toString()
     : '';
-  const absent = { lastEventId: '', idempotencyKey: '', forwardedFor: '', requestId: '', host: '' };
+  const absent = {
+    lastEventId: '',
+    idempotencyKey: '',
+    forwardedFor: '',
+    prefer: '',
+    requestId: '',
+    host: '',
+  };
   const noForms = { acceptedTypes: '', acceptEncoding: '', range: '', ifRange: '', ifNoneMatch: '' };
   return {
     ...absent,

@@ -18,10 +18,15 @@ export interface Reply {
   readonly body: string;
 }
 
-/** The uploaded parts of a call by name, and the file store. Without them the call has no files. */
+/**
+ * The uploaded parts of a call by name, and the file store. Without them the call has no files. Also the header `Prefer`
+ * and the setting DURABLE.
+ */
 export interface Upload {
   readonly files?: DispatchOptions['files'];
   readonly parts?: Readonly<Record<string, string>>;
+  readonly prefer?: string;
+  readonly durable?: boolean;
 }
 
 const boundary = 'part';
@@ -47,7 +52,7 @@ export function call(
   method: string,
   params: object,
   key: string,
-  { files = noFiles, parts }: Upload = {},
+  { files = noFiles, parts, prefer = '', durable = false }: Upload = {},
 ): Promise<Reply> {
   const { handle } = createDispatch({
     methods,
@@ -56,6 +61,7 @@ export function call(
     files,
     receivers: {} as DispatchOptions['receivers'],
     adminToken: undefined,
+    durable,
     own: {},
   });
   const [verb, path] = method.includes(' ') ? method.split(' ') : ['POST', `/bot${caller.token}/${method}`];
@@ -67,6 +73,7 @@ export function call(
         authorization: `Bearer ${caller.token}`,
         lastEventId: '',
         idempotencyKey: key,
+        prefer,
         ...{ range: '', ifRange: '', ifNoneMatch: '', forwardedFor: '', keyId: '', signature: '' },
         ...{ called: '', calledBy: 0, host: 'localhost', acceptEncoding: '', acceptedTypes: '' },
         remoteAddress: '127.0.0.1',

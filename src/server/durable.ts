@@ -1,0 +1,23 @@
+/**
+ * Answers durable calls. Such a call is answered only when its changes are in Postgres (behaviour §1, decision 0055).
+ */
+import type { Store } from '../store/store.js';
+import type { CallContext } from './call_context.js';
+import type { Outcome } from './idempotency.js';
+import type { ApiRequest } from './request.js';
+
+const durablePreference = /(?:^|,)\s*durable\s*(?:$|[,;])/i;
+
+/** Returns whether a call that changes state is durable: by the setting DURABLE, or by its header `Prefer: durable`. */
+export const isDurable = ({ durable }: CallContext, { prefer }: ApiRequest): boolean =>
+  durable === true || (prefer !== '' && durablePreference.test(prefer));
+
+/**
+ * Runs `answer` on a store that notes its changes. Resolves with its outcome once these are in Postgres. Rejects at once
+ * if `answer` rejects. Errors: `too_many_requests`, `not_durable`.
+ */
+export const durably = (store: Store, answer: (on: Store) => Promise<Outcome>): Promise<Outcome> =>
+  store.durability.run(
+    (changes) => answer(store.noting(changes)),
+    ({ body }) => body.length,
+  );

@@ -1,0 +1,235 @@
+/**
+ * Lets calls wait until their changes are in Postgres (decision 0055).
+ *
+ * A durable call runs on a store that notes which partitions it changed, and under which run id of Redis. When the call
+ * is done, the newest journal entry of each partition is read. Its version is at least that of the changes. The call is
+ * answered once everything up to this version is in Postgres. A flusher announces this by a hint. Because hints may get
+ * lost, the oldest entry of the journal is read too, every durable_look_ms. A flusher removes entries only after it has
+ * committed them.
+ *
+ * If Redis was restarted or replaced after a change, the change may be lost. The run id then differs, and the outcome of
+ * the call is unknown.
+ */
+import { ApiError, fail } from '../../errors.js';
+import type { Hints } from '../../redis/hints.js';
+import type { ScriptRunner } from '../../redis/scripts/scripts.js';
+import type { Time, Timer } from '../../time.js';
+import { storeLimits as limits } from '../limits.js';
+import type { StoreContext } from './context.js';
+import { askFlush, marksTold } from './flush_hints.js';
+import type { Keys } from './keys.js';
+
+/** The partitions that a call changed, with the run id of Redis before its first change there. */
+export type Changes = Map<number, string>;
+
+interface Progress {
+  readonly under: string;
+  readonly first: number | null;
+  readonly last: number | null;
+}
+
+interface Wait {
+  readonly under: string;
+  readonly version: number;
+  /** By the monotonic clock, in ms. */
+  readonly until: number;
+  readonly end: (isConfirmed: boolean) => void;
+}
+
+interface Watched {
+  readonly waits: Set<Wait>;
+  /** The read that is sent at the end of this turn of the event loop. */
+  reading: Promise<Progress> | undefined;
+  /** Whether the flusher was asked since its last announcement. */
+  asked: boolean;
+  /** Whether the read that replaces lost hints is running. */
+  looking: boolean;
+}
+
+const incarnationOf = (version: number): number => Math.floor(version / limits.versions_per_incarnation);
+
+async function readProgress(scripts: ScriptRunner, keys: Keys, partition: number): Promise<Progress> {
+  const at = { meta: keys.meta(partition), journal: keys.journal(partition) };
+  return scripts.call('journal/progress', partition, at, {});
+}
+
+/** Runs scripts as `scripts` does, and notes the partitions whose journals they may change. */
+export function notingRunner(scripts: ScriptRunner, keys: Keys, changes: Changes): ScriptRunner {
+  const call: ScriptRunner['call'] = async (name, partition, at, args) => {
+    if ('journal' in at && !changes.has(partition)) {
+      const under = scripts.runIdOf(partition) ?? (await readProgress(scripts, keys, partition)).under;
+      if (!changes.has(partition)) changes.set(partition, under);
+    }
+    return scripts.call(name, partition, at, args);
+  };
+  return {
+    call,
+    partitionsWith: (count, keysOf) => scripts.partitionsWith(count, keysOf),
+    runIdOf: (partition) => scripts.runIdOf(partition),
+    isFull: (partition) => scripts.isFull(partition),
+    times: scripts.times,
+    troubles: scripts.troubles,
+  };
+}
+
+/** The error of a call whose changes may or may not survive a loss of Redis. */
+const unconfirmed = () => new ApiError('not_durable', { retry_after: 1 });
+
+export class Durability {
+  /** Counts the answers that wait and their bytes, and the calls that ended. */
+  readonly stats = { waiting: 0, bytes: 0, confirmed: 0, unconfirmed: 0 };
+  readonly #scripts: ScriptRunner;
+  readonly #keys: Keys;
+  readonly #time: Time;
+  readonly #hints: Pick<Hints, 'listen'>;
+  readonly #watched = new Map<number, Watched>();
+  readonly #asking = new Set<number>();
+  #waits = 0;
+  #listens = false;
+  #timer: Timer | undefined;
+
+  constructor({ scripts, keys, time }: StoreContext, hints: Pick<Hints, 'listen'>) {
+    this.#scripts = scripts;
+    this.#keys = keys;
+    this.#time = time;
+    this.#hints = hints;
+  }
+
+  /**
+   * Runs `work`, which notes its changes. Resolves with its answer once they are in Postgres. `sizeOf` returns the bytes
+   * of an answer. Errors: those of `work`, at once. `too_many_requests` before anything is changed, if too many calls
+   * wait. `not_durable` if the outcome is not known within durable_wait_ms_max.
+   */
+  async run<T>(work: (changes: Changes) => Promise<T>, sizeOf: (answer: T) => number): Promise<T> {
+    const { stats } = this;
+    if (stats.waiting >= limits.durable_calls_max || stats.bytes >= limits.durable_bytes_max)
+      fail('too_many_requests', { retry_after: 1 });
+    stats.waiting++;
+    let bytes = 0;
+    try {
+      const changes: Changes = new Map();
+      const answer = await work(changes);
+      bytes = sizeOf(answer);
+      stats.bytes += bytes;
+      await this.#confirm(changes);
+      return answer;
+    } finally {
+      stats.waiting--;
+      stats.bytes -= bytes;
+    }
+  }
+
+  async #confirm(changes: Changes): Promise<void> {
+    if (changes.size === 0) return;
+    const until = this.#time.monotonic() + limits.durable_wait_ms_max;
+    const ends = await Promise.all([...changes].map(([at, under]) => this.#isFlushed(at, under, until)));
+    const isConfirmed = ends.every(Boolean);
+    this.stats[isConfirmed ? 'confirmed' : 'unconfirmed']++;
+    if (!isConfirmed) throw unconfirmed();
+  }
+
+  async #isFlushed(partition: number, under: string, until: number): Promise<boolean> {
+    const watched = this.#watch(partition);
+    const progress = await this.#time
+      .within(limits.durable_wait_ms_max, this.#progress(partition, watched))
+      .catch(() => undefined);
+    if (progress?.under !== under) return false;
+    const { last } = progress;
+    if (last === null) return true;
+    return new Promise((resolve) => {
+      this.#add(partition, watched, { under, version: last, until, end: resolve });
+    });
+  }
+
+  #watch(partition: number): Watched {
+    if (!this.#listens) {
+      this.#listens = true;
+      // Does not wait for the subscription, because the progress is read too.
+      void this.#hints.listen(this.#keys.flushed(), (hint) => {
+        for (const [flushed, version] of marksTold(hint)) this.#flushed(flushed, version);
+      });
+    }
+    const known = this.#watched.get(partition);
+    if (known !== undefined) return known;
+    const watched: Watched = { waits: new Set(), reading: undefined, asked: false, looking: false };
+    this.#watched.set(partition, watched);
+    return watched;
+  }
+
+  /** Reads the progress of a journal. All calls of one turn of the event loop share a read, which is sent after it. */
+  #progress(partition: number, watched: Watched): Promise<Progress> {
+    watched.reading ??= new Promise<void>((resolve) => this.#time.soon(resolve)).then(() => {
+      watched.reading = undefined;
+      return readProgress(this.#scripts, this.#keys, partition);
+    });
+    return watched.reading;
+  }
+
+  #add(partition: number, watched: Watched, wait: Wait): void {
+    watched.waits.add(wait);
+    this.#waits++;
+    this.#timer ??= this.#time.every(limits.durable_look_ms, () => this.#look()).unref();
+    this.#ask(partition, watched);
+  }
+
+  /** Asks the flusher, unless it was asked since its last announcement. Calls of one turn share a message. */
+  #ask(partition: number, watched: Watched): void {
+    if (watched.asked) return;
+    watched.asked = true;
+    this.#asking.add(partition);
+    if (this.#asking.size > 1) return;
+    this.#time.soon(() => {
+      askFlush(this.#scripts, this.#keys, [...this.#asking]);
+      this.#asking.clear();
+    });
+  }
+
+  #end(watched: Watched, wait: Wait, isConfirmed: boolean): void {
+    if (!watched.waits.delete(wait)) return;
+    this.#waits--;
+    wait.end(isConfirmed);
+  }
+
+  /** Handles the announcement that a journal is in Postgres up to `version`. */
+  #flushed(partition: number, version: number): void {
+    const watched = this.#watched.get(partition);
+    if (watched === undefined) return;
+    watched.asked = false;
+    for (const wait of watched.waits) {
+      // Later incarnations say nothing about a change of an earlier one, which Redis may have lost.
+      if (incarnationOf(wait.version) < incarnationOf(version)) this.#end(watched, wait, false);
+      else if (wait.version <= version) this.#end(watched, wait, true);
+    }
+    if (watched.waits.size > 0) this.#ask(partition, watched);
+  }
+
+  /** Ends waits that are too old. Reads the progress of all journals with other waits, and asks their flushers again. */
+  #look(): void {
+    if (this.#waits === 0) {
+      this.#time.cancel(this.#timer);
+      this.#timer = undefined;
+      return;
+    }
+    const now = this.#time.monotonic();
+    for (const [partition, watched] of this.#watched) {
+      for (const wait of watched.waits) if (wait.until <= now) this.#end(watched, wait, false);
+      if (watched.waits.size === 0 || watched.looking) continue;
+      watched.looking = true;
+      watched.asked = false;
+      this.#ask(partition, watched);
+      // Compares only waits that began before the read was sent.
+      const waits = [...watched.waits];
+      this.#progress(partition, watched)
+        .then(({ under, first }) => {
+          for (const wait of waits) {
+            if (wait.under !== under) this.#end(watched, wait, false);
+            else if (first === null || first > wait.version) this.#end(watched, wait, true);
+          }
+        })
+        .catch(() => undefined)
+        .finally(() => {
+          watched.looking = false;
+        });
+    }
+  }
+}

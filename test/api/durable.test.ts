@@ -1,0 +1,344 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import pg from 'pg';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createFlusher } from '../../src/journal/flusher.js';
+import { limits } from '../../src/limits.js';
+import { RedisHints } from '../../src/redis/hints.js';
+import { tellFlushed } from '../../src/store/core/flush_hints.js';
+import { gate } from '../journal/support.js';
+import { call, type Reply } from '../support/keyed.js';
+import {
+  hotTtlMs,
+  makeDirect,
+  type Person,
+  startCluster,
+  type TestCluster,
+  type TestNode,
+  within,
+} from '../support/store.js';
+
+let cluster: TestCluster;
+let node: TestNode;
+let user: Person;
+let bot: Person;
+const ends: Array<() => unknown> = [];
+
+const lost = { ok: false, error_code: 503 };
+
+beforeEach(async () => {
+  cluster = await startCluster();
+  node = await cluster.node();
+  ({ user, bot } = await makeDirect(node));
+});
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end();
+  await cluster.close();
+});
+
+/** Starts a flusher that gets hints. `hears` returns false to drop a question. Returns its connection to Redis. */
+async function startFlusher(
+  options: { readonly hears?: () => boolean; readonly onStep?: () => Promise<void> | undefined } = {},
+): Promise<{ close(): Promise<void> }> {
+  const { connection, runner, shards, keys } = await cluster.node();
+  const { hears = () => true, onStep } = options;
+  const hints = new RedisHints(cluster.redis.url, 'flush', () => undefined);
+  const listen: typeof hints.listen = (channel, listener) =>
+    hints.listen(channel, (hint) => hears() && listener(hint));
+  const flusher = createFlusher({
+    ...{ connection, runner, shards, keys, hotTtlMs, intervalMs: 250, hints: { listen } },
+    ...(onStep && { onStep }),
+  });
+  flusher.start();
+  await expect.poll(() => flusher.stats().partitions, { timeout: 10_000 }).toBe(4);
+  ends.push(async () => {
+    await flusher.stop({ msMax: 2_000 });
+    hints.close();
+  });
+  return connection;
+}
+
+/** Keeps flushers from committing. They write to this table in each batch. */
+async function holdCommits(): Promise<() => Promise<void>> {
+  const client = new pg.Client(cluster.shardUrls[0] ?? cluster.databaseUrl);
+  await client.connect();
+  await client.query('begin');
+  await client.query('lock table partitions in share mode');
+  let held = true;
+  const release = async () => {
+    if (held) await client.end();
+    held = false;
+  };
+  ends.push(release);
+  return release;
+}
+
+const asked = { prefer: 'durable' };
+const send = (text: string, key = '', how: object = asked): Promise<Reply> =>
+  call(node, bot, 'sendMessage', { chat_id: user.id, text }, key, how);
+// biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
+const parsed = ({ body }: Reply): any => JSON.parse(body);
+// biome-ignore lint/suspicious/noExplicitAny: see above
+async function resultOf(reply: Promise<Reply>): Promise<any> {
+  const answer = parsed(await reply);
+  expect(answer, JSON.stringify(answer)).toMatchObject({ ok: true });
+  return answer.result;
+}
+const rowsOf = (id: number) => node.written.rows`
+  select 1 from messages where chat_id = ${bot.id} and user_id = ${user.id} and message_id = ${id}`;
+
+describe('a durable call', () => {
+  it('is answered only after its message is committed', async () => {
+    await startFlusher();
+    const release = await holdCommits();
+    const reply = send('kept');
+    expect(await within(300, reply)).toBe('late');
+    await release();
+    const { message_id } = await resultOf(reply);
+    expect(await rowsOf(message_id)).toHaveLength(1);
+  });
+
+  it('does not delay other calls of the same chat', async () => {
+    await startFlusher();
+    const release = await holdCommits();
+    const durable = send('kept', '', { prefer: 'respond-async, durable' });
+    const usual = await resultOf(send('usual', '', {}));
+    expect(await within(100, durable)).toBe('late');
+    await release();
+    expect((await resultOf(durable)).message_id).not.toBe(usual.message_id);
+  });
+
+  it('is every change of a front with the setting DURABLE, and no read', async () => {
+    await startFlusher();
+    const release = await holdCommits();
+    const reply = send('kept', '', { durable: true });
+    const read = call(node, user, `GET /api/chats/${bot.id}`, {}, '', { durable: true });
+    expect(await within(300, reply)).toBe('late');
+    expect((await read).status).toBe(200);
+    await release();
+    await resultOf(reply);
+  });
+
+  it('gets an error with an unknown outcome if Postgres commits nothing in time, and may be repeated with its key', async () => {
+    await startFlusher();
+    const release = await holdCommits();
+    const first = await send('once', 'k1');
+    expect(parsed(first)).toEqual({
+      ...lost,
+      description: 'Service Unavailable: the change may be lost, retry after 1',
+      parameters: { retry_after: 1 },
+    });
+    expect(node.store.durability.stats).toMatchObject({ waiting: 0, bytes: 0, unconfirmed: 1 });
+    await release();
+    const { message_id } = await resultOf(send('once', 'k1'));
+    expect((await resultOf(send('next'))).message_id).toBe(message_id + 1);
+  });
+
+  it('gets an error if Redis loses its data before the commit', async () => {
+    await startFlusher();
+    await holdCommits();
+    const reply = send('lost');
+    expect(await within(300, reply)).toBe('late');
+    await cluster.redis.stop('SIGKILL');
+    rmSync(join(cluster.redis.dir, 'appendonlydir'), { recursive: true, force: true });
+    await cluster.redis.start();
+    expect(parsed(await reply)).toMatchObject(lost);
+  });
+
+  it('gets an error if Redis was replaced since the change, even if its journal is empty', async () => {
+    const partition = cluster.keys.partitions.of(bot.id);
+    await node.connection.client.del(cluster.keys.journal(partition));
+    const waitUnder = (run: string) =>
+      node.store.durability.run(
+        async (changes) => changes.set(partition, run).size,
+        (answer) => answer,
+      );
+    expect(await waitUnder(node.runner.runIdOf(partition) as string)).toBe(1);
+    await expect(waitUnder('another run')).rejects.toMatchObject({ kind: 'not_durable' });
+  });
+
+  it('gets an error if a later incarnation is announced, which says nothing about its change', async () => {
+    await startFlusher();
+    await holdCommits();
+    const reply = send('kept');
+    expect(await within(300, reply)).toBe('late');
+    const partition = cluster.keys.partitions.of(bot.id);
+    const later = limits.versions_per_incarnation * (limits.incarnations_max - 1);
+    tellFlushed(node.runner, cluster.keys, [[partition, later]]);
+    expect(parsed((await within(1_000, reply)) as Reply)).toMatchObject(lost);
+  });
+
+  it('that fails is answered at once', async () => {
+    await startFlusher();
+    await holdCommits();
+    const refused = call(node, bot, 'sendMessage', { chat_id: user.id, text: '' }, '', asked);
+    expect((await refused).status).toBe(400);
+    const gone = call(node, bot, 'deleteMessage', { chat_id: user.id, message_id: 999 }, 'k', asked);
+    expect((await gone).status).toBe(400);
+  });
+
+  it.each([
+    ['the hint of the flusher', { told: false, heard: true }],
+    ['the question to the flusher', { told: true, heard: false }],
+  ])('is answered although %s is lost', async (_, { told, heard }) => {
+    const drops = { count: 0 };
+    node.hooks.hint = (channel) => {
+      if (channel !== cluster.keys.flushed() || told) return true;
+      drops.count++;
+      return false;
+    };
+    await startFlusher({
+      hears: () => {
+        if (!heard) drops.count++;
+        return heard;
+      },
+    });
+    for (let i = 0; i < 5; i++) await resultOf(send('kept'));
+    expect(drops.count).toBeGreaterThan(0);
+  });
+
+  it('is answered by the flusher that takes over from a dead one', async () => {
+    const stopped = gate();
+    const first = await startFlusher({ onStep: () => stopped.wait() });
+    await resultOf(send('not flushed', '', {}));
+    await stopped.reached;
+    // Without Redis, the first flusher can neither renew its leases nor announce anything.
+    await first.close();
+    const { client } = node.connection;
+    for (const partition of [0, 1, 2, 3]) await client.del(cluster.keys.flushLease(partition));
+    await client.del(cluster.keys.flushers());
+    await startFlusher();
+    const { message_id } = await resultOf(send('kept'));
+    expect(await rowsOf(message_id)).toHaveLength(1);
+    stopped.open();
+  });
+
+  it('wakes a flusher that pauses after a batch', async () => {
+    await startFlusher();
+    await resultOf(send('warms up'));
+    const began = performance.now();
+    // The flusher would otherwise pause for a second after each batch.
+    for (let i = 0; i < 5; i++) await resultOf(send('quick'));
+    expect(performance.now() - began).toBeLessThan(2_500);
+  });
+});
+
+describe('the number of durable calls', () => {
+  const waitForever = () =>
+    node.store.durability.run(
+      () => new Promise<string>(() => undefined),
+      () => 0,
+    );
+
+  it('is bounded, and further calls change nothing', async () => {
+    for (let i = 0; i < limits.durable_calls_max; i++) void waitForever();
+    expect(parsed(await send('too many'))).toMatchObject({ ok: false, error_code: 429 });
+    expect((await resultOf(send('usual', '', {}))).message_id).toBe(1);
+  });
+
+  it('is bounded by the bytes of their answers', async () => {
+    await startFlusher();
+    const release = await holdCommits();
+    const made = await resultOf(send('usual', '', {}));
+    const partition = cluster.keys.partitions.of(bot.id);
+    const large = node.store.durability.run(
+      async (changes) => {
+        changes.set(partition, node.runner.runIdOf(partition) as string);
+        return 'large';
+      },
+      () => limits.durable_bytes_max,
+    );
+    expect(await within(100, large)).toBe('late');
+    expect(parsed(await send('too many'))).toMatchObject({ ok: false, error_code: 429 });
+    await release();
+    expect(await large).toBe('large');
+    expect((await resultOf(send('kept'))).message_id).toBe(made.message_id + 1);
+  });
+});
+
+describe('the scripts of calls', () => {
+  const scriptsOf = async (run: () => Promise<unknown>) => {
+    const scripts: string[] = [];
+    node.hooks.call = (name, next) => {
+      scripts.push(name);
+      return next();
+    };
+    await run();
+    return scripts;
+  };
+
+  it('are the same as before for a usual call', async () => {
+    await startFlusher();
+    await resultOf(send('warms up', '', {}));
+    const scripts = await scriptsOf(() => resultOf(send('usual', '', {})));
+    expect(scripts.filter((name) => name.startsWith('journal/') || name.startsWith('messages/'))).toEqual([
+      'messages/send_to_user',
+    ]);
+  });
+
+  it('look at the journal once for all calls of a run', async () => {
+    await startFlusher();
+    await resultOf(send('warms up'));
+    const release = await holdCommits();
+    const scripts = await scriptsOf(async () => {
+      const replies = Array.from({ length: 12 }, (_, i) => send(`message ${i}`));
+      expect(await within(50, Promise.race(replies))).toBe('late');
+      await release();
+      const ids = await Promise.all(replies.map(async (reply) => (await resultOf(reply)).message_id));
+      expect(new Set(ids).size).toBe(12);
+    });
+    const count = (name: string) => scripts.filter((each) => each === name).length;
+    expect(count('messages/send_to_user')).toBe(12);
+    expect(count('journal/progress')).toBeLessThanOrEqual(3);
+  });
+});
+
+describe('every change of stored data', () => {
+  const by = (who: Person, method: string, params: object, how: object = {}) =>
+    resultOf(call(node, who, method, params, '', how));
+
+  async function chats() {
+    const group = await by(user, 'POST /api/chats', { type: 'group', title: 'Group' });
+    const channel = await by(user, 'POST /api/chats', { type: 'channel', title: 'Channel' });
+    for (const { id } of [group, channel])
+      await by(user, `PUT /api/chats/${id}/members/${bot.id}`, {
+        status: 'administrator',
+        rights: { can_post_messages: true, can_pin_messages: true, can_delete_messages: true },
+      });
+    return { group: group.id as number, channel: channel.id as number };
+  }
+
+  it('waits for the commit, in direct and shared chats', async () => {
+    const { group, channel } = await chats();
+    await startFlusher();
+    const own = await by(bot, 'sendMessage', { chat_id: user.id, text: 'a' });
+    const shared = await by(bot, 'sendMessage', { chat_id: group, text: 'a' });
+    const question = { question: 'Which?', options: ['a', 'b'] };
+    const poll = await by(bot, 'sendPoll', { chat_id: group, ...question });
+    const post = await by(bot, 'createPost', { chat_id: channel, text: 'a' });
+    const changes: Array<readonly [Person, string, object]> = [
+      [bot, 'sendMessage', { chat_id: group, text: 'b' }],
+      [user, `POST /api/chats/${group}/messages`, { text: 'b' }],
+      [user, `POST /api/chats/${bot.id}/messages`, { text: 'b' }],
+      [bot, 'editMessageText', { chat_id: user.id, message_id: own.message_id, text: 'b' }],
+      [bot, 'editMessageText', { chat_id: group, message_id: shared.message_id, text: 'b' }],
+      [bot, 'pinChatMessage', { chat_id: user.id, message_id: own.message_id }],
+      [bot, 'pinChatMessage', { chat_id: group, message_id: shared.message_id }],
+      [bot, 'unpinChatMessage', { chat_id: group }],
+      [user, `POST /api/chats/${group}/messages/${poll.message_id}/poll`, { option_ids: [0] }],
+      [bot, 'stopPoll', { chat_id: group, message_id: poll.message_id }],
+      [user, `POST /api/posts/${post.external_id}/reactions`, { emoji: '👍' }],
+      [user, `DELETE /api/posts/${post.external_id}/reactions`, { emoji: '👍' }],
+      [bot, 'copyMessage', { chat_id: group, from_chat_id: user.id, message_id: own.message_id }],
+      [bot, 'deleteMessages', { chat_id: user.id, message_ids: [own.message_id] }],
+      [bot, 'deleteMessage', { chat_id: group, message_id: shared.message_id }],
+    ];
+    for (const [who, method, params] of changes) {
+      const release = await holdCommits();
+      const reply = call(node, who, method, params, '', asked);
+      expect([method, await within(60, reply)]).toEqual([method, 'late']);
+      await release();
+      expect([method, parsed(await reply).ok]).toEqual([method, true]);
+    }
+  });
+});
