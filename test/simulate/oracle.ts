@@ -22,7 +22,10 @@ export interface Sent {
   readonly id: number;
   readonly text: string;
   readonly byBot: boolean;
-  /** The step at which the client got the answer. */
+  /** Whether the answer came after the commit. Such a message survives any loss of Redis. */
+  readonly durable: boolean;
+  /** The steps at which the client made the call and got the answer. */
+  readonly from: number;
   readonly until: number;
 }
 
@@ -31,6 +34,8 @@ export class Oracle {
   readonly #operations = new Map<string, Operation<Input, Output>[]>();
   /** The messages of which a restart of Redis may have lost a change. */
   readonly loose = new Set<string>();
+  /** The step of the last loss. */
+  #lostAt = Number.NEGATIVE_INFINITY;
   readonly #onViolation: (what: string) => void;
 
   constructor(onViolation: (what: string) => void) {
@@ -44,6 +49,8 @@ export class Oracle {
     const known = this.sent.get(key);
     if (known) this.#onViolation(`message ${key} was sent twice: ${known.text} and ${sent.text}`);
     this.sent.set(key, sent);
+    // The message was in Postgres before a loss, and the update of the bot only in Redis.
+    if (sent.durable && this.#lostAt >= sent.from) this.loose.add(key);
   }
 
   /** Records a call that was answered, or one with an unknown outcome (`output` is null). */
@@ -60,8 +67,9 @@ export class Oracle {
     });
   }
 
-  /** Redis lost its changes since the step `since`. */
-  lose(since: number): void {
+  /** At the step `at`, Redis lost its changes since the step `since`. */
+  lose(since: number, at: number): void {
+    this.#lostAt = at;
     for (const [key, { until }] of this.sent) if (until >= since) this.loose.add(key);
     for (const [key, operations] of this.#operations)
       if (operations.some(({ input, answeredAt }) => input.what === 'write' && answeredAt >= since))

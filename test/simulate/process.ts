@@ -172,19 +172,20 @@ export class SimulatedProcess implements Owner {
       recover: (partition, runId) => recovery.recover(partition, runId),
     });
     const wakeQueue = network.wakeQueue(this);
+    const hints = {
+      listen: async (channel: string, hear: (hint: Buffer) => void) => network.subscribe(this, channel, hear),
+      close: () => undefined,
+    };
     this.store = createStore({
       ...{ db, shards, keys, secrets, time, random, hotTtlMs, reactorsListed: 10 },
       scripts: runner,
-      hints: {
-        listen: async (channel, hear) => network.subscribe(this, channel, hear),
-        close: () => undefined,
-      },
+      hints,
       wake: (bot) => wakeQueue.wake(bot),
       onError: world.onError,
     });
     if (roles.includes('flush'))
       createFlusher({
-        ...{ connection, runner, shards, keys, hotTtlMs, time, random },
+        ...{ connection, runner, shards, keys, hints, hotTtlMs, time, random },
         ...{ intervalMs: 100, id: random.uuid(), onError: world.onError },
       }).start();
     if (!roles.includes('deliver')) return;

@@ -6,6 +6,7 @@ import type { Script } from '../../src/redis/scripts/contract.js';
 import { unpackMessage } from '../../src/store/core/codec.js';
 import { isDirect, makeKeys } from '../../src/store/core/keys.js';
 import type { NewMessage, Sender } from '../../src/store/messages/messages.js';
+import type { Store } from '../../src/store/store.js';
 import { BotOwners } from './bot_owners.js';
 import { type Conditions, drawConditions } from './conditions.js';
 import { firstControlTables } from './control_tables.js';
@@ -52,7 +53,8 @@ const clientsMax = 10;
 const traceMax = 400;
 const leaseMs = deliveryLimits.webhook_lease_ms;
 
-const isUnknown = (error: unknown) => error instanceof ApiError && error.kind === 'unavailable';
+const isUnknown = (error: unknown) =>
+  error instanceof ApiError && (error.kind === 'unavailable' || error.kind === 'not_durable');
 
 class Simulation {
   readonly #options: Options;
@@ -227,7 +229,7 @@ class Simulation {
     'Redis restarts with all data': () => this.#world.redis.restart(false),
     'Redis fails over and loses its tail': async () => {
       this.#lostAt = this.#scheduler.nowMs;
-      this.#oracle.lose(this.#syncedAt);
+      this.#oracle.lose(this.#syncedAt, this.#scheduler.steps);
       this.#receivers.forgive();
       await this.#world.redis.restart(true);
       this.#syncedAt = this.#scheduler.steps;
@@ -337,11 +339,20 @@ class Simulation {
     const byBot = isDirect(chat) && random.chance(0.4);
     const sender = byBot ? botSender(chat.id) : userSender(isDirect(chat) ? chat.user : random.pick(users));
     const seed = `send${this.#texts}`;
-    const sent = await this.#retried((front, again) =>
-      front.store.under(seed, again).messages.send(chat, sender, newMessage(text)),
-    );
+    const durable = random.chance(0.3);
+    const from = this.#scheduler.steps;
+    const sent = await this.#retried((front, again) => {
+      const own = front.store.under(seed, again);
+      const send = (store: Store) => store.messages.send(chat, sender, newMessage(text));
+      if (!durable) return send(own);
+      return own.durability.run(
+        (changes) => send(own.noting(changes)),
+        () => text.length,
+      );
+    });
     if (sent === undefined) return;
-    this.#oracle.noteSent({ chat, id: sent.id, text, until: this.#scheduler.steps, byBot });
+    const until = this.#scheduler.steps;
+    this.#oracle.noteSent({ chat, id: sent.id, text, from, until, byBot, durable });
   }
 
   async #write({ chat, id, text: first, byBot }: Sent, deletes: boolean): Promise<void> {
@@ -444,10 +455,11 @@ class Simulation {
   #finalChecks(): void {
     const { tables } = this.#world.postgres;
     const step = this.#scheduler.steps;
-    for (const [key, { chat, id, text, byBot }] of this.#oracle.sent) {
+    for (const [key, { chat, id, text, byBot, durable }] of this.#oracle.sent) {
       const row = tables.of('messages').get(`${chat.id}:${chat.user}:${id}`);
       const record = row?.record ? unpackMessage(row.record) : null;
-      if (!row && !this.#oracle.loose.has(key)) this.#violate(`message ${key} (${text}) is not in Postgres`);
+      if (!row && (durable || !this.#oracle.loose.has(key)))
+        this.#violate(`${durable ? 'durable ' : ''}message ${key} (${text}) is not in Postgres`);
       if (row)
         this.#oracle.note(
           key,

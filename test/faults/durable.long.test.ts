@@ -1,0 +1,103 @@
+/**
+ * Tests durable calls with a Redis that loses its latest changes or all its data, again and again under load. No
+ * acknowledged message may be missing. Without durable calls some are missing, so the test can fail.
+ */
+import { readdirSync, rmSync, statSync, truncateSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, expect, test } from 'vitest';
+import { type Service, startService } from '../support/service.js';
+import { durableRedis, type Restartable } from './backends.js';
+import { drained } from './compare.js';
+import { amount, atMost, long, patienceMs, report } from './report.js';
+import { createWorld, eventually } from './world.js';
+
+let service: Service | undefined;
+afterEach(async () => {
+  await service?.stop();
+  service = undefined;
+});
+
+const folderOf = ({ dir }: Restartable) => join(dir, 'redis', 'appendonlydir');
+
+/** Returns the file that Redis appends changes to. It is replaced only when it has grown to 64 MB. */
+function changesOf(redis: Restartable): string {
+  const [name] = readdirSync(folderOf(redis)).filter((each) => each.endsWith('.incr.aof'));
+  return join(folderOf(redis), name as string);
+}
+
+/** Every fifth loss is of all data, the others of the changes of this many ms, as in a failover to a late replica. */
+const total_loss_every = 5;
+const tail_ms = 300;
+
+async function lose(redis: Restartable, loss: number): Promise<void> {
+  const file = changesOf(redis);
+  const { size } = statSync(file);
+  await sleep(tail_ms * (0.5 + Math.random()));
+  await redis.kill();
+  if (loss % total_loss_every === 0) rmSync(folderOf(redis), { recursive: true });
+  else truncateSync(file, size);
+  await redis.start();
+}
+
+/** Runs a load while Redis loses data. Returns how many acknowledged messages there are, and how many are missing. */
+async function missingAfter(losses: number, frontEnv: Readonly<Record<string, string>>) {
+  const redis = await durableRedis();
+  service = await startService({ fronts: 2, redis, extraEnv: { PARTITIONS: '16' }, frontEnv });
+  const world = await createWorld(service);
+  const { ledger } = world;
+  const ended = new AbortController();
+  const refusals: Record<string, number> = {};
+  const loading = world.load({
+    count: Number.POSITIVE_INFINITY,
+    front: (lane, tries) => (lane + tries) % 2,
+    signal: ended.signal,
+    onRefusal: (status, body) => {
+      const { description = '' } = (body ?? {}) as { readonly description?: string };
+      const kind = description.includes('may be lost') ? `${status} unconfirmed` : `${status}`;
+      refusals[kind] = (refusals[kind] ?? 0) + 1;
+    },
+  });
+  for (let loss = 1; loss <= losses; loss++) {
+    const before = ledger.acknowledged.length;
+    await eventually('50 calls acknowledged', () => ledger.acknowledged.length - before > 50, 40_000);
+    await lose(redis, loss);
+  }
+  const before = ledger.acknowledged.length;
+  await eventually('50 calls acknowledged', () => ledger.acknowledged.length - before > 50, 40_000);
+  ended.abort();
+  await loading;
+  await drained(service);
+  const history = await world.history();
+  const kept = new Map([...history].map(([chat, seen]) => [chat, new Set(seen.map(({ text }) => text))]));
+  const missing = ledger.acknowledged.filter(({ chat, text }) => !kept.get(chat)?.has(text));
+  const ids = new Set(ledger.acknowledged.map(({ chat, messageId }) => `${chat} ${messageId}`));
+  return {
+    acknowledged: ledger.acknowledged.length,
+    missing: missing.length,
+    reused: ledger.acknowledged.length - ids.size,
+    refusals,
+  };
+}
+
+test(
+  'R27: no acknowledged durable message is missing after losses of Redis under load',
+  async () => {
+    const figures = await missingAfter(amount(20, 100), { DURABLE: '1' });
+    report('R27', 'Redis loses its latest changes or all data under durable load', figures, [
+      atMost('acknowledged messages that are missing', figures.missing, 0),
+    ]);
+    expect(figures).toMatchObject({ missing: 0, reused: 0 });
+    expect(figures.acknowledged).toBeGreaterThan(1_000);
+    expect(Object.keys(figures.refusals).filter((kind) => !kind.startsWith('503'))).toEqual([]);
+  },
+  long ? patienceMs : 240_000,
+);
+
+test(
+  'without durable calls, the same losses lose acknowledged messages',
+  async () => {
+    expect((await missingAfter(4, {})).missing).toBeGreaterThan(0);
+  },
+  patienceMs,
+);
