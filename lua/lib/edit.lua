@@ -31,9 +31,10 @@ end
 -- Returns the new record and its version, or nil and the error. `may_edit_others` says whether the editor may edit
 -- messages of others. `by_way` says whether the editor is the bot of an inline message. Nobody else may edit an inline
 -- message, not even its sender. `what` is text, caption, media (with their caption) or markup. An edit of the markup
--- keeps the content.
+-- keeps the content. `pending` is a pending edit or nil. The new edit then builds on the pending one instead of the
+-- record.
 local function edited_record(record, meta, now_ms, editor, may_edit_others, by_way, what, new_content, new_markup,
-  granted_key)
+  granted_key, pending)
   local header, at = read_header(record)
   if header[6] == KIND_DELETED then return nil, 'not_found' end
   local content, markup, origin = read_segments(record, header, at)
@@ -47,6 +48,7 @@ local function edited_record(record, meta, now_ms, editor, may_edit_others, by_w
   if now_ms - header[3] * 1000 > LIMITS.edit_age_ms_max then return nil, 'cant_be_edited' end
   local needed = EDITED_KINDS[what]
   if needed and header[6] ~= needed[1] then return nil, needed[2] end
+  if pending then content, markup = pending.content, pending.markup end
   if what == 'markup' then new_content = content end
   if what == 'caption' then new_content = with_media_of(content, new_content) end
   if new_content == content and new_markup == markup then return nil, 'not_modified' end

@@ -3,7 +3,8 @@
 @why     The age, the kind and the last edit are checked in the record that the edit replaces.
 @combine 16
 @arg     edit     bytes   msgpack array: chat, message id, editor, what (text, caption, media or markup),
-                         whether the editor is the bot of an inline message
+                         whether the editor is the bot of an inline message, mode (absent, coalesce or due),
+                         the editor's profile (JSON) if the mode is coalesce
 @arg     content  bytes
 @arg     markup   bytes
 @arg     from     bytes   the editor's profile for the bots' updates
@@ -11,20 +12,36 @@
 @ok      peer     bytes   the chat's profile
 @ok      reply    bytes   record of the replied message, empty if it is not in Redis
 @ok      forward  flag    the outbox has new entries
+@ok      wait_ms  int?    time until a coalesced edit is due; null if it is applied
+@err     not_pending
 ]]
-local chat, message_id, editor, what, by_way = unpack(cmsgpack.unpack(edit))
+local chat, message_id, editor, what, by_way, mode, profile = unpack(cmsgpack.unpack(edit))
 local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
 if not c then return refuse('chat_missing', leave_ticket(ticket_key, token, inc)) end
+-- Only a new keyboard must keep a pending text. Other edits without a mode replace it.
+local waiting = (mode or what == 'markup' and redis.call('EXISTS', pending_key) == 1)
+  and pending_edit_of(pending_key, edits_due_key, chat .. ':' .. message_id)
 local done, made = remembered(request_key)
-if made then return ok(made, c.profile, replied_record(made, sibling_prefix), 0) end
+if made then
+  local wait = mode and waiting.wait(made, select(2, now()))
+  return ok(made, c.profile, replied_record(made, sibling_prefix), 0, wait)
+end
 if tonumber(message_id) > c.seq then return refuse('not_found') end
 local record = redis.call('GET', message_key)
 if not record then return refuse('message_missing', leave_ticket(message_ticket_key, token, inc)) end
 if done then
   if read_header(record)[6] == KIND_DELETED then return refuse('not_found') end
-  return ok(record, c.profile, replied_record(record, sibling_prefix), 0)
+  if not mode then return ok(record, c.profile, replied_record(record, sibling_prefix), 0) end
+  local _, ms = now()
+  local shown = waiting.apply_to(record, waiting.read(record), ms)
+  return ok(shown, c.profile, replied_record(shown, sibling_prefix), 0, waiting.wait(shown, ms))
+end
+local pending = waiting and waiting.read(record)
+if mode == 'due' then
+  if not pending then return refuse('not_pending') end
+  content, markup, pending = pending.content, pending.markup, nil
 end
 -- The bot of an inline message need not be a member.
 local member = not by_way and read_member(member_key, inc)
@@ -38,11 +55,19 @@ local kind_refused = member and forbidden_media(member, c, what, content)
 if kind_refused then return refuse('not_permitted', kind_refused) end
 local _, ms = now()
 local edited, version = edited_record(record, meta_key, ms, editor, member and has_right(member, 'can_edit_messages'), by_way, what,
-  content, markup, granted_key)
+  content, markup, granted_key, pending)
+if not edited and version == 'too_often' and mode == 'coalesce' then
+  local shown, wait = waiting.replace(record, ms,
+    {token = token, editor = editor, content = content, markup = markup, profile = profile, by_way = by_way})
+  if not shown then return refuse('too_often') end
+  remember(request_key, chat .. ' ' .. message_id, shown)
+  return ok(shown, c.profile, replied_record(shown, sibling_prefix), 0, wait)
+end
 if not edited then return refuse(version) end
 
 redis.call('SET', message_key, edited)
 redis.call('DEL', message_ticket_key)
+if mode or pending then waiting.drop() end
 journal_image({meta = meta_key, journal = journal_key}, version, 'msg:' .. chat .. ':' .. message_id, edited)
 touch_chat(chat_key, c, version)
 log_change(changes_key, channel_key, version, c.changed, 'e', message_id)

@@ -16,7 +16,7 @@ const inlineMessageId = text.describe(
 
 /**
  * Defines how an edit method handles calls with `inline_message_id`. `edit` builds the new content. The writer has no
- * chat, because the bot must not learn which chat it is. Error: `inline_message_invalid`, and those of edits.
+ * chat, because the bot must not learn which chat it is. `coalesces` says whether the edit may become pending. Error: `inline_message_invalid`, and those of edits.
  */
 export const editsInline = <S extends z.ZodRawShape>(
   params: S,
@@ -25,13 +25,14 @@ export const editsInline = <S extends z.ZodRawShape>(
     params: z.output<z.ZodObject<S>>,
     writer: Writer,
   ) => Given<Edit> | Promise<Given<Edit>>,
+  coalesces: (params: z.output<z.ZodObject<S>>) => boolean = () => false,
 ): OfInline => ({
   params: z.object({ inline_message_id: inlineMessageId, ...params }),
   handler: async (context, p: z.output<z.ZodObject<S>> & { readonly inline_message_id: string }) => {
     const { bot, store } = context;
     const place = store.inlineIds.placeOf(bot.id, p.inline_message_id) ?? fail('inline_message_invalid');
     const change = await edit(context, p, { id: bot.id, isBot: true, chat: null });
-    await store.messages.editInline(botSender(bot), place, change);
+    await store.messages.editInline(botSender(bot), place, change, coalesces(p));
     return true;
   },
 });

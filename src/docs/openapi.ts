@@ -110,6 +110,7 @@ function parameter(place: 'query' | 'path', name: string, { properties, required
 }
 
 const keyHeader: Json = { $ref: '#/components/parameters/IdempotencyKey' };
+const coalesceHeader: Json = { $ref: '#/components/parameters/Coalesce' };
 
 function requestBody(schema: Json, required: boolean): Json {
   const types = [jsonType, 'application/x-www-form-urlencoded', 'multipart/form-data'];
@@ -157,7 +158,7 @@ function methodPath(method: Method, base: string, components: Components): Json 
       summary: method.name,
       description: method.summary,
       security: [],
-      parameters: changes ? [keyHeader] : [],
+      parameters: [...(changes ? [keyHeader] : []), ...(method.coalesces ? [coalesceHeader] : [])],
       ...(names.length > 0
         ? { requestBody: requestBody(schemaRef(component), parameters.required.length > 0) }
         : {}),
@@ -322,6 +323,12 @@ const fixedComponents: Json = {
       in: 'header',
       description: idempotencyText,
       schema: { type: 'string', maxLength: 255 },
+    },
+    Coalesce: {
+      name: 'X-Service-Coalesce',
+      in: 'header',
+      description: 'The value `1` has the effect of the parameter `coalesce: true`',
+      schema: { type: 'string' },
     },
   },
   securitySchemes: {

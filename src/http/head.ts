@@ -7,6 +7,7 @@ export class Head {
   authorization = '';
   lastEventId = '';
   idempotencyKey = '';
+  coalesce = '';
   forwardedFor = '';
   contentLength = '';
   transferEncoding = '';
@@ -60,6 +61,9 @@ function visit(name: string, value: string): void {
       break;
     case 'prefer':
       head.prefer = head.prefer ? `${head.prefer},${value}` : value;
+      break;
+    case 'x-service-coalesce':
+      head.coalesce = value;
       break;
     case 'transfer-encoding':
       head.transferEncoding = value;

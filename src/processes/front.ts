@@ -236,6 +236,7 @@ export async function startFront(
       store.inlineWaits.close();
       store.streams.close();
       await server.close();
+      store.pendingEdits.stop();
       await store.auth.stop();
       access?.close();
     },

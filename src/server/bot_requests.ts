@@ -86,6 +86,7 @@ function run(context: CallContext, request: ApiRequest, method: Method, bot: Bot
     return fairly(method, given, null, () => method.handler(given, null as never));
   }
   const { values, files: uploads } = parseParams(request);
+  if (method.coalesces && request.coalesce === '1') values.coalesce ??= 'true';
   const given = { bot, store, files, receivers, uploads, onGone };
   const called = () => runMethod(method as Parameters<typeof runMethod>[0], given, values);
   return uploads.size === 0 ? called() : store.uploads.take(bot.owner, bytesOf(uploads)).then(called);

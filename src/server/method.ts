@@ -51,6 +51,8 @@ interface Traits {
    * would end the delivery.
    */
   readonly inAnswers?: false;
+  /** Whether the header `X-Service-Coalesce: 1` sets the parameter `coalesce`. */
+  readonly coalesces?: true;
   /** Handles calls with `inline_message_id`. Absent if the method does not change inline messages. */
   readonly ofInline?: OfInline;
 }

@@ -19,6 +19,8 @@ export interface ApiRequest {
   readonly idempotencyKey: string;
   /** The header `Prefer`, or '' when absent. */
   readonly prefer: string;
+  /** The header `X-Service-Coalesce`, or '' if absent. */
+  readonly coalesce: string;
   /** The header `X-Forwarded-For`, or '' if absent. Any client can set it. */
   readonly forwardedFor: string;
   /** The header `X-Request-Id`, or '' if absent. Any client can set it. */

@@ -6,6 +6,15 @@ export const storeLimits = {
   content_bytes_max: 30 * 1024,
   edit_age_ms_max: 48 * 3_600_000,
   edit_interval_ms_min: 1_000,
+  /** The size of the pending edits of one bot, and of all bots, in one partition. */
+  pending_edits_bytes_per_bot_max: 4 * 1024 * 1024,
+  pending_edits_bytes_max: 16 * 1024 * 1024,
+  /** What each pending edit counts in addition to its own size. It thereby also limits the number of pending edits. */
+  pending_edit_overhead_bytes: 1024,
+  /** After this time, a pending edit that a node could not apply is due again. */
+  pending_edit_retry_ms: 1_000,
+  /** How many pending edits of one partition a node applies at once. */
+  pending_edits_batch_max: 64,
   granted_edits_max: 2,
   granted_edit_ttl_ms: 60_000,
   delete_age_ms_max: 48 * 3_600_000,

@@ -55,6 +55,7 @@ import { Sweep } from './maintenance/sweep.js';
 import { createCallbacks } from './messages/callbacks.js';
 import { createMessageDrafts } from './messages/message_drafts.js';
 import { Messages } from './messages/messages.js';
+import { PendingEdits } from './messages/pending_edits.js';
 import { createPins } from './messages/pins.js';
 import { ReadBack } from './messages/read_back.js';
 import { createRepeats } from './messages/repeats.js';
@@ -84,7 +85,7 @@ export interface Store extends Aggregates, Changing {
    * because the checks may fail after it.
    */
   unlessApplied(check: () => Promise<void>): Promise<void>;
-  /** Returns the same store, which notes the partitions that it changes in `changes`. */
+  /** Returns the same store for a durable call. Notes the partitions that it changes in `changes`. */
   noting(changes: Changes): Store;
 }
 
@@ -149,6 +150,7 @@ function createParts(shared: StoreContext, { hints, onError, wake = () => {} }: 
     bots: new Bots(shared, shared.db, { control, auth, queues, webhooks, access, removal }),
     records,
     readBack,
+    pendingEdits: new PendingEdits(shared, readBack, forwarder, onError),
     erase: createErase(shared, readBack),
     history: new History(shared, chats, records),
     cold,
@@ -167,7 +169,7 @@ const changing = {
   callbacks: (own: StoreContext, p: Parts) => createCallbacks(own, p.readBack, p.forwarder, p.inlineIds),
   drafts: (own: StoreContext, p: Parts) => createMessageDrafts(own, p.readBack, p.forwarder),
   messages: (own: StoreContext, p: Parts) =>
-    new Messages(own, p.readBack, p.forwarder, createRepeats(own, p.chats, p.records)),
+    new Messages(own, p.readBack, p.forwarder, createRepeats(own, p.chats, p.records), p.pendingEdits),
   pins: (own: StoreContext, p: Parts) => createPins(own, p.readBack, p.forwarder),
   posts: (own: StoreContext, p: Parts) => new Posts(own, p.cold, createRepeats(own, p.chats, p.records)),
   votes: (own: StoreContext, p: Parts) => new Votes(own, p.readBack, p.forwarder, p.pollNumber),
@@ -188,7 +190,8 @@ type Changing = { readonly [K in keyof typeof changing]: ReturnType<(typeof chan
 
 function createShared(shared: StoreContext, parts: Parts, options: StoreOptions) {
   const { hints, onError, rates = {} } = options;
-  const { control, auth, queues, forwarder, webhooks, chats, records, history, postCounts } = parts;
+  const { control, auth, queues, forwarder, webhooks, chats, records, history, postCounts, pendingEdits } =
+    parts;
   const presence = createPresence(shared, { noting: options.notingWindows ?? false, onError });
   const fairUse = createFairUse(shared, rates, async (chat, bot) =>
     isInChat((await chats.member(chat, bot)).status),
@@ -201,6 +204,7 @@ function createShared(shared: StoreContext, parts: Parts, options: StoreOptions)
     forwarder,
     history,
     postCounts,
+    pendingEdits,
     activity: new Activity(shared, (user, calls) => fairUse?.more({ id: user, isBot: false }, calls)),
     postIds: createPostIds(shared.secrets),
     postWatches: createPostWatches(shared, hints),
@@ -253,7 +257,7 @@ export function createStore(options: StoreOptions): Store {
     noting(this: Own, changes: Changes): Store {
       const { context, unlessApplied } = this;
       const scripts = notingRunner(context.scripts, context.keys, changes);
-      return storeOf({ ...context, scripts }, unlessApplied);
+      return storeOf({ ...context, scripts, durable: true }, unlessApplied);
     },
     under(this: Own, seed: string, again: boolean, origin?: CallOrigin): Store {
       const { draw, next } = requestIdsOf(seed, origin);

@@ -29,6 +29,7 @@ function requestOf(call: InnerCall, resolve: (outcome: Outcome) => void): ApiReq
   const absent = {
     lastEventId: '',
     idempotencyKey: '',
+    coalesce: '',
     forwardedFor: '',
     prefer: '',
     requestId: '',

@@ -165,6 +165,10 @@ const messageFields = {
   chat,
   date: unixSeconds,
   edit_date: unixSeconds.optional(),
+  edit_pending: z
+    .literal(true)
+    .optional()
+    .describe('Only in answers to coalesced edits: the edit is accepted, but not applied yet'),
   via_bot: user.optional().describe('The bot whose inline result a person sent'),
   has_protected_content: z.literal(true).optional().describe('The message cannot be forwarded or copied'),
   text: z.string().optional(),

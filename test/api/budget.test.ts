@@ -4,7 +4,14 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { eventually } from '../clients/event_source.js';
 import { openMasters } from '../support/cluster.js';
-import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import {
+  itemsOf,
+  resultOf,
+  type Service,
+  startService,
+  type TestBot,
+  type TestUser,
+} from '../support/service.js';
 
 const calls = 60;
 
@@ -177,4 +184,30 @@ test('forwarding or copying up to 100 hot messages takes two script calls, and d
     await call(method, once);
     expect(await during(async () => void (await call(method, params))), method).toEqual(sent);
   }
+});
+
+test('a coalesced edit takes one script call', async () => {
+  const { message_id } = await resultOf(service.bot(bot, 'sendMessage', { chat_id: user.id, text: 'x' }));
+  const edit = (text: string) =>
+    service.bot(bot, 'editMessageText', { chat_id: user.id, message_id, text, coalesce: true });
+  const expectApplied = (text: string) =>
+    expect
+      .poll(async () => {
+        const path = `/api/chats/${bot.id}/messages?limit=1`;
+        return (await itemsOf(service.app(user, 'GET', path)))[0].text;
+      })
+      .toBe(text);
+  await resultOf(edit('warm'));
+  await resultOf(edit('pending'));
+  await expectApplied('pending');
+  const began = performance.now();
+  const sent = await during(async () => {
+    for (let i = 0; i < calls; i++) await resultOf(edit(`part ${i}`));
+  });
+  // Once a second, a timer takes the pending edit and applies it.
+  const timers = Math.ceil((performance.now() - began) / limits.edit_interval_ms_min) + 1;
+  expect(new Set(sent)).toEqual(new Set(['evalsha']));
+  expect(sent.length).toBeGreaterThanOrEqual(calls);
+  expect(sent.length).toBeLessThanOrEqual(calls + 2 * timers);
+  await expectApplied(`part ${calls - 1}`);
 });

@@ -108,6 +108,16 @@ describe('a durable call', () => {
     expect((await resultOf(durable)).message_id).not.toBe(usual.message_id);
   });
 
+  it('makes no pending edit, because a pending edit is only in Redis', async () => {
+    await startFlusher();
+    const { message_id } = await resultOf(send('a'));
+    const edit = (text: string, how: object) =>
+      call(node, bot, 'editMessageText', { chat_id: user.id, message_id, text, coalesce: true }, '', how);
+    await resultOf(edit('b', asked));
+    expect(parsed(await edit('c', asked))).toMatchObject({ ok: false, error_code: 429 });
+    expect(await resultOf(edit('d', {}))).toMatchObject({ text: 'd', edit_pending: true });
+  });
+
   it('is every change of a front with the setting DURABLE, and no read', async () => {
     await startFlusher();
     const release = await holdCommits();

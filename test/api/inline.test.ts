@@ -577,6 +577,21 @@ describe('inline messages', () => {
     );
   });
 
+  test('edits of an inline message can be coalesced', async () => {
+    const { message, chosen } = await sendInline(ben);
+    const { inline_message_id } = chosen;
+    for (let i = 0; i < 5; i++) {
+      const edited = edit('editMessageText', { inline_message_id, text: `cat ${i}`, coalesce: true });
+      expect((await edited).body).toEqual({ ok: true, result: true });
+    }
+    const textOf = async () => {
+      const [listed] = await itemsOf(service.app(ann, 'GET', `/api/chats/${group}/messages?limit=1`));
+      expect(listed.message_id).toBe(message.message_id);
+      return listed.text;
+    };
+    await expect.poll(textOf, { timeout: 10_000 }).toBe('cat 4');
+  });
+
   test('the bot can edit the caption and the media of an inline message', async () => {
     const photo = {
       ...{ type: 'photo', id: '1', photo_url: 'https://example.org/1.jpg', reply_markup: keyboard },

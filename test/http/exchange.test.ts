@@ -18,7 +18,16 @@ let aborts: number;
 
 const routes: Record<string, RequestHandler> = {
   '/echo': (request) => {
-    const { method, query, contentType, authorization, lastEventId, idempotencyKey, remoteAddress } = request;
+    const {
+      method,
+      query,
+      contentType,
+      authorization,
+      lastEventId,
+      idempotencyKey,
+      coalesce,
+      remoteAddress,
+    } = request;
     const body = request.body.toString();
     const seen = {
       method,
@@ -27,6 +36,7 @@ const routes: Record<string, RequestHandler> = {
       authorization,
       lastEventId,
       idempotencyKey,
+      coalesce,
       remoteAddress,
       body,
     };
@@ -92,6 +102,7 @@ test('a handler receives the request as it was sent', async () => {
     Authorization: 'Bearer x',
     'Last-Event-ID': '17',
     'Idempotency-Key': 'k-1',
+    'X-Service-Coalesce': '1',
   };
   const sent = await fetch(`${base}/echo?a=%20b&c`, { method: 'PATCH', headers, body: '{"é":1}' });
   expect(sent.headers.get('content-type')).toBe('application/json');
@@ -102,6 +113,7 @@ test('a handler receives the request as it was sent', async () => {
     authorization: 'Bearer x',
     lastEventId: '17',
     idempotencyKey: 'k-1',
+    coalesce: '1',
     remoteAddress: '127.0.0.1',
     body: '{"é":1}',
   });
@@ -114,6 +126,7 @@ test('a handler receives the request as it was sent', async () => {
     authorization: '',
     lastEventId: '',
     idempotencyKey: '',
+    coalesce: '',
     body: '',
   };
   expect(JSON.parse(bare.text.split('\r\n\r\n')[1]!)).toMatchObject(empty);

@@ -29,6 +29,7 @@ import {
   keys,
   partitionOf,
   record,
+  type Seed,
   seeds,
   user,
 } from './world.js';
@@ -284,7 +285,247 @@ function edits(script: 'messages/edit_direct' | 'messages/edit_shared'): Case[] 
   ];
 }
 
+/** An edit that waits in Redis. Its text is `newer`. */
+const pendingEdit = (
+  chat: ChatRef,
+  given: { version?: number; token?: string; due?: number } = {},
+): Seed[] => {
+  const place = `${chatText(chat)}:${id}`;
+  const { version = base, token = 'P', due = 5 } = given;
+  return [
+    (client) =>
+      client.eval(
+        `local packed = cmsgpack.pack({ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5], '', '{"id":1}', false})
+         redis.call('HSET', KEYS[1], ARGV[1], packed, ARGV[3], #packed + ARGV[6], 'all', #packed + ARGV[6])`,
+        1,
+        keys.pendingEdits(partitionOf(chat)),
+        ...[place, token, `${user}`, version, pack({ text: 'newer' }), limits.pending_edit_overhead_bytes],
+      ),
+    (client) => client.zadd(keys.editsDue(partitionOf(chat)), due, place),
+  ];
+};
+
+/** Edits with `coalesce`, edits that are due, and other edits while an edit is pending. */
+function coalesced(script: 'messages/edit_direct' | 'messages/edit_shared'): Case[] {
+  const chat = script === 'messages/edit_direct' ? direct : group;
+  const isDirect = chat === direct;
+  const place = `${chatText(chat)}:${id}`;
+  const at0 = isDirect ? [open(chat), seeds.chat(chat)] : groupOfBots;
+  const applied = [...(isDirect ? asDirect : asGroup), `msg:${place}`];
+  const waiting = ['edits_due', 'pending_edits'];
+  const from = isDirect ? '' : pack({ id: user });
+  const edit = (
+    what: string,
+    mode: readonly unknown[],
+    more: Partial<Case> & Pick<Case, 'answer'>,
+    kind = 'text',
+  ): Case => ({
+    ...{ script, what, keys: at(chat) },
+    args: {
+      ...editArgs(chat, user, kind, id),
+      ...{ from, edit: pack([chatText(chat), `${id}`, `${user}`, kind, false, ...mode]) },
+    },
+    ...more,
+  });
+  const on = (given = {}): Seed[] => [...at0, seeds.message(chat, id, { sender: user, ...given })];
+  const early = (given = {}): Seed[] => on({ editedAt: Date.now() + 3_600_000, ...given });
+  const late = (): Seed[] => on({ editedAt: Date.now() - 1_500 });
+  const coalesce = ['coalesce', '{"id":1}'];
+  const shows = (text: string) => async (client: Redis) =>
+    expect(unpackMessage((await client.getBuffer(keys.message(chat, id))) as Buffer).content.text).toBe(text);
+  const remembered = seeds.text(keys.request(partitionOf(chat), 'r'), '1');
+  const sizes = (bytes: Record<string, number>): Seed =>
+    seeds.hash(keys.pendingEdits(partitionOf(chat)), bytes);
+  const wait = expect.toSatisfy((ms) => Number(ms) > 3_000_000);
+  return [
+    edit('applies a coalesced edit at once after a second', coalesce, {
+      ...{ seeds: late(), answer: ['ok', expect.stringContaining('new')], changes: applied },
+      after: shows('new'),
+    }),
+    edit('makes a coalesced edit within a second pending', coalesce, {
+      seeds: early(),
+      answer: ['ok', expect.stringContaining('new'), expect.anything(), '', 0, wait],
+      changes: [...waiting, 'req:r'],
+      async after(client) {
+        await shows('old')(client);
+        const all = await client.hgetall(keys.pendingEdits(partitionOf(chat)));
+        expect(Object.keys(all).sort()).toEqual([place, `${user}`, 'all'].sort());
+        expect(all[user]).toBe(all.all);
+      },
+    }),
+    edit('replaces the pending edit and its size', coalesce, {
+      seeds: [...early(), ...pendingEdit(chat)],
+      answer: ['ok', expect.stringContaining('new'), expect.anything(), '', 0, wait],
+      changes: [...waiting, 'req:r'],
+      async after(client) {
+        const all = await client.hgetallBuffer(keys.pendingEdits(partitionOf(chat)));
+        expect(Number(all.all)).toBe((all[place] as Buffer).length + limits.pending_edit_overhead_bytes);
+      },
+    }),
+    edit('compares a coalesced edit with the pending one', coalesce, {
+      seeds: [...early({ content: { text: 'new' } }), ...pendingEdit(chat)],
+      answer: ['ok'],
+      changes: [...waiting, 'req:r'],
+    }),
+    {
+      ...edit('refuses a coalesced edit with the pending text', coalesce, {
+        seeds: [...early(), ...pendingEdit(chat)],
+        answer: ['not_modified'],
+      }),
+      args: {
+        ...editArgs(chat, user, 'text', id),
+        content: pack({ text: 'newer' }),
+        ...{ from, edit: pack([chatText(chat), `${id}`, `${user}`, 'text', false, ...coalesce]) },
+      },
+    },
+    edit('answers a repeated coalesced edit that is still pending', coalesce, {
+      seeds: [...early(), ...pendingEdit(chat), remembered],
+      answer: ['ok', expect.stringContaining('newer'), expect.anything(), '', 0, 0],
+      changes: [],
+    }),
+    edit('answers a repeated coalesced edit that is applied', coalesce, {
+      seeds: [...early(), remembered],
+      answer: ['ok', expect.stringContaining('old')],
+      changes: [],
+      after: shows('old'),
+    }),
+    {
+      ...edit('answers a pending edit under an idempotency key again', coalesce, {
+        seeds: [
+          ...early(),
+          ...pendingEdit(chat),
+          seeds.text(
+            onceKey(chat),
+            Buffer.concat([
+              Buffer.from(`${chatText(chat)} ${id}\n`),
+              record({ content: { text: 'newer' }, sender: user }),
+            ]),
+          ),
+        ],
+        answer: ['ok', expect.stringContaining('newer'), expect.anything(), '', 0, 0],
+        changes: [],
+      }),
+      keys: { ...at(chat), request: onceKey(chat) },
+    },
+    edit('uses an edit that a press granted for a coalesced edit', coalesce, {
+      seeds: [...early(), ...pendingEdit(chat), seeds.text(keys.grantedEdits(chat, id), '1')],
+      answer: ['ok'],
+      changes: [...applied, ...waiting, `granted_edits:${place}`],
+      after: shows('new'),
+    }),
+    edit('refuses a coalesced edit if the bot has too many pending edits', coalesce, {
+      seeds: [...early(), sizes({ [user]: limits.pending_edits_bytes_per_bot_max - 1_000 })],
+      answer: ['too_often'],
+    }),
+    edit('refuses a coalesced edit if the partition has too many pending edits', coalesce, {
+      seeds: [...early(), sizes({ all: limits.pending_edits_bytes_max - 1_000 })],
+      answer: ['too_often'],
+    }),
+    edit('applies a pending edit that is due', ['due'], {
+      seeds: [...late(), ...pendingEdit(chat)],
+      answer: ['ok', expect.stringContaining('newer')],
+      changes: [...applied, ...waiting],
+      async after(client) {
+        await shows('newer')(client);
+        expect(await client.exists(keys.pendingEdits(partitionOf(chat)))).toBe(0);
+        expect(await client.exists(keys.editsDue(partitionOf(chat)))).toBe(0);
+      },
+    }),
+    edit('does not apply a pending edit of an older version', ['due'], {
+      seeds: [...late(), ...pendingEdit(chat, { version: base - 1 })],
+      answer: ['not_pending'],
+    }),
+    edit('does not apply a pending edit to a deleted message', ['due'], {
+      seeds: [...on(deleted), ...pendingEdit(chat)],
+      answer: ['not_pending'],
+    }),
+    {
+      ...edit(
+        'applies a pending text together with a new keyboard',
+        [],
+        {
+          seeds: [...late(), ...pendingEdit(chat)],
+          answer: ['ok', expect.stringContaining('newer')],
+          changes: [...applied, ...waiting],
+          after: shows('newer'),
+        },
+        'markup',
+      ),
+      args: {
+        ...editArgs(chat, user, 'markup', id),
+        ...{
+          from,
+          edit: pack([chatText(chat), `${id}`, `${user}`, 'markup', false]),
+          markup: pack(keyboard('x')),
+        },
+      },
+    },
+    edit(
+      'compares a new keyboard with the pending one',
+      [],
+      {
+        seeds: [...early({ markup: keyboard('x') }), ...pendingEdit(chat)],
+        answer: ['not_modified'],
+      },
+      'markup',
+    ),
+    edit('refuses a coalesced edit while the journal is full', coalesce, {
+      seeds: [...early(), ...full(chat)],
+      answer: ['journal_full'],
+    }),
+    edit('replaces the text by a normal edit while another edit is pending', [], {
+      seeds: [...late(), ...pendingEdit(chat)],
+      answer: ['ok', expect.stringContaining('new')],
+      changes: applied,
+      after: shows('new'),
+    }),
+  ];
+}
+
+const dueKeys = {
+  ...{ meta: keys.meta(partitionOf(group)), pending: keys.pendingEdits(partitionOf(group)) },
+  edits_due: keys.editsDue(partitionOf(group)),
+};
+const groupPlace = `${chatText(group)}:${id}`;
+const dueCases: readonly Case[] = [
+  {
+    ...{ script: 'messages/due_edits', what: 'takes a due edit for a second', keys: dueKeys },
+    args: { limit: 10, gone: [] },
+    seeds: [open(group), ...pendingEdit(group)],
+    answer: ['ok', [groupPlace, 'P', `${user}`, '0', '{"id":1}'].map((text) => Buffer.from(text)), 1_000],
+    changes: ['edits_due'],
+  },
+  {
+    ...{ script: 'messages/due_edits', what: 'reports when the next edit is due', keys: dueKeys },
+    args: { limit: 10, gone: [] },
+    seeds: [open(group), ...pendingEdit(group, { due: Date.now() + 3_600_000 })],
+    answer: ['ok', [], expect.toSatisfy((ms) => Number(ms) > 3_000_000)],
+    changes: [],
+  },
+  {
+    ...{ script: 'messages/due_edits', what: 'removes an edit that cannot be applied', keys: dueKeys },
+    args: { limit: 10, gone: [groupPlace, 'P'] },
+    seeds: [open(group), ...pendingEdit(group)],
+    ...{ answer: ['ok', []], changes: ['edits_due', 'pending_edits'] },
+  },
+  {
+    ...{ script: 'messages/due_edits', what: 'keeps a newer edit of the same message', keys: dueKeys },
+    args: { limit: 10, gone: [groupPlace, 'former'] },
+    seeds: [open(group), ...pendingEdit(group, { due: Date.now() + 3_600_000 })],
+    ...{ answer: ['ok', []], changes: [] },
+  },
+  {
+    ...{ script: 'messages/due_edits', what: 'refuses a different run id', keys: dueKeys },
+    args: { limit: 10, gone: [], run: 'other' },
+    seeds: [open(group), ...pendingEdit(group)],
+    answer: ['stale_run'],
+  },
+];
+
 export const editCases: readonly Case[] = [
+  ...coalesced('messages/edit_direct'),
+  ...coalesced('messages/edit_shared'),
+  ...dueCases,
   ...edits('messages/edit_direct'),
   ...edits('messages/edit_shared'),
 ];

@@ -14,6 +14,7 @@ export const at = (chat: ChatRef) => {
     ...{ changes: keys.changes(chat), channel: keys.chatChannel(chat) },
     ...{ message: keys.message(chat, id), message_ticket: keys.ticket(keys.message(chat, id)) },
     granted: keys.grantedEdits(chat, id),
+    ...{ pending: keys.pendingEdits(partition), edits_due: keys.editsDue(partition) },
     ...{ queue_state: keys.queueState(bot), queue: keys.queue(bot), bot_channel: keys.botChannel(bot) },
     due: keys.webhooksDue(partitionOf(direct)),
     ...{

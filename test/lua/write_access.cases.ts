@@ -30,6 +30,7 @@ const one = {
   message: keys.message(direct, 7),
   message_ticket: keys.ticket(keys.message(direct, 7)),
   granted: keys.grantedEdits(direct, 7),
+  ...{ pending: keys.pendingEdits(home), edits_due: keys.editsDue(home) },
 };
 const every = { ...all, message: keys.messages(direct) };
 const tail = packMessageTail({

@@ -77,7 +77,10 @@ const edit = (request: string, id: number, text: string) =>
   runner.call(
     'messages/edit_direct',
     partition,
-    withMessage(keys, directKeys(keys, chat, request), chat, id),
+    {
+      ...withMessage(keys, directKeys(keys, chat, request), chat, id),
+      ...{ pending: keys.pendingEdits(partition), edits_due: keys.editsDue(partition) },
+    },
     {
       edit: pack([chatText(chat), `${id}`, `${bot}`, 'text', false]),
       ...{ content: pack({ text }), markup: Buffer.alloc(0), from: '', token: 't' },

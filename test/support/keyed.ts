@@ -74,6 +74,7 @@ export function call(
         lastEventId: '',
         idempotencyKey: key,
         prefer,
+        coalesce: '',
         ...{ range: '', ifRange: '', ifNoneMatch: '', forwardedFor: '', keyId: '', signature: '' },
         ...{ called: '', calledBy: 0, host: 'localhost', acceptEncoding: '', acceptedTypes: '' },
         remoteAddress: '127.0.0.1',

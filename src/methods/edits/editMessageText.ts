@@ -11,11 +11,31 @@ import { editsInline } from '../../actions/inline_edits.js';
 import { defineMethod } from '../../server/method.js';
 import { viewMessage } from '../../view/messages.js';
 import { editedMessage } from '../../wire/results.js';
-import { chatId, entities, messageId, messageText, parseMode, replyMarkup } from '../../wire/schema.js';
+import {
+  boolean,
+  chatId,
+  entities,
+  messageId,
+  messageText,
+  optional,
+  parseMode,
+  replyMarkup,
+} from '../../wire/schema.js';
 
-const content = { text: messageText, parse_mode: parseMode, entities, reply_markup: replyMarkup };
+const content = {
+  text: messageText,
+  parse_mode: parseMode,
+  entities,
+  reply_markup: replyMarkup,
+  coalesce: optional(boolean).describe(
+    'Accepts edits at any rate. The newest text of each second is stored. The header `X-Service-Coalesce: 1` has the same effect',
+  ),
+};
 
-/** Replaces the text of a message (interface §4.3). Bots that stream an answer call this about once a second. */
+/**
+ * Replaces the text of a message (interface §4.3). With `coalesce`, an edit that comes too early is accepted and becomes
+ * pending (behaviour §7).
+ */
 export const editMessageText = defineMethod({
   name: 'editMessageText',
   effect: 'grow',
@@ -36,19 +56,29 @@ export const editMessageText = defineMethod({
     'inline_message_invalid',
   ],
   result: editedMessage,
-  ofInline: editsInline(content, async ({ store }, p, writer) => ({
-    what: 'text',
-    content: await textContent(store, writer, p),
-    markup: keyboard(p.reply_markup),
-  })),
+  ofInline: editsInline(
+    content,
+    async ({ store }, p, writer) => ({
+      what: 'text',
+      content: await textContent(store, writer, p),
+      markup: keyboard(p.reply_markup),
+    }),
+    (p) => p.coalesce === true,
+  ),
+  coalesces: true,
   handler: async ({ bot, store }, p) => {
     const editor = botSender(bot);
     const chat = chatOfBot(bot.id, p.chat_id);
-    const edited = await store.messages.edit(chat, editor, p.message_id, {
+    const edit = {
       what: 'text',
       content: await textContent(store, { id: bot.id, isBot: true, chat }, p),
       markup: keyboard(p.reply_markup),
-    });
-    return viewMessage(edited, { isBot: true, bot: editor.profile }, store.time);
+    } as const;
+    const { messages, time } = store;
+    const edited = p.coalesce
+      ? await messages.editCoalesced(chat, editor, p.message_id, edit)
+      : await messages.edit(chat, editor, p.message_id, edit);
+    const shown = viewMessage(edited, { isBot: true, bot: editor.profile }, time);
+    return 'isPending' in edited ? { ...shown, edit_pending: true } : shown;
   },
 });

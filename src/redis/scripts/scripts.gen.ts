@@ -355,12 +355,20 @@ export interface Scripts {
       | { status: 'cant_be_deleted' }
       | { status: 'messages_missing'; cold: string[]; tickets: string[] };
   };
+  /** Returns pending edits that are due, and removes those that can never be applied. */
+  'messages/due_edits': {
+    keys: { meta: string; pending: string; edits_due: string };
+    args: { limit: number | string; gone: readonly (string)[] };
+    result:
+      | { status: 'ok'; edits: string[]; wait_ms: number | null }
+      | { status: 'stale_run' };
+  };
   /** Replaces the text, caption, media or keyboard of a message in a direct chat. */
   'messages/edit_direct': {
-    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; sibling: string; request: string; granted: string; queue: string; due: string; queue_state: string; bot_channel: string; changes: string; channel: string };
+    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; sibling: string; pending: string; edits_due: string; request: string; granted: string; queue: string; due: string; queue_state: string; bot_channel: string; changes: string; channel: string };
     args: { token: string; edit: Buffer | string; content: Buffer | string; markup: Buffer | string; from: Buffer | string };
     result:
-      | { status: 'ok'; record: Buffer; peer: Buffer; reply: Buffer; wake: boolean }
+      | { status: 'ok'; record: Buffer; peer: Buffer; reply: Buffer; wake: boolean; wait_ms: number | null }
       | { status: 'stale_run' }
       | { status: 'journal_full' }
       | { status: 'chat_missing'; ticket: string }
@@ -375,14 +383,15 @@ export interface Scripts {
       | { status: 'too_often' }
       | { status: 'queue_missing' }
       | { status: 'access_missing'; incarnation: number }
-      | { status: 'cant_write' };
+      | { status: 'cant_write' }
+      | { status: 'not_pending' };
   };
   /** Replaces the text, caption, media or keyboard of a message in a group or a channel. */
   'messages/edit_shared': {
-    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; sibling: string; request: string; granted: string; member: string; member_ticket: string; outbox: string; changes: string; channel: string };
+    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; sibling: string; pending: string; edits_due: string; request: string; granted: string; member: string; member_ticket: string; outbox: string; changes: string; channel: string };
     args: { token: string; edit: Buffer | string; content: Buffer | string; markup: Buffer | string; from: Buffer | string };
     result:
-      | { status: 'ok'; record: Buffer; peer: Buffer; reply: Buffer; forward: boolean }
+      | { status: 'ok'; record: Buffer; peer: Buffer; reply: Buffer; forward: boolean; wait_ms: number | null }
       | { status: 'stale_run' }
       | { status: 'journal_full' }
       | { status: 'chat_missing'; ticket: string }
@@ -397,7 +406,8 @@ export interface Scripts {
       | { status: 'member_missing'; ticket: string }
       | { status: 'not_member'; kind: string }
       | { status: 'outbox_full' }
-      | { status: 'not_permitted'; what: string };
+      | { status: 'not_permitted'; what: string }
+      | { status: 'not_pending' };
   };
   /** Deletes messages in a chat because they are too old or because an account was deleted. Unpins the pinned */
   'messages/erase': {

@@ -63,6 +63,8 @@ export interface StoreContext {
   readonly uniqueText: () => string;
   /** An earlier run of the same call may have applied changes under the same request ids. */
   readonly again: boolean;
+  /** The call is answered only when its changes are in Postgres (decision 0055). Off by default. */
+  readonly durable?: boolean;
 }
 
 /** Returns how long a record stays in Redis, in ms. The time is shorter while the Redis server is full. */

@@ -196,6 +196,13 @@ export class Keys {
   readonly grantedEdits = (chat: ChatRef, messageId: number) =>
     `${this.#near(chat.id)}:granted_edits:${chatText(chat)}:${messageId}`;
   /**
+   * HASH: the edits that wait until their message may be edited again, by chat and message, and their size by bot.
+   * Bounded by limits.pending_edits_bytes_max.
+   */
+  readonly pendingEdits = (p: number) => `${this.#at(p)}:pending_edits`;
+  /** ZSET of pending edits (`chat:message`) by due time (ms). Bounded like `pendingEdits`. */
+  readonly editsDue = (p: number) => `${this.#at(p)}:edits_due`;
+  /**
    * STRING: the answer of an applied request, or of up to 16 requests of one combined run. Expires after
    * limits.request_id_ttl_ms.
    */

@@ -129,6 +129,8 @@ export const redisRecords: readonly RedisRecord[] = [
   single('inline_answers', 'the answers of a bot by age', again('answers are lost too')),
   single('inline_bytes', 'the size of the answers of a bot', again('answers are lost too')),
   single('granted_edits', 'edits granted by presses', again('by the next press')),
+  single('pending_edits', 'edits that wait for their second', lost('edits that were not applied yet'), '*'),
+  single('edits_due', 'when pending edits are applied', again('pending edits are lost too')),
   single(
     'changes',
     'recent changes of a chat',

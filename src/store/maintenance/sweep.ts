@@ -1,6 +1,6 @@
 /**
- * Runs the periodic sweep. It finishes the work of processes that died, sends due reaction counts and polls, refreshes stale
- * copies in Redis, and forwards pending outbox entries. Any number of nodes may sweep, because every step can be
+ * Runs the periodic sweep. It finishes the work of processes that died, applies pending edits, sends due reaction counts and
+ * polls, refreshes stale copies in Redis, and forwards pending outbox entries. Any number of nodes may sweep, because every step can be
  * repeated.
  */
 import { type StaleRow, takeStale } from '../../postgres/sql.js';
@@ -12,6 +12,7 @@ import type { RemovalFollowing } from '../bots/removal.js';
 import type { Chats } from '../chats/chats.js';
 import type { StoreContext } from '../core/context.js';
 import type { ControlCopies, ControlSubject } from '../core/control.js';
+import type { PendingEdits } from '../messages/pending_edits.js';
 import type { PostCounts } from '../posts/post_counts.js';
 import type { Forwarder } from '../updates/forwarder.js';
 import type { Votes } from '../votes/votes.js';
@@ -32,6 +33,7 @@ export interface SweepParts {
   readonly auth: Auth;
   readonly forwarder: Forwarder;
   readonly webhooks: Webhooks;
+  readonly pendingEdits: PendingEdits;
   readonly postCounts: PostCounts;
   readonly votes: Votes;
   readonly replays: Replays;
@@ -99,6 +101,7 @@ export class Sweep {
 
   async stop(): Promise<void> {
     this.#stopping.abort();
+    this.#parts.pendingEdits.stop();
     await this.#running;
   }
 
@@ -149,10 +152,12 @@ export class Sweep {
     const waiting = await scripts.partitionsWith(keys.partitions.count, (partition) => [
       keys.countsDue(partition),
       keys.pollsDue(partition),
+      keys.editsDue(partition),
       keys.outbox(partition),
     ]);
     await Promise.all(
       waiting.map(async (partition) => {
+        await this.#parts.pendingEdits.apply(partition).catch(this.#onError);
         await this.#parts.postCounts.tellCounts(partition).catch(this.#onError);
         await this.#parts.votes.tell(partition).catch(this.#onError);
         await this.#parts.forwarder.forwardAll(partition).catch(this.#onError);

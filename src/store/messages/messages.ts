@@ -8,8 +8,6 @@ import {
   type Origin,
   type Profile,
   pack,
-  packContent,
-  packMarkup,
   packMessageTail,
 } from '../core/codec.js';
 import type { StoreContext } from '../core/context.js';
@@ -20,11 +18,13 @@ import type { InlinePlace } from '../inline/inline_ids.js';
 import { storeLimits } from '../limits.js';
 import type { Forwarder } from '../updates/forwarder.js';
 import { assertBatch, Batches, type Sender } from './batches.js';
+import { type Edit, runEdit } from './edit_script.js';
+import type { PendingEdits } from './pending_edits.js';
 import type { ReadBack } from './read_back.js';
 import { refused } from './refusals.js';
 import { type Given, isLookUp, type Repeats } from './repeats.js';
 
-export type { Sender };
+export type { Edit, Sender };
 
 export interface NewMessage {
   readonly content: Content;
@@ -36,15 +36,6 @@ export interface NewMessage {
   /** Whether to send the message without the reply if the target of the reply no longer exists. */
   readonly allowMissingReply: boolean;
 }
-
-/** The new content of a message. For `caption` only the caption changes. For `media` the caption changes too. */
-export type Edit =
-  | {
-      readonly what: 'text' | 'caption' | 'media';
-      readonly content: Content;
-      readonly markup: InlineKeyboard | null;
-    }
-  | { readonly what: 'markup'; readonly markup: InlineKeyboard | null };
 
 const sendErrors = {
   reply_missing: 'reply_not_found',
@@ -59,7 +50,12 @@ const editErrors = {
   no_caption: 'no_caption_to_edit',
   no_media: 'media_cant_be_edited',
   not_modified: 'message_not_modified',
+  // Only edits that are due find no pending edit.
+  not_pending: 'message_cant_be_edited',
 } as const satisfies Record<string, ErrorName>;
+
+/** A message after an edit. A coalesced edit may still be pending, and the message then is as it will be. */
+export type EditedMessage = StoredMessage & { readonly isPending?: true };
 
 const nothing = Buffer.alloc(0);
 const noOrigin: Origin = {};
@@ -96,11 +92,19 @@ function keptOf(chat: ChatRef, [message]: readonly NewMessage[], keep: boolean):
 export class Messages extends Batches {
   readonly #forwarder: Forwarder;
   readonly #repeats: Repeats;
+  readonly #pendingEdits: PendingEdits;
 
-  constructor(context: StoreContext, readBack: ReadBack, forwarder: Forwarder, repeats: Repeats) {
+  constructor(
+    context: StoreContext,
+    readBack: ReadBack,
+    forwarder: Forwarder,
+    repeats: Repeats,
+    pendingEdits: PendingEdits,
+  ) {
     super(context, readBack);
     this.#forwarder = forwarder;
     this.#repeats = repeats;
+    this.#pendingEdits = pendingEdits;
   }
 
   /**
@@ -150,14 +154,20 @@ export class Messages extends Batches {
 
   /**
    * Edits an inline message that a person sent from this bot's results. The bot need not be in the chat, and does not
-   * learn whether the chat exists. Errors: those of edits, `inline_message_invalid`.
+   * learn whether the chat exists. With `coalesce`, the edit may become pending. Errors: those of edits,
+   * `inline_message_invalid`.
    */
-  async editInline(bot: Sender, { chat, messageId }: InlinePlace, given: Given<Edit>): Promise<void> {
+  async editInline(
+    bot: Sender,
+    { chat, messageId }: InlinePlace,
+    given: Given<Edit>,
+    coalesce = false,
+  ): Promise<void> {
     const request = this.context.requestId();
     if (await this.#repeats.edited(this.context.keys.partitions.of(chat.id), request)) return;
     const edit = isLookUp(given) ? await given() : given;
     try {
-      await this.#applyEdit(request, chat, bot, messageId, edit, true);
+      await this.#applyEdit(request, chat, bot, messageId, edit, { isInline: true, coalesce });
     } catch (error) {
       const { kind } = error instanceof ApiError ? error : {};
       if (kind === 'chat_not_found' || kind === 'cant_initiate' || kind === editErrors.not_found)
@@ -174,6 +184,15 @@ export class Messages extends Batches {
       messageId,
       edit: await given(),
     }));
+  }
+
+  /**
+   * Edits a message. If the message was edited less than a second ago, the edit becomes pending: it is applied when the
+   * second has passed, unless a later edit replaces it. Errors: those of `edit`. `too_many_requests` only if too many
+   * edits are pending or the call is durable.
+   */
+  editCoalesced(chat: ChatRef, editor: Sender, messageId: number, change: Edit): Promise<EditedMessage> {
+    return this.#applyEdit(this.context.requestId(), chat, editor, messageId, change, { coalesce: true });
   }
 
   /** Deletes a message. Errors: `message_to_delete_not_found`, `message_cant_be_deleted`. */
@@ -271,35 +290,19 @@ export class Messages extends Batches {
     editor: Sender,
     messageId: number,
     change: Edit,
-    isInline = false,
-  ) {
-    const { scripts, keys } = this.context;
-    const partition = keys.partitions.of(chat.id);
-    const direct = isDirect(chat);
-    const args = {
-      edit: pack([chatText(chat), String(messageId), String(editor.id), change.what, isInline]),
-      content: change.what === 'markup' ? nothing : packContent(change.content),
-      markup: packMarkup(change.markup),
-      from: direct && editor.isBot ? nothing : pack(editor.profile),
-    };
-    const place = { chat, who: editor, message: { id: messageId, absent: editErrors.not_found } };
-    const result = await this.readBack.complete(place, (token) =>
-      direct
-        ? scripts.call(
-            'messages/edit_direct',
-            partition,
-            withMessage(keys, directKeys(keys, chat, request), chat, messageId),
-            { ...args, token },
-          )
-        : scripts.call(
-            'messages/edit_shared',
-            partition,
-            withMessage(keys, sharedKeys(keys, chat, request, editor.id), chat, messageId),
-            { ...args, token },
-          ),
-    );
+    { isInline = false, coalesce = false } = {},
+  ): Promise<EditedMessage> {
+    // A pending edit is only in Redis, so a durable call makes none.
+    const mayPend = coalesce && !this.context.durable;
+    const call = { request, chat, editor, messageId, isInline, change, coalesce: mayPend };
+    const result = await runEdit(this.context, this.readBack, call);
     if (result.status !== 'ok') return refused(editor, result, editErrors);
+    const edited = storedMessage(chat, messageId, result.record, result.peer, result.reply);
+    if (result.wait_ms !== null) {
+      this.#pendingEdits.follow(this.context.keys.partitions.of(chat.id), result.wait_ms);
+      return { ...edited, isPending: true };
+    }
     this.#forwarder.follow(chat.id, result);
-    return storedMessage(chat, messageId, result.record, result.peer, result.reply);
+    return edited;
   }
 }

@@ -114,6 +114,8 @@ export type Message = {
   date: number;
   /** Unix time in seconds */
   edit_date?: number;
+  /** Only in answers to coalesced edits: the edit is accepted, but not applied yet */
+  edit_pending?: true;
   /** The bot whose inline result a person sent */
   via_bot?: User;
   /** The message cannot be forwarded or copied */
@@ -604,6 +606,8 @@ export type MessageEvent = {
   date: number;
   /** Unix time in seconds */
   edit_date?: number;
+  /** Only in answers to coalesced edits: the edit is accepted, but not applied yet */
+  edit_pending?: true;
   /** The bot whose inline result a person sent */
   via_bot?: User;
   /** The message cannot be forwarded or copied */

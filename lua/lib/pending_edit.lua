@@ -1,0 +1,81 @@
+--[[
+@summary Stores edits that are accepted before their message may be edited again (decision 0066).
+@key     pending    {NN}:pending_edits  HASH  chat:message -> edit; bot -> bytes; all -> bytes
+@key     edits_due  {NN}:edits_due      ZSET  chat:message -> ms
+]]
+-- Only the newest edit of a message is pending. It is a msgpack array: token, editor, version of the message, content,
+-- keyboard, editor's profile (JSON), whether the editor is the bot of an inline message. A pending edit belongs to one
+-- version of its message. Each change of the message raises the version. A pending edit of an older version is outdated,
+-- so an older text never replaces a newer one, and other scripts need not remove pending edits.
+
+-- Returns functions for the pending edit of the message `place` (`chat:message`). They are made only here, because most
+-- edits need none of them.
+local function pending_edit_of(pending, due, place)
+  local own = {}
+
+  -- Returns the pending edit, or nil if there is none or if the message has changed since.
+  function own.read(record)
+    local header = read_header(record)
+    local packed = header[6] == KIND_TEXT and redis.call('HGET', pending, place)
+    if not packed then return nil end
+    local _, _, version, content, markup = unpack(cmsgpack.unpack(packed))
+    return version == header[2] and {content = content, markup = markup} or nil
+  end
+
+  -- Returns the record as it will be after the pending edit, or the record itself without a pending edit.
+  function own.apply_to(record, edit, now_ms)
+    if not edit then return record end
+    local header, at = read_header(record)
+    local _, _, origin = read_segments(record, header, at)
+    header[4] = now_ms
+    return write_record(header, edit.content, edit.markup, origin)
+  end
+
+  -- Returns the milliseconds until the pending edit is due that gives the message the content of this record. Returns nil
+  -- if there is no such edit.
+  function own.wait(record, now_ms)
+    local edit = own.read(record)
+    local header, at = read_header(record)
+    if not edit or edit.content ~= read_segments(record, header, at) then return nil end
+    return ('%.0f'):format(math.max(0, redis.call('ZSCORE', due, place) - now_ms))
+  end
+
+  -- Adds (sign 1) or removes (sign -1) the size of an edit in the sums of its editor and of the partition. An edit counts
+  -- at least 1 KiB, so the limits in bytes also limit the number of edits.
+  local function count(editor, packed, sign)
+    for _, field in ipairs({editor, 'all'}) do
+      local sum = redis.call('HINCRBY', pending, field, sign * (#packed + LIMITS.pending_edit_overhead_bytes))
+      if sum == 0 then redis.call('HDEL', pending, field) end
+    end
+  end
+
+  -- Removes the pending edit. If `token` is given, removes only the edit with this token.
+  function own.drop(token)
+    local packed = redis.call('HGET', pending, place)
+    local edit = packed and cmsgpack.unpack(packed)
+    if not edit or (token and token ~= edit[1]) then return end
+    redis.call('HDEL', pending, place)
+    redis.call('ZREM', due, place)
+    count(edit[2], packed, -1)
+  end
+
+  -- Makes an edit pending, in place of the former one. Returns the record as it will be, and the milliseconds until the
+  -- edit is due. Returns nil if the editor or the partition has too many pending edits. `edit` contains the fields token,
+  -- editor, content, markup, profile and by_way.
+  function own.replace(record, now_ms, edit)
+    local header, editor = read_header(record), edit.editor
+    local packed = cmsgpack.pack({edit.token, editor, header[2], edit.content, edit.markup, edit.profile, edit.by_way or false})
+    local used = redis.call('HMGET', pending, editor, 'all', place)
+    local growth = #packed - (used[3] and #used[3] or -LIMITS.pending_edit_overhead_bytes)
+    if (used[1] or 0) + growth > LIMITS.pending_edits_bytes_per_bot_max then return nil end
+    if (used[2] or 0) + growth > LIMITS.pending_edits_bytes_max then return nil end
+    own.drop()
+    redis.call('HSET', pending, place, packed)
+    count(editor, packed, 1)
+    local due_ms = header[4] + LIMITS.edit_interval_ms_min
+    redis.call('ZADD', due, ('%.0f'):format(due_ms), place)
+    return own.apply_to(record, edit, now_ms), ('%.0f'):format(due_ms - now_ms)
+  end
+
+  return own
+end

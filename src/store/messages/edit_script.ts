@@ -1,0 +1,75 @@
+/** Calls the scripts that edit messages. */
+import { type Content, type InlineKeyboard, pack, packContent, packMarkup } from '../core/codec.js';
+import type { StoreContext } from '../core/context.js';
+import { type ChatRef, chatText, isDirect } from '../core/keys.js';
+import { directKeys, sharedKeys, withMessage } from '../core/script_keys.js';
+import type { Sender } from './batches.js';
+import type { ReadBack } from './read_back.js';
+
+/** The new content of a message. For `caption` only the caption changes. For `media` the caption changes too. */
+export type Edit =
+  | {
+      readonly what: 'text' | 'caption' | 'media';
+      readonly content: Content;
+      readonly markup: InlineKeyboard | null;
+    }
+  | { readonly what: 'markup'; readonly markup: InlineKeyboard | null };
+
+export interface EditCall {
+  readonly request: string;
+  readonly chat: ChatRef;
+  readonly editor: Sender;
+  readonly messageId: number;
+  /** Whether the editor is the bot of an inline message. */
+  readonly isInline: boolean;
+  /** The edit, or null to apply the pending edit of the message. */
+  readonly change: Edit | null;
+  /** Whether the edit becomes pending if the message was edited less than a second ago. */
+  readonly coalesce: boolean;
+}
+
+const nothing = Buffer.alloc(0);
+
+/** Returns the elements of the argument `edit` that tell a coalesced or pending edit from others. */
+function modeOf({ change, coalesce, editor }: EditCall): readonly string[] {
+  if (change === null) return ['due'];
+  return coalesce ? ['coalesce', JSON.stringify(editor.profile)] : [];
+}
+
+/** Runs the script for an edit, and loads what is missing in Redis. Errors: those of `ReadBack.complete`. */
+export function runEdit({ scripts, keys }: StoreContext, readBack: ReadBack, call: EditCall) {
+  const { request, chat, editor, messageId, isInline, change } = call;
+  const partition = keys.partitions.of(chat.id);
+  const direct = isDirect(chat);
+  const what = change?.what ?? 'text';
+  const args = {
+    edit: pack([chatText(chat), String(messageId), String(editor.id), what, isInline, ...modeOf(call)]),
+    content: change === null || change.what === 'markup' ? nothing : packContent(change.content),
+    markup: change === null ? nothing : packMarkup(change.markup),
+    from: direct && editor.isBot ? nothing : pack(editor.profile),
+  };
+  const pending = { pending: keys.pendingEdits(partition), edits_due: keys.editsDue(partition) };
+  const place = {
+    chat,
+    who: editor,
+    message: { id: messageId, absent: 'message_to_edit_not_found' },
+  } as const;
+  return readBack.complete(place, (token) =>
+    direct
+      ? scripts.call(
+          'messages/edit_direct',
+          partition,
+          Object.assign(withMessage(keys, directKeys(keys, chat, request), chat, messageId), pending),
+          { ...args, token },
+        )
+      : scripts.call(
+          'messages/edit_shared',
+          partition,
+          Object.assign(
+            withMessage(keys, sharedKeys(keys, chat, request, editor.id), chat, messageId),
+            pending,
+          ),
+          { ...args, token },
+        ),
+  );
+}

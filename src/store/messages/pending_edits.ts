@@ -1,0 +1,127 @@
+/**
+ * Applies pending edits when they are due (decision 0066). The node that accepted an edit has a timer for it. If this
+ * node dies, the next sweep of any node applies the edit. Any number of nodes may do so, because a script removes a
+ * pending edit in the same step in which it applies the edit.
+ */
+import { ApiError } from '../../errors.js';
+import type { Timer } from '../../time.js';
+import type { Profile } from '../core/codec.js';
+import type { StoreContext } from '../core/context.js';
+import { parseChat } from '../core/keys.js';
+import { storeLimits as limits } from '../limits.js';
+import type { Forwarder } from '../updates/forwarder.js';
+import { runEdit } from './edit_script.js';
+import type { ReadBack } from './read_back.js';
+
+/** The minimum time between two runs of a timer, in ms. Edits that become due in this time are applied together. */
+const stepMs = 20;
+const valuesPerEdit = 5;
+
+interface DueEdit {
+  /** The chat and the message, as `chat:message`. */
+  readonly place: string;
+  readonly token: string;
+  readonly editor: number;
+  readonly isInline: boolean;
+  readonly profile: Profile;
+}
+
+function dueEdits(values: readonly string[]): DueEdit[] {
+  const edits: DueEdit[] = [];
+  for (let i = 0; i < values.length; i += valuesPerEdit) {
+    const [place, token, editor, isInline, profile] = values.slice(i, i + valuesPerEdit) as [
+      ...[string, string, string, string, string],
+    ];
+    edits.push({
+      ...{ place, token, editor: Number(editor), isInline: isInline === '1' },
+      profile: JSON.parse(profile) as Profile,
+    });
+  }
+  return edits;
+}
+
+export class PendingEdits {
+  readonly #context: StoreContext;
+  readonly #readBack: ReadBack;
+  readonly #forwarder: Forwarder;
+  readonly #onError: (error: unknown) => void;
+  /** The next run of each partition, by the monotonic clock. At most one per partition. */
+  readonly #timers = new Map<number, { readonly at: number; readonly timer: Timer }>();
+  #stopped = false;
+
+  constructor(
+    context: StoreContext,
+    readBack: ReadBack,
+    forwarder: Forwarder,
+    onError: (error: unknown) => void,
+  ) {
+    this.#context = context;
+    this.#readBack = readBack;
+    this.#forwarder = forwarder;
+    this.#onError = onError;
+  }
+
+  /** Applies the due edits of this partition in `ms`, or earlier. */
+  follow(partition: number, ms: number): void {
+    const { time } = this.#context;
+    const wait = Math.max(ms, stepMs);
+    const at = time.monotonic() + wait;
+    const present = this.#timers.get(partition);
+    if (this.#stopped || (present && present.at <= at)) return;
+    time.cancel(present?.timer);
+    const run = () => {
+      this.#timers.delete(partition);
+      this.apply(partition).catch(this.#onError);
+    };
+    this.#timers.set(partition, { at, timer: time.after(wait, run).unref() });
+  }
+
+  /** Leaves the pending edits to the sweeps of other nodes. */
+  stop(): void {
+    this.#stopped = true;
+    for (const { timer } of this.#timers.values()) this.#context.time.cancel(timer);
+    this.#timers.clear();
+  }
+
+  /** Applies all edits of this partition that are due. Edits that cannot be applied now are due again a second later. */
+  async apply(partition: number): Promise<void> {
+    const { scripts, keys } = this.#context;
+    const at = {
+      ...{ meta: keys.meta(partition), pending: keys.pendingEdits(partition) },
+      edits_due: keys.editsDue(partition),
+    };
+    for (let gone: string[] = []; ; ) {
+      const args = { limit: limits.pending_edits_batch_max, gone };
+      const result = await scripts.call('messages/due_edits', partition, at, args);
+      const due = dueEdits(result.edits);
+      gone = (await Promise.all(due.map((edit) => this.#applyOne(edit)))).flat();
+      if (gone.length > 0 || due.length === limits.pending_edits_batch_max) continue;
+      if (result.wait_ms !== null) this.follow(partition, result.wait_ms);
+      return;
+    }
+  }
+
+  /** Applies an edit. Returns its place and token if it can never be applied. */
+  async #applyOne({ place, token, editor, profile, isInline }: DueEdit): Promise<readonly string[]> {
+    const [chat = '', messageId] = place.split(':');
+    const call = {
+      ...{
+        request: this.#context.uniqueText(),
+        chat: parseChat(chat),
+        messageId: Number(messageId),
+        isInline,
+      },
+      ...{ editor: { id: editor, isBot: true, profile }, change: null, coalesce: false },
+    };
+    try {
+      const result = await runEdit(this.#context, this.#readBack, call);
+      if (result.status === 'ok') this.#forwarder.follow(call.chat.id, result);
+      const isLater =
+        result.status === 'ok' || result.status === 'outbox_full' || result.status === 'too_often';
+      return isLater ? [] : [place, token];
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      return error.code === 429 || error.code >= 500 ? [] : [place, token];
+    }
+  }
+}

@@ -1,0 +1,69 @@
+/** Tests pending edits when Redis is killed. An accepted edit is never lost. */
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { StoredMessage } from '../../src/store/core/stored_message.js';
+import { eventually } from '../journal/support.js';
+import { makeDirect, startCluster, type TestCluster, type TestNode, text } from '../support/store.js';
+
+let cluster: TestCluster;
+let first: TestNode;
+let made: Awaited<ReturnType<typeof makeDirect>>;
+let sent: StoredMessage;
+
+beforeEach(async () => {
+  cluster = await startCluster(2);
+  first = await cluster.node();
+  made = await makeDirect(first);
+  sent = await first.store.messages.send(made.chat, made.bot.sender, text('start'));
+});
+afterEach(() => cluster.close());
+
+const edit = (value: string, node = first) =>
+  node.store.messages.editCoalesced(made.chat, made.bot.sender, sent.id, {
+    ...{ what: 'text', content: { text: value }, markup: null },
+  });
+const stored = async (node: TestNode) =>
+  (await node.store.messages.readMany(made.chat, made.bot.sender, [sent.id]))[0]?.record.content.text;
+const partition = () => first.keys.partitions.of(made.chat.id);
+
+test('a pending edit survives a killed Redis, and another node applies it', async () => {
+  const second = await cluster.node();
+  await edit('one');
+  expect(await edit('two')).toMatchObject({ isPending: true, record: { content: { text: 'two' } } });
+  first.store.pendingEdits.stop();
+  const before = second.connection.runId();
+  await cluster.redis.stop('SIGKILL');
+  await cluster.redis.start();
+  await eventually('connected again', () => ![null, before].includes(second.connection.runId()));
+  await expect
+    .poll(
+      async () => {
+        await second.store.pendingEdits.apply(partition());
+        return stored(second);
+      },
+      { timeout: 10_000 },
+    )
+    .toBe('two');
+});
+
+test('others see the stored text until a pending edit is applied, and an older text never replaces a newer one', async () => {
+  await edit('one');
+  await edit('two');
+  first.store.pendingEdits.stop();
+  expect(await stored(first)).toBe('one');
+  const place = `${made.chat.id}.${made.chat.user}:${sent.id}`;
+  const pending = first.keys.pendingEdits(partition());
+  const due = () => first.connection.client.zscore(first.keys.editsDue(partition()), place);
+  expect(Object.keys(await first.connection.client.hgetall(pending)).sort()).toEqual(
+    [place, String(made.bot.id), 'all'].sort(),
+  );
+  // A normal edit is possible once the second has passed.
+  const normal = () =>
+    first.store.messages.edit(made.chat, made.bot.sender, sent.id, {
+      ...{ what: 'text', content: { text: 'three' }, markup: null },
+    });
+  await expect.poll(() => normal().then(() => 'edited'), { timeout: 10_000 }).toBe('edited');
+  expect(await due()).not.toBeNull();
+  await first.store.pendingEdits.apply(partition());
+  expect([await stored(first), await due()]).toEqual(['three', null]);
+  expect(await first.connection.client.exists(pending)).toBe(0);
+});
