@@ -4,7 +4,19 @@ import { messageFlags, messageKinds, pack } from '../../src/store/core/codec.js'
 import { type ChatRef, chatText } from '../../src/store/core/keys.js';
 import type { Case } from './cases.js';
 import { full, home, type More, open, state, stream } from './update_world.js';
-import { base, bot, direct, group, issued, keyboard, keys, partitionOf, seeds, user } from './world.js';
+import {
+  base,
+  bot,
+  direct,
+  group,
+  incarnation,
+  issued,
+  keyboard,
+  keys,
+  partitionOf,
+  seeds,
+  user,
+} from './world.js';
 
 const pressKeys = (chat: ChatRef) => {
   const partition = partitionOf(chat);
@@ -61,6 +73,11 @@ const stops: readonly Case[] = [
   stop('refuses a user who may not write to the bot', {
     seeds: [open(), seeds.chat(direct, { w: '9-' }), seeds.queue({ wp: 'owner', wv: 9 }), aDraft()],
     answer: ['cant_write'],
+    changes: [],
+  }),
+  stop('reports missing access for a chat without a stored answer', {
+    seeds: [open(), seeds.chat(direct), seeds.queue({ wp: 'owner', wv: 9 }), aDraft()],
+    answer: ['access_missing', incarnation],
     changes: [],
   }),
   stop('refuses another draft', { seeds: [...stoppable, aDraft()], answer: ['not_found'] }, { id: '5' }),
