@@ -64,9 +64,10 @@ export class OutboxReplay {
   }
 
   async #openQueues(): Promise<void> {
+    const known = String(this.#replay.incarnation);
     for (const [i, bot] of bots.entries()) {
       const at = { meta: keys.meta(targets[i] as number), state: keys.queueState(bot) };
-      const args = { start: '1', mask: '63', hook: '', set: '' };
+      const args = { known, start: '1', mask: '63', hook: '', set: '' };
       expect((await this.#replay.call('updates/open_queue', at, args))[0]).toBe('ok');
     }
   }
