@@ -76,7 +76,7 @@ export function postgresUser(): User | undefined {
   const user = idOf('postgres') ?? makeUser();
   if (!user) {
     throw new Refusal(
-      'PostgreSQL does not run as root, and a user "postgres" could not be created;  ' +
+      'PostgreSQL refuses to run as root, and a user "postgres" could not be created;  ' +
         'start as another user, or set DATABASE_URL',
     );
   }

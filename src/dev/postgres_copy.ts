@@ -62,7 +62,7 @@ export function readableBinaries(
     }
   }
   throw new Refusal(
-    `PostgreSQL does not run as root, and the user "postgres" can read neither ${binaries.root} nor a copy ` +
+    `PostgreSQL refuses to run as root, and the user "postgres" cannot read ${binaries.root} or a copy of it ` +
       `(${reasons.join('; ')}); move the project out of folders that only root may enter, or set DATABASE_URL`,
   );
 }

@@ -113,7 +113,7 @@ test('without `coalesce`, the second edit within a second is refused as before',
   }
 });
 
-test('an unmodified grammY client coalesces its edits with a header', async () => {
+test('a header that an unmodified grammY client sends coalesces its edits', async () => {
   const message_id = await send(user.id);
   const fetchWithHeader: typeof fetch = (url, init) => {
     const headers = new Headers(init?.headers);

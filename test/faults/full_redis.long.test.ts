@@ -257,7 +257,7 @@ test('a full Redis removes an account with its bots, messages and reactions', as
   await expect.poll(reactions, patient).toEqual([]);
 });
 
-test('a full Redis removes reactions, blocks bots and lets members leave', async () => {
+test('people remove reactions, block bots and leave chats while Redis is full', async () => {
   const { bot } = await startedBot('blocked');
   const chat = await service.newGroup(owner, 'to leave', [ann]);
   const post = await newPost();

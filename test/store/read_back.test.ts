@@ -110,7 +110,7 @@ test('if a message was sent and evicted during a read-back of its chat, no id is
   ]);
 });
 
-test('a repeated call does not make a ticket valid again that a fill has used', async () => {
+test('a used ticket stays invalid when a call is repeated', async () => {
   const { chat, bot, id } = await coldMessage();
   const c = await cluster.node();
   const [first, second] = [gate(), gate()];

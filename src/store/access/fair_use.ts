@@ -43,7 +43,7 @@ interface Grant {
 
 /** Each node admits 1 / ownShare of a fast rate without asking Redis. Moderate callers then need no round trip. */
 const ownShare = 10;
-/** The calls per second below which only Redis counts a rate, so that its limit is exact. */
+/** In calls per second. Lower rates are counted in Redis only, so their limits are exact. */
 const ownRateMin = 10;
 /** The minimum rate of polls. A bot with a slow rate can then still fetch its updates. */
 const pollsMin: Rate = { calls: 100, seconds: 10 };

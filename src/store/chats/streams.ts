@@ -308,8 +308,8 @@ class Stream {
     const after = this.#cursors.get(partition) ?? 0;
     const { version, rows } = await readChanges(context, partition, after, keep, list);
     if (this.#byPartition.get(partition) !== list) {
-      // Reads the partition again, because a chat was added meanwhile, and its changes up to this version have not been
-      // read.
+      // A chat was added meanwhile. The partition is read again, because the changes of this chat up to this version have
+      // not been read.
       this.#dirty.add(partition);
       return;
     }
