@@ -111,6 +111,8 @@ const changedMessage = ['request', 'message', 'message_ticket'];
 
 const messageKeys = (keys: Keys, ref: ChatRef) => ({
   ...withMessage(keys, directKeys(keys, ref, ''), ref, 0),
+  pending: keys.pendingEdits(keys.partitions.of(ref.id)),
+  edits_due: keys.editsDue(keys.partitions.of(ref.id)),
 });
 
 async function serveEdit({ connection, keys }: Parts, setup: FloorChat): Promise<FloorCall> {

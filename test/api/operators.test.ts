@@ -170,8 +170,9 @@ test('operators replay dead letters without seeing the message texts', async () 
   });
   expect(await resultOf(replay({}))).toEqual({ queued: 2, from_update_id: ids[0], to_update_id: ids[2] });
   expect(await resultOf(replay({}))).toEqual({ queued: 0 });
-  await books.tookIn(3, patiently.timeout);
-  expect(books.taken.map(({ updateId }) => updateId)).toEqual([ids[1], ids[0], ids[2]]);
+  // An attempt that was in flight while its update was dropped may still arrive.
+  const taken = () => books.taken.map(({ updateId }) => updateId).filter((id) => ids.includes(id));
+  await expect.poll(taken, patiently).toEqual([ids[1], ids[0], ids[2]]);
   const { items } = await resultOf(service.app(owner, 'GET', `/api/me/bots/${bot.id}/audit`));
   const reported = items.filter(({ event }: { event: string }) => event === 'updates_replayed');
   expect(reported).toMatchObject([

@@ -3,6 +3,8 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { movePartitions, undoMove } from '../../src/operations/shard_moves.js';
 import { createPool, type Pool, statement } from '../../src/postgres/pool.js';
 import type { Backends } from '../../src/processes/backends.js';
+import { systemRandom } from '../../src/random.js';
+import { systemTime } from '../../src/time.js';
 import { type FreshDatabase, migratedDatabase } from '../support/servers.js';
 
 let database: FreshDatabase;
@@ -20,7 +22,13 @@ afterAll(async () => {
 let statements = 0;
 const run = async (text: string) => (await pool.query(statement(`test_${++statements}`, text))).rows;
 const load = () => run('select runner, step, renewed_at from shard_moves');
-const backends = () => ({ pool, shards: { all: [{ id: 1 }, { id: 2 }] } }) as unknown as Backends;
+const backends = () =>
+  ({
+    pool,
+    random: systemRandom,
+    time: systemTime,
+    shards: { all: [{ id: 1 }, { id: 2 }] },
+  }) as unknown as Backends;
 const say = () => undefined;
 
 beforeEach(async () => {
