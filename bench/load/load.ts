@@ -79,7 +79,7 @@ function fixedScript({ verb, token, body }: Call): string {
   ].join('\n');
 }
 
-/** The request up to its body. If there is a body, it ends with the name of the Content-Length header. */
+/** The part of a request before its body. In a request with a body, this part ends with `Content-Length: `. */
 function head(origin: string, { verb, path, token, body }: Template): Pieces {
   const bearer = token === undefined ? [] : ['\r\nAuthorization: Bearer ', ...token];
   const type = body === undefined ? '\r\n\r\n' : '\r\nContent-Type: application/json\r\nContent-Length: ';

@@ -139,7 +139,7 @@ function bundle(compiler, target) {
 
 /** The browser part of the web application, which is bundled separately. */
 const client = join(source, 'web', 'client');
-/** The sources of the pages besides the client: build scripts and documents. */
+/** The build scripts and documents from which the pages are built. The client is not among them. */
 const pageSources = () => [
   ...['web.mjs', 'docs.mjs', 'emoji.mjs']
     .map((name) => join(root, 'infra', 'build', name))

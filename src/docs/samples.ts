@@ -62,7 +62,7 @@ export function sampleOf(schema: Json, components: Properties, name = '', depth 
   if (Array.isArray(schema.enum)) return schema.enum[0];
   if (properties !== undefined) {
     const own = properties as Properties;
-    // Shows the optional text of a message, because a message without text would be refused.
+    // In the schema the text of a message is optional. The sample shows it, because a message without content is refused.
     const shown = (required as string[]).length === 0 && 'text' in own ? ['text'] : (required as string[]);
     return Object.fromEntries(shown.map((each) => [each, inner(own[each], each)]));
   }

@@ -26,8 +26,8 @@ export function peerAddress(response: EngineResponse): string {
 export const large_reply_bytes_min = 64 * 1024;
 
 /**
- * Ends a reply without a body. Writes Content-Length itself, because the engine does this wrongly: with a length above
- * 0 the older engine waits forever for a body, and with `undefined` it reports 2^63. A reply that closes the connection
+ * Ends a reply without a body. Writes Content-Length itself, because the older engine gets it wrong: given a
+ * length above 0, it waits forever for a body, and given `undefined`, it reports 2^63. A reply that closes the connection
  * reports no length.
  */
 export function endHead(response: EngineResponse, bytes: number, closes: boolean): void {

@@ -300,7 +300,7 @@ describe('partitions are recovered', () => {
       expect(texts(await messageRows(node.pool))).toEqual(['kept']);
     });
 
-    it('a Redis that lost flushed changes keeps the changes that Postgres lacks', async () => {
+    it('if Redis lost changes that were flushed, it keeps the changes that Postgres lacks', async () => {
       await node.recovery.recover(partition(), runId());
       await putMessage(node, chat, 1, 'only in Redis');
       await flush();

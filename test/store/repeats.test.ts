@@ -302,7 +302,7 @@ test('behaviour §8: a repeated reaction succeeds without reactions in its answe
   expect(await again(`${path}/reactions`, { emoji: '👍' }, gone, user)).toEqual(none);
 });
 
-test('repeating the start of a bot sends one message', async () => {
+test('a bot that is started twice under one key sends one message', async () => {
   const eve = await makeUser(one);
   const { username } = (await one.store.bots.find(bot.id)) as { username: string };
   const start = `POST /api/bots/${username}/start`;
