@@ -109,7 +109,7 @@ test('an album over the upload limit is refused, and its stored bytes are freed'
   expect((await stored(owner)).bytes).toBe(0);
 });
 
-test('a photo of a chat over the upload limit is refused, and its stored bytes are freed', async () => {
+test('a chat photo that exceeds the upload limit is refused, and its stored bytes are freed', async () => {
   const { owner, bots } = await newOwner('photo');
   const chat = await service.newGroup(owner, 'Photo');
   const side = { width: 300, height: 300, channels: 3, background: '#268' } as const;
