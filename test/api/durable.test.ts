@@ -144,6 +144,22 @@ describe('a durable call', () => {
     expect((await resultOf(send('next'))).message_id).toBe(message_id + 1);
   });
 
+  it('that finds its earlier change waits for its commit too', async () => {
+    await startFlusher();
+    const { message_id } = await resultOf(send('source'));
+    const copy = () =>
+      call(
+        ...([node, bot, 'copyMessage'] as const),
+        ...([{ chat_id: user.id, from_chat_id: user.id, message_id }, 'k1', asked] as const),
+      );
+    const release = await holdCommits();
+    expect(parsed(await copy())).toMatchObject(lost);
+    const repeated = copy();
+    expect(await within(300, repeated)).toBe('late');
+    await release();
+    expect(await rowsOf((await resultOf(repeated)).message_id)).toHaveLength(1);
+  });
+
   it('gets an error if Redis loses its data before the commit', async () => {
     await startFlusher();
     await holdCommits();

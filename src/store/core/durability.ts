@@ -53,10 +53,13 @@ async function readProgress(scripts: ScriptRunner, keys: Keys, partition: number
   return scripts.call('journal/progress', partition, at, {});
 }
 
-/** Runs scripts as `scripts` does, and notes the partitions whose journals they may change. */
+/**
+ * Runs scripts as `scripts` does, and notes the partitions whose journals they may change, or in which they find a change
+ * of an earlier attempt of the call.
+ */
 export function notingRunner(scripts: ScriptRunner, keys: Keys, changes: Changes): ScriptRunner {
   const call: ScriptRunner['call'] = async (name, partition, at, args) => {
-    if ('journal' in at && !changes.has(partition)) {
+    if (('journal' in at || name === 'idempotency/recall') && !changes.has(partition)) {
       const under = scripts.runIdOf(partition) ?? (await readProgress(scripts, keys, partition)).under;
       if (!changes.has(partition)) changes.set(partition, under);
     }
