@@ -62,9 +62,13 @@ export function createAsked({ hints, runner, keys, time, held }: AskedOptions): 
         of().some((partition) => (askedAt.get(partition) ?? Number.NEGATIVE_INFINITY) > since());
       if (isAsked()) return time.sleep(Math.min(ms, limits.flush_asked_ms), { signal });
       const waking = new AbortController();
-      const wake = () => isAsked() && waking.abort();
+      const end = () => waking.abort();
+      const wake = () => isAsked() && end();
       sleeping.add(wake);
-      await time.sleep(ms, { signal: AbortSignal.any([signal, waking.signal]) });
+      // Does not use AbortSignal.any, because Node.js 20 then keeps an entry at `signal` for each sleep of the process.
+      signal.addEventListener('abort', end);
+      if (!signal.aborted) await time.sleep(ms, { signal: waking.signal });
+      signal.removeEventListener('abort', end);
       sleeping.delete(wake);
     },
     committed(prefixes, ends, at) {

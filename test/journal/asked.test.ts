@@ -1,0 +1,45 @@
+/** Tests the pauses of a flusher that callers may end. */
+import { getEventListeners } from 'node:events';
+import { expect, test } from 'vitest';
+import { createAsked } from '../../src/journal/asked.js';
+import type { ScriptRunner } from '../../src/redis/scripts/scripts.js';
+import type { Keys } from '../../src/store/core/keys.js';
+import { systemTime } from '../../src/time.js';
+import { within } from '../support/store.js';
+
+function start() {
+  const asked = createAsked({
+    hints: undefined,
+    runner: {} as ScriptRunner,
+    keys: {} as Keys,
+    time: systemTime,
+    held: () => [0],
+  });
+  return { asked, sleep: (ms: number, signal: AbortSignal) => asked.sleep(ms, () => [0], signal) };
+}
+
+/** Counts what the signal keeps in sets of its own, such as the signals that depend on it. */
+const keptBy = (signal: AbortSignal): number =>
+  Object.getOwnPropertySymbols(signal)
+    .map((name) => (signal as unknown as Record<symbol, { readonly size?: unknown } | null>)[name]?.size)
+    .reduce<number>((sum, size) => sum + (typeof size === 'number' ? size : 0), 0);
+
+test('a pause leaves nothing at the signal that ends the flusher', async () => {
+  const { sleep } = start();
+  const { signal } = new AbortController();
+  await sleep(1, signal);
+  const before = keptBy(signal);
+  for (let i = 0; i < 10; i++) await sleep(1, signal);
+  expect(keptBy(signal)).toBe(before);
+  expect(getEventListeners(signal, 'abort')).toEqual([]);
+});
+
+test('a pause ends when the flusher stops, and does not start afterwards', async () => {
+  const { sleep } = start();
+  const stopping = new AbortController();
+  const pause = sleep(60_000, stopping.signal);
+  expect(await within(20, pause)).toBe('late');
+  stopping.abort();
+  expect(await within(1_000, pause)).toBeUndefined();
+  expect(await within(1_000, sleep(60_000, stopping.signal))).toBeUndefined();
+});
