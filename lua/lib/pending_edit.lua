@@ -66,9 +66,12 @@ local function pending_edit_of(pending, due, place)
     local header, editor = read_header(record), edit.editor
     local packed = cmsgpack.pack({edit.token, editor, header[2], edit.content, edit.markup, edit.profile, edit.by_way or false})
     local used = redis.call('HMGET', pending, editor, 'all', place)
-    local growth = #packed - (used[3] and #used[3] or -LIMITS.pending_edit_overhead_bytes)
-    if (used[1] or 0) + growth > LIMITS.pending_edits_bytes_per_bot_max then return nil end
-    if (used[2] or 0) + growth > LIMITS.pending_edits_bytes_max then return nil end
+    local size = #packed + LIMITS.pending_edit_overhead_bytes
+    local freed = used[3] and #used[3] + LIMITS.pending_edit_overhead_bytes or 0
+    -- The replaced edit may be that of another editor, and then frees nothing of this one.
+    local is_own = used[3] and cmsgpack.unpack(used[3])[2] == editor
+    if (used[1] or 0) + size - (is_own and freed or 0) > LIMITS.pending_edits_bytes_per_bot_max then return nil end
+    if (used[2] or 0) + size - freed > LIMITS.pending_edits_bytes_max then return nil end
     own.drop()
     redis.call('HSET', pending, place, packed)
     count(editor, packed, 1)

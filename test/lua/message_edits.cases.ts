@@ -288,10 +288,10 @@ function edits(script: 'messages/edit_direct' | 'messages/edit_shared'): Case[] 
 /** An edit that waits in Redis. Its text is `newer`. */
 const pendingEdit = (
   chat: ChatRef,
-  given: { version?: number; token?: string; due?: number } = {},
+  given: { version?: number; token?: string; due?: number; editor?: number } = {},
 ): Seed[] => {
   const place = `${chatText(chat)}:${id}`;
-  const { version = base, token = 'P', due = 5 } = given;
+  const { version = base, token = 'P', due = 5, editor = user } = given;
   return [
     (client) =>
       client.eval(
@@ -299,7 +299,7 @@ const pendingEdit = (
          redis.call('HSET', KEYS[1], ARGV[1], packed, ARGV[3], #packed + ARGV[6], 'all', #packed + ARGV[6])`,
         1,
         keys.pendingEdits(partitionOf(chat)),
-        ...[place, token, `${user}`, version, pack({ text: 'newer' }), limits.pending_edit_overhead_bytes],
+        ...[place, token, `${editor}`, version, pack({ text: 'newer' }), limits.pending_edit_overhead_bytes],
       ),
     (client) => client.zadd(keys.editsDue(partitionOf(chat)), due, place),
   ];
@@ -415,6 +415,14 @@ function coalesced(script: 'messages/edit_direct' | 'messages/edit_shared'): Cas
     }),
     edit('refuses a coalesced edit if the bot has too many pending edits', coalesce, {
       seeds: [...early(), sizes({ [user]: limits.pending_edits_bytes_per_bot_max - 1_000 })],
+      answer: ['too_often'],
+    }),
+    edit('refuses a too large coalesced edit in place of the edit of another editor', coalesce, {
+      seeds: [
+        ...early(),
+        ...pendingEdit(chat, { editor: 77 }),
+        sizes({ [user]: limits.pending_edits_bytes_per_bot_max - 1_000 }),
+      ],
       answer: ['too_often'],
     }),
     edit('refuses a coalesced edit if the partition has too many pending edits', coalesce, {
