@@ -19,5 +19,5 @@ export const isDurable = ({ durable }: CallContext, { prefer }: ApiRequest): boo
 export const durably = (store: Store, answer: (on: Store) => Promise<Outcome>): Promise<Outcome> =>
   store.durability.run(
     (changes) => answer(store.noting(changes)),
-    ({ body }) => body.length,
+    ({ body }) => Buffer.byteLength(body),
   );

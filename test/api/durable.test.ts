@@ -262,6 +262,16 @@ describe('the number of durable calls', () => {
     expect((await resultOf(send('usual', '', {}))).message_id).toBe(1);
   });
 
+  it('counts the bytes of an answer, not its characters', async () => {
+    await startFlusher();
+    const release = await holdCommits();
+    const reply = send('\u00e4'.repeat(1_000));
+    await expect.poll(() => node.store.durability.stats.bytes).toBeGreaterThan(2_000);
+    await release();
+    await resultOf(reply);
+    expect(node.store.durability.stats.bytes).toBe(0);
+  });
+
   it('is bounded by the bytes of their answers', async () => {
     await startFlusher();
     const release = await holdCommits();
