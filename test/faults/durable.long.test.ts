@@ -68,6 +68,9 @@ async function missingAfter(losses: number, frontEnv: Readonly<Record<string, st
   ended.abort();
   await loading;
   await drained(service);
+  const { fronts } = service;
+  const ready = () => Promise.all(fronts.map(async ({ url }) => (await fetch(`${url}/readyz`)).status));
+  await expect.poll(ready, { timeout: 40_000 }).toEqual([200, 200]);
   const history = await world.history();
   const kept = new Map([...history].map(([chat, seen]) => [chat, new Set(seen.map(({ text }) => text))]));
   const missing = ledger.acknowledged.filter(({ chat, text }) => !kept.get(chat)?.has(text));
