@@ -2,6 +2,8 @@
  * Tests the recorded calls of concurrent clients while fronts, Redis and connections fail. Then tests that the same
  * check finds defects of a build that was changed on purpose.
  */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { request } from 'undici';
@@ -218,23 +220,30 @@ test(
   limitMs,
 );
 
-/** Defects by the object whose history shows them. Roles run the bundle of the build. */
+/** Defects by the object whose history shows them. `dist/main` means all parts of the program that roles run. */
 const mutations: ReadonlyArray<readonly [object: string, file: string, from: RegExp, to: string]> = [
-  ['tokens of a bot', 'dist/main.js', /leaseUntil = sent \+/, 'leaseUntil = performance.now() +'],
-  ['owner of a bot', 'dist/main.js', /await lockOwned\(sql, \w+, from\);/, ''],
+  ['tokens of a bot', 'dist/main', /leaseUntil = sent \+/, 'leaseUntil = performance.now() +'],
+  ['owner of a bot', 'dist/main', /await lockOwned\(sql, \w+, from\);/, ''],
   ['pin of a group chat', 'lua/messages/unpin.lua', /message_id ~= c\.pin/, 'false'],
   ['reactions to a post', 'lua/posts/react.lua', /what == 'erase' or each == emoji/, 'true'],
   ['edits of a message', 'lua/lib/edit.lua', /< LIMITS\.edit_interval_ms_min/, '< 300'],
   ['updates', 'lua/updates/poll.lua', /\('\(%\.0f-0'\):format\(n\)/, "('(%.0f-0'):format(n + 1)"],
 ];
 /** On a slow machine, a front would otherwise stop waiting for a delayed reply. */
-const patience = ['dist/main.js', 'redis_silence_ms: 1500', 'redis_silence_ms: 10000'];
+const patience = ['dist/main', 'redis_silence_ms: 1500', 'redis_silence_ms: 10000'] as const;
 
 const preload = fileURLToPath(new URL('../support/histories/mutation.mjs', import.meta.url));
 
 test(
   'the check finds the defect that the test adds to each kind of object',
   async () => {
+    const dist = fileURLToPath(new URL('../../dist/', import.meta.url));
+    const parts = readdirSync(dist).filter((name) => /^main.*\.js$/.test(name));
+    const inProgram = [patience, ...mutations.map(([, file, { source }]) => [file, source] as const)]
+      .filter(([file]) => file === 'dist/main')
+      .map(([, from]) => new RegExp(from));
+    for (const from of inProgram)
+      expect(parts.filter((name) => from.test(readFileSync(join(dist, name), 'utf8')))).toHaveLength(1);
     const late = await startLate({
       NODE_OPTIONS: `--import=${preload}`,
       MUTATIONS: JSON.stringify([

@@ -1,18 +1,22 @@
 /**
  * Changes the code of the process that preloads this file (`--import`). MUTATIONS is a JSON array of a file, a regular
- * expression, and the text that replaces its first match. Files are JavaScript of the build, or scripts. Throws if
- * nothing matches.
+ * expression, and the text that replaces its first match. The file is a script, or `dist/main` for all parts of the
+ * program. Throws if a script has no match. The caller must check that a part of the program has one.
  */
 import fs from 'node:fs';
 import { register, syncBuiltinESMExports } from 'node:module';
 
 const mutations = JSON.parse(process.env.MUTATIONS ?? '[]');
 
+const program = 'dist/main';
+const names = (file, path) => (file === program ? /\/dist\/main[^/]*\.js$/.test(path) : path.endsWith(file));
+
 function mutated(path, text) {
   let result = text;
   for (const [file, from, to] of mutations) {
-    if (!path.endsWith(file)) continue;
-    if (!new RegExp(from).test(result)) throw new Error(`${file} has no match of ${from}`);
+    if (!names(file, path)) continue;
+    if (file !== program && !new RegExp(from).test(result))
+      throw new Error(`${file} has no match of ${from}`);
     result = result.replace(new RegExp(from), () => to);
   }
   return result;
@@ -21,7 +25,7 @@ function mutated(path, text) {
 /** Runs in the thread of the module loader. */
 export async function load(url, context, nextLoad) {
   const loaded = await nextLoad(url, context);
-  if (!mutations.some(([file]) => url.endsWith(file))) return loaded;
+  if (!mutations.some(([file]) => names(file, url))) return loaded;
   return { ...loaded, source: mutated(url, String(loaded.source)) };
 }
 
