@@ -195,7 +195,7 @@ export class Person {
     return this.#act('delete', { message_id, ...options });
   }
 
-  /** Votes in a poll. No options retract the vote. */
+  /** Votes in a poll. An empty list retracts the vote. */
   vote(message_id: number, option_ids: readonly number[], options: { readonly chat?: Chat } = {}) {
     return this.#act('vote', { message_id, option_ids, ...options });
   }

@@ -47,7 +47,7 @@ export class IncarnationReplay {
   readonly #pool: Pool;
   /** The message ids that the ids of the model stand for. The model skips fewer ids. */
   readonly #ids = new Map([[0, 0]]);
-  /** The last id of the record in the model, and its incarnation. */
+  /** The last message id in the record of the model, and the incarnation of the record. */
   #last = { id: 0, under: 1 };
   readonly #batches = new Map<number, ReadResult>();
 

@@ -39,7 +39,7 @@ const isExcused = ({ from, tainted }: Request) => !from.alive || from.frozen || 
 export class Receivers {
   /** The texts of accepted messages, by bot. */
   readonly accepted = new Map<number, Set<string>>();
-  /** The URL at which a bot's requests arrive, and since when. Null while the bot polls. */
+  /** The webhook URL of each bot, and when it was set. The URL is null while the bot polls. */
   readonly #expected = new Map<number, { readonly url: string | null; readonly sinceMs: number }>();
   /** The share of requests that are answered late, by up to 12 s. */
   readonly #slowAnswers: number;

@@ -18,7 +18,7 @@ function run(...args: string[]) {
 test('2,000 simulated installations lose, repeat and reorder nothing', { timeout: 1_200_000 }, () => {
   const { status, output } = run('--from', '1', '--seeds', '2000', '--steps', '800', '--minutes', '19');
   expect(status, output).toBe(0);
-  // Fails if the time was too short for all seeds.
+  // Fails if the time limit ended the run before the last seed.
   expect(output).toMatch(/^2000 seeds/m);
 });
 

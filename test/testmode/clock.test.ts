@@ -1,4 +1,4 @@
-/** Tests that everything in a test server follows the clock that a test moves. */
+/** Tests that all parts of a test server follow its movable clock. */
 import { expect, test } from 'vitest';
 import type { Json, TestServer, World } from '../../src/testing/client.js';
 import { call, onTestServer, webhookOf } from './server.js';
