@@ -31,8 +31,8 @@ local function pending_edit_of(pending, due, place)
     return write_record(header, edit.content, edit.markup, origin)
   end
 
-  -- Returns the milliseconds until the pending edit is due that gives the message the content of this record. Returns nil
-  -- if there is no such edit.
+  -- Returns the milliseconds until the pending edit is due. Returns nil unless a pending edit gives the message the
+  -- content of this record.
   function own.wait(record, now_ms)
     local edit = own.read(record)
     local header, at = read_header(record)
@@ -68,7 +68,7 @@ local function pending_edit_of(pending, due, place)
     local used = redis.call('HMGET', pending, editor, 'all', place)
     local size = #packed + LIMITS.pending_edit_overhead_bytes
     local freed = used[3] and #used[3] + LIMITS.pending_edit_overhead_bytes or 0
-    -- The replaced edit may be that of another editor, and then frees nothing of this one.
+    -- If the replaced edit belongs to another editor, it frees no bytes of this editor.
     local is_own = used[3] and cmsgpack.unpack(used[3])[2] == editor
     if (used[1] or 0) + size - (is_own and freed or 0) > LIMITS.pending_edits_bytes_per_bot_max then return nil end
     if (used[2] or 0) + size - freed > LIMITS.pending_edits_bytes_max then return nil end

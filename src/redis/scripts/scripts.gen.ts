@@ -312,7 +312,7 @@ export interface Scripts {
     result:
       | { status: 'ok'; length: number; first: number | null; version: number; run: string | null; high_water: number; bytes: number; bytes_max: number };
   };
-  /** Publishes a hint between fronts that wait for a flush and flushers. Stores nothing. */
+  /** Publishes a hint about a flush, from a waiting front to the flushers or back. Stores nothing. */
   'journal/tell': {
     keys: { channel: string };
     args: { hint: string };
