@@ -18,7 +18,7 @@ interface Figure {
   readonly unit: string;
   readonly value: number;
   readonly better: Better;
-  /** The share of the value by which it may get worse. */
+  /** The allowed worsening of a value, as a share of the value. */
   readonly slack: number;
 }
 
@@ -79,7 +79,7 @@ function figuresOf({ scenarios, latencies, findings }: Results, budget: number):
 }
 
 /**
- * Compares medians over the runs of each side. `budget` is the share of a value by which it may get worse. Values that
+ * Compares medians over the runs of each side. `budget` is the allowed worsening, as a share of the value. Values that
  * only one side has are left out.
  */
 export function changesOf(before: readonly Results[], after: readonly Results[], budget: number): Change[] {

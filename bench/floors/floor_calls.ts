@@ -82,7 +82,10 @@ async function serveSend({ connection, keys }: Parts, setup: FloorChat): Promise
   };
 }
 
-/** Draws an id, stores the message and lists it in a stream. Both expire or are trimmed, because nothing reads them. */
+/**
+ * Draws an id, stores the message and lists it in a stream. The message expires and the stream is trimmed, because
+ * nothing reads them.
+ */
 const thinScript = `#!lua
 local id = redis.call('HINCRBY', KEYS[1], 'ver', '1')
 redis.call('SET', KEYS[2] .. id, ARGV[1], 'PX', '60000')

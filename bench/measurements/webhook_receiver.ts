@@ -11,7 +11,7 @@ import type { Certificate } from '../service/certificate.js';
 export interface Expected {
   readonly kind: 'expect';
   readonly count: number;
-  /** The measured part begins and ends when this many requests have arrived. */
+  /** The measured part begins after `from` requests and ends after `until` requests. */
   readonly from: number;
   readonly until: number;
   /** The receiver answers its first request only when requests have arrived on this many connections. */
@@ -34,7 +34,9 @@ export interface Books {
   readonly disordered: number;
   readonly rate: number;
   readonly connections: number;
-  /** The time from due to received in ms, by number; NaN for updates that did not arrive. */
+  /**
+   * The ms from when each update was due until it arrived, by number. NaN for updates that did not arrive.
+   */
   readonly latencies: readonly number[];
   /** The received requests in the order of their numbers, for sending them again: path and body. */
   readonly requests?: readonly (readonly [path: string, body: string])[];

@@ -38,7 +38,7 @@ export interface Service {
     readonly redis: number;
     readonly flush: number;
     readonly postgres: number;
-    /** The further databases over which flushed data is divided, by their numbers. */
+    /** The additional databases over which flushed data is divided, by number. */
     readonly databases: readonly number[];
   };
   /**
@@ -70,7 +70,7 @@ export interface ServiceOptions {
   readonly signal: AbortSignal;
   /** The folder for CPU profiles of the front. Without it, no profiles are taken. */
   readonly profile: string | undefined;
-  /** The number of further databases over which flushed data is divided, or 0 if absent. */
+  /** The number of additional databases over which flushed data is divided. The default is 0. */
   readonly databases?: number;
   readonly settings?: Readonly<Record<string, string>>;
 }

@@ -26,7 +26,9 @@ const runTests = refuseAfterInterrupt(async (args, env = {}) => {
   return run(process.execPath, [runner(), 'run', ...args], { env: { ...process.env, ...env } });
 });
 
-/** Returns the path of Chromium, if installed, in the environment variable that the tests read. */
+/**
+ * Returns the environment variable that tells tests the path of Chromium. Empty if Chromium is not installed.
+ */
 async function browser() {
   const { findChromium } = await built('dev', 'chromium.js');
   const found = findChromium();
@@ -78,8 +80,8 @@ function longFiles(args, env) {
 }
 
 /**
- * Runs the long tier, file by file. Then runs the tests that start a service again, on a Redis Cluster. Continues after
- * a failure. `--minutes N` limits the time.
+ * Runs the long tier, file by file. Then runs the tests that start a service a second time, on a Redis Cluster.
+ * Continues after a failure. `--minutes N` limits the time.
  */
 async function runLong(args) {
   const { minutes, rest } = readMinutes(args);
