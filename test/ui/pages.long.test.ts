@@ -248,7 +248,7 @@ test('a person creates a bot, edits its texts, renews its token and transfers it
   await page.getByRole('button', { name: 'Transfer' }).click();
   await dialog.getByLabel(/to confirm/).fill(username);
   await dialog.getByRole('button', { name: 'Transfer' }).click();
-  await page.getByText(`@${username} is handed to @${bob.username}.`).waitFor();
+  await page.getByText(`@${username} now belongs to @${bob.username}.`).waitFor();
   expect((await service.bot(second, 'getMe')).status).toBe(401);
   const his = await world.open(bob, '#/bots');
   await his.getByRole('link', { name: /Maker/ }).waitFor();
