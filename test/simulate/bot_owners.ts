@@ -1,6 +1,7 @@
 /**
- * The owners of bots: they replace tokens, set and delete webhooks, and poll. Each owner makes one call at a time. The
- * checks of this file: no process accepts a revoked token or refuses the valid one, and a new receiver gets the requests.
+ * Simulates the owners of bots, who replace tokens, set and delete webhooks, and poll. Each owner makes one call at a
+ * time. Checks that no process accepts a revoked token or refuses the valid token, and that a new receiver gets the
+ * requests.
  */
 import { ApiError } from '../../src/errors.js';
 import { firstToken, urlOf } from './control_tables.js';
@@ -47,7 +48,7 @@ export class BotOwners {
     return this.#states.get(bot) as BotState;
   }
 
-  /** The bots that a client must give a webhook before the installation can come to rest. */
+  /** The bots without a webhook. At the end of a run, a client sets a webhook for each of them. */
   get polling(): number[] {
     return bots.filter((bot) => this.#of(bot).delivery !== 'webhook');
   }
@@ -114,7 +115,7 @@ export class BotOwners {
     this.#receivers.expect(bot, url);
   }
 
-  /** Polls. Confirms the updates of the poll before. */
+  /** Polls, and confirms the updates of the previous poll. */
   async poll(front: SimulatedProcess, bot: number): Promise<void> {
     const state = this.#of(bot);
     if (state.calling) return;
@@ -124,7 +125,7 @@ export class BotOwners {
     const poll = () => front.store.polls.poll(bot, { ...request, onGone: () => undefined });
     const entries = await this.#ask(front, () =>
       poll().catch((error) => {
-        // The bot may have a webhook again, if the outcome of the last change is unknown.
+        // If the outcome of the last change is unknown, the bot may already have a webhook.
         if (error instanceof ApiError && /^poll_/.test(error.kind)) return [];
         throw error;
       }),

@@ -1,21 +1,21 @@
 /**
- * The conditions of one run: how fast the time moves, how long records stay in Redis, which chats clients use, and which
- * faults happen. Runs that differ in these conditions meet more orders of steps than runs that are all alike.
+ * The conditions of one run: how fast the time moves, how long records stay in Redis, which chats clients use, and
+ * which faults happen. Runs under different conditions reach more orders of steps than runs under equal conditions.
  */
 import type { ChatRef } from '../../src/store/core/keys.js';
 import { directs, group } from './people.js';
 import { SeededRandom } from './seeded_random.js';
 
 export interface Conditions {
-  /** The share of steps that move the time although something else can happen. */
+  /** The share of steps that move the time although another choice is possible. */
   readonly impatience: number;
   /** How long flushed records stay in Redis. Short, so that runs load them from Postgres again. */
   readonly hotTtlMs: number;
-  /** The chats that clients use. In few chats, calls meet more often. */
+  /** The chats that clients use. With fewer chats, more calls are concurrent in one chat. */
   readonly chats: readonly ChatRef[];
-  /** The share of calls that send a message. Fewer messages get more edits. */
+  /** The share of calls that send a message. With fewer messages, each message gets more edits. */
   readonly sends: number;
-  /** The share of calls that owners of bots make: tokens, webhooks and polls. */
+  /** The share of calls by owners of bots, about tokens, webhooks and polls. */
   readonly owners: number;
   /** The share of the owners' calls that concern tokens. */
   readonly tokens: number;

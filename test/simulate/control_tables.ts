@@ -80,7 +80,7 @@ export function firstControlTables(secrets: Secrets): ControlTables {
 
 const some = <T>(row: T | undefined | false): T[] => (row ? [row] : []);
 
-/** The statements about rows that never change. */
+/** The statements that read rows that never change. */
 const constant: ControlAnswers = [
   [/from direct_chats where/, () => [{ incarnation: 1, blocked: false, version: 1 }]],
   [/from chats c where c\.id/, ([id]) => some(Number(id) === group.id && groupRow)],

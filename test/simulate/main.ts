@@ -45,7 +45,7 @@ async function startRedis() {
   };
 }
 
-/** Omits one fault after the other, as long as the failure stays. */
+/** Tries to omit each fault in turn. Keeps the omissions under which the run still fails. */
 async function minimal(run: (omitted: ReadonlySet<number>) => Promise<Report>, report: Report) {
   let least = report;
   const omitted = new Set<number>();

@@ -1,10 +1,10 @@
-/** Records the calls of clients and their answers, and checks what was promised to them. */
+/** Records the calls of clients and their answers, and checks that acknowledged changes are kept. */
 import { type ChatRef, chatText } from '../../src/store/core/keys.js';
 import type { Operation } from '../support/histories/history.js';
 import { checkLinearizable, type Model } from '../support/histories/linearizable.js';
 
 export type Input = { readonly what: 'write'; readonly text: string } | { readonly what: 'read' };
-/** A read answers the text, and '' for a deleted message. */
+/** A read returns the text, or '' for a deleted message. */
 export type Output = { readonly text: string } | 'done';
 
 /** The text of a message. A deletion writes ''. */
@@ -32,7 +32,7 @@ export interface Sent {
 export class Oracle {
   readonly sent = new Map<string, Sent>();
   readonly #operations = new Map<string, Operation<Input, Output>[]>();
-  /** The messages of which a restart of Redis may have lost a change. */
+  /** The messages with a change that a restart of Redis may have lost. */
   readonly loose = new Set<string>();
   /** The step of the last loss. */
   #lostAt = Number.NEGATIVE_INFINITY;

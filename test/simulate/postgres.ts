@@ -1,7 +1,8 @@
 /**
  * Stands in for Postgres at the interface `Pool`. It implements the statements of the flusher, of recovery, of read-back
- * and of control changes, on rows in memory. A statement or a batch is one choice of the scheduler, and its answer may be
- * another one. It can commit, fail and roll back, or commit and lose its answer. A test compares it with a real PostgreSQL.
+ * and of control changes, on rows in memory. The scheduler runs a statement or a batch in one step, and may deliver its
+ * answer in a later step. A statement can commit, fail and roll back, or commit and lose its answer. A test compares
+ * this stand-in with a real PostgreSQL.
  */
 import pg from 'pg';
 import { journalTables } from '../../src/journal/tables.js';
@@ -199,7 +200,7 @@ statements.set('raise_incarnations', (tables, values) => {
 /** The queries that have no name. */
 const queries: ReadonlyArray<readonly [pattern: RegExp, run: Run]> = [
   [
-    // A second form limits the bytes of the result, which is small here.
+    // Another form of this query limits the bytes of the result. Here every result is small.
     /^select message_id, version, record from/,
     (tables, [chat, user, ids]) =>
       (ids as number[]).flatMap((id) => {
@@ -234,7 +235,7 @@ const queries: ReadonlyArray<readonly [pattern: RegExp, run: Run]> = [
   [/select record from bot_update_masks/, () => []],
 ];
 
-/** Statements of maintenance, which is not simulated: it gets no table partitions by day, and nothing to purge. */
+/** Maintenance is not simulated, so its statements find no daily partitions and nothing to purge. */
 const idle = /^(purge_|claim_)/;
 const absent = /^read_spans_/;
 
@@ -261,7 +262,10 @@ interface Waiting {
   readonly owner: Owner;
   readonly what: string;
   readonly run: () => void;
-  /** The transactions of a domain run one after the other. Null for a plain query, which waits for none. */
+  /**
+   * The transactions of a domain run one after the other. Null for a plain query, which waits for no
+   * transaction.
+   */
   readonly domain: Domain | null;
   readonly transaction: Open | null;
   /** The statement reaches Postgres after this time. */
@@ -280,7 +284,7 @@ export class SimulatedPostgres {
   readonly transactions: Ended[] = [];
   /** The share of statements, and of answers, that are late by up to 6 s. */
   slow = 0;
-  /** Draws the fate of a statement or of a commit. */
+  /** Decides at random whether a statement or a commit fails, or loses its answer. */
   fault: () => Fault = () => 'none';
   readonly #scheduler: Scheduler;
   /** The state of control tables. */
@@ -316,7 +320,7 @@ export class SimulatedPostgres {
     };
   }
 
-  /** Rolls back what a dead process left open. */
+  /** Rolls back the open transactions of a dead process. */
   forget(owner: Owner): void {
     this.#waiting = this.#waiting.filter((each) => each.owner !== owner);
     this.#answered = this.#answered.filter((each) => each.owner !== owner);

@@ -32,7 +32,7 @@ export interface World {
   onError(error: unknown): void;
 }
 
-/** A request to a receiver that has no answer yet. */
+/** An unanswered request to a receiver. */
 export interface Request {
   readonly from: Owner;
   readonly bot: number;
@@ -43,7 +43,7 @@ export interface Request {
   arrived: boolean;
   /** The receiver answers after this time. */
   answerAtMs: number;
-  /** Whether the sender was frozen meanwhile. It may then be late to abort the request. */
+  /** Whether the sender was frozen meanwhile. A sender that was frozen may abort the request late. */
   tainted: boolean;
   answer(status: number | 'lost'): void;
 }

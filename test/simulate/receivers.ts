@@ -29,7 +29,7 @@ interface Seen {
 export interface Leases {
   /** Whether the clock of Redis jumped, or Redis lost leases, so that two workers may have a lease. */
   mayOverlap(): boolean;
-  /** Whether a worker may not know yet that Redis lost its lease. */
+  /** Whether a worker may still be unaware that Redis lost its lease. */
   areLost(): boolean;
 }
 
@@ -152,7 +152,7 @@ export class Receivers {
   }
 
   /**
-   * A worker sends nothing later than half a lease after its last step, and each step reads the settings. A process that
+   * A worker stops sending half a lease after its last step, and each step reads the settings. A process that
    * was frozen is not checked: after it continues, it may send one request to a former receiver (decision 0058).
    */
   #checkUrl({ bot, path, sentMs, from, tainted }: Request): void {

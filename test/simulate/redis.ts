@@ -15,7 +15,8 @@ const startSeconds = 1_800_000_000;
 
 /**
  * Replaces `redis` in a script: the time comes from the key `sim:now`, times to live are in the set `sim:ttl`, and hints
- * go to the list `sim:hints`. Fill tickets, which alone are set with GET, live as long as `sim:ticket_ms` says.
+ * go to the list `sim:hints`. The key `sim:ticket_ms` contains the time to live of fill tickets, the only keys
+ * that are set with GET.
  */
 const shim = `
 local real=redis
@@ -82,10 +83,10 @@ export class SimulatedRedis {
   readonly #onHint: OnHint;
   #runs = 1;
   #tickedAt = -1;
-  /** What the clock of Redis adds to the time of the scheduler, in ms. */
+  /** How far the clock of Redis is ahead of the time of the scheduler, in ms. */
   skewMs = 0;
   readonly connections = new Set<SimulatedConnection>();
-  /** The commands of lost connections that Redis has received, and still runs after `atMs`. */
+  /** The commands that Redis received over lost connections. Redis runs them after `atMs`. */
   #received: Array<{ readonly atMs: number; readonly from: string; readonly commands: Command[] }> = [];
 
   constructor(client: Redis, scheduler: Scheduler, onHint: OnHint) {
@@ -124,7 +125,7 @@ export class SimulatedRedis {
     return startSeconds * 1_000 + Math.floor(this.#scheduler.nowMs + this.skewMs);
   }
 
-  /** Removes all data, and loads the scripts. A run thus has the same steps after any other run. */
+  /** Removes all data, and loads the scripts. The steps of a run therefore do not depend on earlier runs. */
   async open(scripts: ReadonlyMap<string, Script>, ticketMs: number): Promise<void> {
     await this.#client.flushall();
     await this.#client.set('sim:ticket_ms', ticketMs);
@@ -267,8 +268,8 @@ export class SimulatedConnection implements RedisServers {
   }
 
   /**
-   * Cuts the connection. Replies that were on their way are lost. Of the commands that were on their way, Redis has
-   * received the first ones, or none.
+   * Cuts the connection. Replies that were on their way are lost. Of the commands in transit, Redis has received
+   * the first ones or none.
    */
   cut(received: 'some' | 'none'): void {
     this.#runId = null;
@@ -327,7 +328,7 @@ export class SimulatedConnection implements RedisServers {
 
 const names = new Map<string, string>();
 
-/** Makes the names of scripts known to the trace. */
+/** Registers the names of scripts, which the trace shows. */
 export function nameScripts(scripts: ReadonlyMap<string, Script>): void {
   for (const { name, sha, combined } of scripts.values()) {
     names.set(sha, name);

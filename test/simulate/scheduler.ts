@@ -114,7 +114,7 @@ export class Scheduler {
   readonly #traceMax: number;
   readonly #impatience: number;
 
-  /** `impatience` is the share of steps that move the time although something else can happen. */
+  /** `impatience` is the share of steps that move the time although another choice is possible. */
   constructor(random: SeededRandom, impatience: number, traceMax: number) {
     this.random = random;
     this.#impatience = impatience;
@@ -156,7 +156,7 @@ export class Scheduler {
     await this.settle();
   }
 
-  /** Lets all promises settle that wait for no choice. */
+  /** Lets all promises settle that do not wait for a choice. */
   async settle(): Promise<void> {
     do {
       for (const work of this.#turnEnd.splice(0)) work();

@@ -21,7 +21,7 @@ import { SeededRandom } from './seeded_random.js';
 
 export interface Options {
   readonly seed: number;
-  /** The number of steps with clients and faults. Further steps let the installation come to rest. */
+  /** The number of steps with clients and faults. In further steps, the installation becomes idle. */
   readonly steps: number;
   readonly scripts: ReadonlyMap<string, Script>;
   readonly client: Redis;
@@ -47,7 +47,7 @@ const layout: ReadonlyArray<readonly Role[]> = [
   ['front', 'deliver', 'flush'],
   ['flush'],
 ];
-/** How many steps the installation may need to come to rest. */
+/** How many steps the installation may need to become idle. */
 const restSteps = 60_000;
 const clientsMax = 10;
 const traceMax = 400;
@@ -70,7 +70,7 @@ class Simulation {
   readonly faults: string[] = [];
   violation: string | null = null;
   #faultCount = 0;
-  /** The faults that follow the last one within a few steps. */
+  /** The number of faults that still follow in the current series. */
   #series = 0;
   #running = 0;
   #texts = 0;
@@ -266,7 +266,7 @@ class Simulation {
     const fronts = this.#processes.filter(({ roles, frozen }) => roles.includes('front') && !frozen);
     if (fronts.length === 0) return;
     const known = [...this.#oracle.sent.values()].slice(-8);
-    // Calls often concern the message of the call before, so that they meet.
+    // Calls often concern the message of the previous call, so that calls on one message overlap.
     if (known.length > 0 && this.#random.chance(0.5)) this.#target = this.#random.pick(known);
     const target = this.#target ?? known[0];
     const { sends } = this.#conditions;
@@ -320,7 +320,10 @@ class Simulation {
       : this.#owners.deleteWebhook(front, bot);
   }
 
-  /** Resolves when a process is dead, or after a time at which clients give up. */
+  /**
+   * Waits of clients. Each ends when its front is dead, or after the number of steps at which clients give
+   * up.
+   */
   readonly #waiting = new Set<{ readonly front: SimulatedProcess; readonly atStep: number; end(): void }>();
   #gone(front: SimulatedProcess): Promise<undefined> {
     return new Promise((resolve) => {
