@@ -186,7 +186,7 @@ export class Person {
     return this.#act('send', { [kind]: new Upload(filename, content), ...options });
   }
 
-  /** Replaces the text of an own message. */
+  /** Replaces the text of a message that the person sent. */
   edit(message_id: number, text: string, options: { readonly chat?: Chat } = {}): Promise<Json> {
     return this.#act('edit', { message_id, text, ...options });
   }
@@ -290,8 +290,8 @@ export class World {
   }
 
   /**
-   * Waits until the bot has made `count` calls of a method, and returns these calls. Throws if it has not after
-   * `timeoutMs`, 5 s by default and at most 30 s. Waits on the clock of the machine.
+   * Waits until the bot has made `count` calls of a method, and returns these calls. Throws if the bot has made
+   * fewer calls after `timeoutMs`, which is 5 s by default and at most 30 s. Waits on the clock of the machine.
    */
   async waitForCalls(
     method: string,
@@ -443,7 +443,7 @@ export class TestServer {
   async stop(): Promise<void> {
     const child = this.#child;
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
-    // Otherwise a program without other work would end before the server has.
+    // Keeps this process alive until the server has ended.
     child.ref();
     const exited = once(child, 'exit');
     child.kill('SIGTERM');

@@ -86,7 +86,7 @@ export class Names {
   }
 
   #add(chat: string, by: string, id: Json): void {
-    // The bot has edited this message.
+    // The message already has a name, because the bot has sent it before and now edits it.
     if (this.#labels.has(`${chat}/${id}`)) return;
     const count = (this.#counts.get(`${chat}/${by}`) ?? 0) + 1;
     this.#counts.set(`${chat}/${by}`, count);

@@ -74,7 +74,7 @@ export const actions: readonly Action[] = [
   }),
   defineAction({
     name: 'edit',
-    summary: 'Replaces the text of an own message.',
+    summary: 'Replaces the text of a message that the person sent.',
     params: onMessage.extend({ text }),
     call: (world, p) => ({ verb: 'PATCH', path: messagePath(world, p), params: { text: p.text } }),
   }),

@@ -36,9 +36,9 @@ export class TestClock {
   }
 
   /**
-   * Moves the clock forward by `ms`. Deliveries to webhooks that are due finish before and after, for at most
-   * `limits.clock_settle_ms_max` each. Returns the time in Unix ms, and whether these deliveries have finished. Moves
-   * do not overlap. Error: `bad_request` above `limits.clock_added_ms_max` in sum.
+   * Moves the clock forward by `ms`. Before and after the move, waits for due deliveries to webhooks, each time for
+   * at most `limits.clock_settle_ms_max`. Returns the time in Unix ms, and whether these deliveries have finished.
+   * Moves do not overlap. Error: `bad_request` above `limits.clock_added_ms_max` in sum.
    */
   advance(ms: number): Promise<{ readonly now_ms: number; readonly settled: boolean }> {
     const moved = this.#last.then(() => this.#advance(ms));
@@ -86,7 +86,7 @@ export class TestClock {
       client.zcount(keys.retries(bot), '-inf', String(time.now())),
     ]);
     const [hook, hold] = state;
-    // Read after Redis has answered: a worker that took updates until then is busy.
+    // Read after the answer of Redis, because a worker that took updates before the answer is still busy.
     const delivering = worker.stateOf(bot);
     if (isDelayed(bot)) return true;
     if (delivering === 'busy') return false;

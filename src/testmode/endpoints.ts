@@ -73,7 +73,7 @@ const peopleNames = z
 const worlds = '/api/test/worlds';
 const inWorld = z.object({ world: integer() });
 
-/** Writes the chat ids of a direct chat as bots see them. */
+/** Returns the fields of a world that tests get. */
 const view = ({ id, bot, people, chats }: World) => ({ world: id, bot, people, chats });
 
 export const testEndpoints: readonly TestEndpoint[] = [
@@ -101,7 +101,7 @@ export const testEndpoints: readonly TestEndpoint[] = [
   defineTestEndpoint({
     verb: 'DELETE',
     path: `${worlds}/{world}`,
-    summary: 'Removes a world. Afterwards its tokens do not work, and its recording is gone.',
+    summary: 'Removes a world. Afterwards the tokens of the world do not work, and its recording is deleted.',
     params: inWorld,
     handler: async ({ worlds: all, recording, faults }, p) => {
       await all.remove(p.world);

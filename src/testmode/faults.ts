@@ -20,7 +20,7 @@ interface Planned {
   times: number;
 }
 
-/** What a fault applies to if it is not a method. */
+/** The name of deliveries, for faults that apply to them and not to a method. */
 export const onDelivery = 'delivery';
 
 /** The faults of all worlds. Each world has at most `limits.world_faults_max`. */

@@ -12,7 +12,9 @@ import { lockHome, openHome } from '../dev/home.js';
 import { endLeftover } from '../dev/processes.js';
 import { Refusal } from '../dev/refusal.js';
 
-/** Postgres and Redis of a test run stay far below this. A container often has only 64 MB in memory. */
+/**
+ * Postgres and Redis of a test run need far less than this. In a container, /dev/shm often has only 64 MB.
+ */
 const memoryBytesMin = 1024 ** 3;
 
 /** Returns a folder in memory, or the usual folder for temporary files. */
@@ -42,7 +44,7 @@ async function clear(home: string): Promise<void> {
 
 const prefix = `petrel-test-server-${process.getuid?.() ?? 0}-`;
 
-/** Another user could create the folder first, because everybody may write beside it. */
+/** Another user could create the folder first, because everybody may write to its parent folder. */
 function isOwn(home: string): boolean {
   const found = lstatSync(home, { throwIfNoEntry: false });
   return found?.isDirectory() === true && found.uid === (process.getuid?.() ?? found.uid);

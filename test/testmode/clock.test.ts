@@ -12,7 +12,7 @@ onTestServer(
   (started) => {
     server = started;
   },
-  // Nothing listens there. A test server ignores these settings.
+  // No server listens at these addresses. A test server ignores these settings.
   { REDIS_URL: 'redis://127.0.0.1:1', DATABASE_URL: 'postgres://127.0.0.1:1/petrel' },
 );
 
@@ -30,7 +30,7 @@ async function asPerson(world: World, verb: string, path: string) {
 const deadLetters = async (world: World) =>
   (await asPerson(world, 'GET', `/api/me/bots/${world.bot.id}/webhook/dead_letters`)).items;
 
-test('a webhook that fails for 23 hours gets the update afterwards', async () => {
+test('an update is delivered even if its webhook failed for 23 hours', async () => {
   const world = await server.world();
   const receiver = await webhookOf(world);
   receiver.status = 500;
@@ -46,7 +46,7 @@ test('a webhook that fails for 23 hours gets the update afterwards', async () =>
   expect((await bot(world, 'getWebhookInfo')).body.result.pending_update_count).toBe(0);
 });
 
-test('a webhook that fails for 24 hours leaves a dead letter, which is kept for a week', async () => {
+test('an update becomes a dead letter after its webhook failed for 24 hours, and is kept for a week', async () => {
   const world = await server.world();
   const receiver = await webhookOf(world);
   receiver.status = 500;
@@ -61,7 +61,7 @@ test('a webhook that fails for 24 hours leaves a dead letter, which is kept for 
   await expect.poll(() => deadLetters(world)).toEqual([]);
 });
 
-test('a moved clock moves the time of messages, and the keys and copies in Redis follow', async () => {
+test('after the clock is moved, new messages have the new time, and older messages are still listed', async () => {
   const world = await server.world();
   const ann = world.person();
   const sendAt = async () => (await ann.send('x')).date as number;
@@ -77,7 +77,7 @@ test('a moved clock moves the time of messages, and the keys and copies in Redis
   ]);
 });
 
-test('a draft and a callback query expire', async () => {
+test('a draft and a callback query expire when the clock is moved past their time to live', async () => {
   const world = await server.world();
   const ann = world.person();
   await bot(world, 'sendMessageDraft', { chat_id: ann.id, draft_id: 1, text: 'so far' });
@@ -98,7 +98,7 @@ test('a draft and a callback query expire', async () => {
   expect(await answer(late)).toBe(400);
 });
 
-test('a ban and a long poll end', async () => {
+test('a ban and a long poll end when the clock is moved past their end', async () => {
   const world = await server.world({ people: ['ann', 'ben'], group: true });
   const ben = world.person('ben');
   await ben.join('group');
@@ -115,7 +115,7 @@ test('a ban and a long poll end', async () => {
   await ben.join('group');
 });
 
-test('a clock moves only forward, and not too far', async () => {
+test('the clock can be moved only forward, and by a limited amount', async () => {
   for (const ms of [0, -1, 1.5, 367 * 24 * hour])
     await expect(server.advance(ms)).rejects.toMatchObject({ status: 400 });
 });

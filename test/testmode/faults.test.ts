@@ -40,7 +40,7 @@ test('a fault replaces the next answers of a method, and the call has no effect'
   ]);
 });
 
-test('a fault with "applied" loses only the answer', async () => {
+test('under a fault with "applied", the call takes effect and only the answer is replaced', async () => {
   const world = await server.world();
   await world.fault('sendMessage', { status: 502, applied: true });
   expect((await send(world, 'lost')).status).toBe(502);
@@ -60,7 +60,7 @@ test('a fault delays a call, and DELETE removes the faults that are left', async
   expect((await call(server.url, world.bot.token, 'getMe')).status).toBe(200);
 });
 
-test('a delivery whose answer is lost arrives twice, one that is not done arrives once', async () => {
+test('a delivery arrives twice if a fault drops only its answer, and once if the fault replaces the delivery', async () => {
   const world = await server.world();
   const { texts } = await webhookOf(world);
   await world.fault('delivery', { status: 500 });
@@ -80,7 +80,7 @@ test('a delivery whose answer is lost arrives twice, one that is not done arrive
   expect(JSON.stringify(deliveries)).not.toContain(world.bot.token);
 });
 
-test('a delayed delivery is overtaken by another chat, and not by its own', async () => {
+test('a delayed delivery holds back later updates of its chat, but not those of other chats', async () => {
   const world = await server.world({ people: ['ann', 'ben'] });
   const { texts } = await webhookOf(world);
   await world.fault('delivery', { delay_ms: 1_000 });
@@ -91,7 +91,7 @@ test('a delayed delivery is overtaken by another chat, and not by its own', asyn
   await expect.poll(() => texts, { timeout: 5_000 }).toEqual(['ben 1', 'ann 1', 'ann 2']);
 });
 
-test('wrong faults are refused', async () => {
+test('invalid faults are refused', async () => {
   const world = await server.world();
   for (const [on, fault] of [
     ['fly', { status: 500 }],

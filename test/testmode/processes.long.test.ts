@@ -35,7 +35,7 @@ function isRunning(pid: number): boolean {
 
 const client = new URL('../../dist/testing/client.js', import.meta.url).href;
 
-test('two servers run side by side, ignore the stores of an installation, and leave nothing', async () => {
+test('two test servers can run at once, ignore the stores of an installation, and leave no files or processes', async () => {
   let connections = 0;
   const store = createServer((socket) => {
     connections++;
@@ -70,7 +70,7 @@ test('two servers run side by side, ignore the stores of an installation, and le
   expect(pids.map(isRunning)).toEqual([false, false]);
 });
 
-test('nothing is left of a killed test runner, nor, after the next start, of a killed server', async () => {
+test('a killed test runner leaves no process, and the next start removes what a killed server left', async () => {
   const runner = spawn(
     process.execPath,
     [

@@ -40,7 +40,7 @@ async function recorded() {
   return JSON.parse(JSON.stringify(saved));
 }
 
-test('a replay maps the ids of messages, and shows a changed text', async () => {
+test('a replay reports message ids by their order, so only a changed text differs from the recording', async () => {
   const recording = await recorded();
   const same = await server.world();
   startBot(same);
@@ -63,7 +63,7 @@ test('a replay fails if an action needs a message that the bot does not send', a
   );
 });
 
-test('a replay sends the recorded files again if it gets them', async () => {
+test('a replay sends the recorded files again if the caller provides them', async () => {
   const first = await server.world();
   await first.person().sendFile('document', 'plan.txt', 'one');
   const recording = await first.save();

@@ -25,7 +25,7 @@ const request = async (verb: string, path: string, body?: object) => {
   return { status: response.status, body: await response.json() };
 };
 
-test('a bot gets what a person of its world sends, and no other bot does', async () => {
+test('only the bot of a world gets the messages of the people in that world', async () => {
   const [one, two] = await Promise.all([server.world(), server.world()]);
   await one.person().send('hello');
   expect(await updatesOf(one)).toMatchObject([
@@ -36,7 +36,7 @@ test('a bot gets what a person of its world sends, and no other bot does', async
   expect(body).toMatchObject({ ok: false });
 });
 
-test('people start, send, press, join, react, leave and block', async () => {
+test('simulated people can start a bot, send, press buttons, join, react, leave and block', async () => {
   const world = await server.world({ people: ['ann', 'ben'], group: true, channel: true });
   const [ann, ben] = [world.person(), world.person('ben')];
   await ann.start('promo');
@@ -64,7 +64,7 @@ test('people start, send, press, join, react, leave and block', async () => {
   ]);
 });
 
-test('people send objects and files, edit, delete and vote', async () => {
+test('simulated people can send objects and files, edit, delete and vote', async () => {
   const world = await server.world({ people: ['ann'], group: true });
   const ann = world.person();
   await ann.sendObject({ location: { latitude: 52.5, longitude: 13.4 } });
@@ -97,7 +97,7 @@ test('people send objects and files, edit, delete and vote', async () => {
   expect(file?.params).toEqual({ document: { filename: 'plan.txt', bytes: 8 }, caption: 'the plan' });
 });
 
-test('people stop drafts, and choose results of inline queries', async () => {
+test('simulated people can stop drafts and choose results of inline queries', async () => {
   const world = await server.world({ inline: true });
   const ann = world.person();
   await bot(world, 'sendMessageDraft', { chat_id: ann.id, draft_id: 7, text: 'so', can_stop: true });
@@ -147,7 +147,7 @@ test('a recording has the calls of the bot with parameters and answers, but with
   expect(text).not.toContain('hidden-secret');
 });
 
-test('a recording waits for the calls of the bot', async () => {
+test('a request for a recording waits for the expected calls of the bot', async () => {
   const world = await server.world();
   const waiting = world.waitForCalls('sendMessage', { count: 2 });
   for (const text of ['one', 'two']) await bot(world, 'sendMessage', { chat_id: world.person().id, text });
@@ -156,7 +156,7 @@ test('a recording waits for the calls of the bot', async () => {
   await expect(late).rejects.toThrow('made 0 calls of deleteMessage within 20 ms instead of 1');
 });
 
-test('a removed world answers no more', async () => {
+test('the tokens of a removed world are refused', async () => {
   const world = await server.world();
   await world.remove();
   expect((await bot(world, 'getMe')).status).toBe(401);
@@ -175,7 +175,7 @@ test.each([
   expect((await request('POST', '/api/test/worlds', form)).status).toBe(400);
 });
 
-test('a second server on the same port does not start, and says why', async () => {
+test('a second server on the same port does not start, and its error names the reason', async () => {
   const { port } = new URL(server.url);
   const { code, log } = await runOn(port);
   expect(code).toBe(1);
