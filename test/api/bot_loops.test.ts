@@ -153,7 +153,7 @@ test('bots receive service messages in a group and channel posts of other bots',
   await received(b, said('a post'));
 });
 
-test('two bots that answer each pin with a pin stop after one pin each', async () => {
+test('two bots that pin a message after each pin of the other stop after one pin each', async () => {
   for (const { id } of [a, b])
     await resultOf(
       service.app(owner, 'PUT', `/api/chats/${group}/members/${id}`, {

@@ -1,4 +1,4 @@
-/** Edits with `coalesce` (decision 0066). */
+/** Tests edits with `coalesce` (decision 0066). */
 import { Bot } from 'grammy';
 import type { Redis } from 'ioredis';
 import { request } from 'undici';
@@ -77,7 +77,7 @@ async function expectOneASecond(chat_id: number, id: number): Promise<void> {
   }
 }
 
-test('of 50 edits in two seconds on two fronts, none is refused, one a second is stored, and the last text stays', async () => {
+test('50 edits in two seconds on two fronts are all accepted, one per second is stored, and the last text remains', async () => {
   const message_id = await send(user.id);
   const answers: Answer[] = [];
   const began = performance.now();
@@ -113,7 +113,7 @@ test('without `coalesce`, the second edit within a second is refused as before',
   }
 });
 
-test('a header that an unmodified grammY client sends coalesces its edits', async () => {
+test('an unmodified grammY client can coalesce its edits with a header', async () => {
   const message_id = await send(user.id);
   const fetchWithHeader: typeof fetch = (url, init) => {
     const headers = new Headers(init?.headers);
@@ -201,7 +201,7 @@ test('a pending edit of a deleted message and of a bot that left the group is dr
   expect((await versionsOf(user.id, message_id)).at(-1)?.kind).toBe(0);
 });
 
-test('a press allows one more edit, which wins over an earlier pending edit', async () => {
+test('a button press allows one more edit, which replaces an earlier pending edit', async () => {
   const reply_markup = { inline_keyboard: [[{ text: 'go', callback_data: 'go' }]] };
   const changed = { inline_keyboard: [[{ text: 'done', callback_data: 'done' }]] };
   const press = (id: number) =>
@@ -249,7 +249,7 @@ test('coalesced edits are refused with the errors of other edits', async () => {
     'Bad Request: message is too long',
     'Bad Request: message to edit not found',
   ]);
-  // The pending text counts, so the bot can return to the stored one.
+  // The new text is compared with the pending text, so the bot can return to the stored text.
   expect(await resultOf(edit(user.id, message_id, 'one'))).toMatchObject({ text: 'one' });
   await nothingPending();
   expect((await textsOf(user.id, message_id)).at(-1)).toBe('one');

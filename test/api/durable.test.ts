@@ -36,7 +36,10 @@ afterEach(async () => {
   await cluster.close();
 });
 
-/** Starts a flusher that gets hints. `hears` returns false to drop a question. Returns its connection to Redis. */
+/**
+ * Starts a flusher that gets hints. `hears` returns false to drop a flush request. Returns the flusher's
+ * connection to Redis.
+ */
 async function startFlusher(
   options: { readonly hears?: () => boolean; readonly onStep?: () => Promise<void> | undefined } = {},
 ): Promise<{ close(): Promise<void> }> {
@@ -87,8 +90,8 @@ async function resultOf(reply: Promise<Reply>): Promise<any> {
 const rowsOf = (id: number) => node.written.rows`
   select 1 from messages where chat_id = ${bot.id} and user_id = ${user.id} and message_id = ${id}`;
 
-describe('a durable call', () => {
-  it('is answered only after its message is committed', async () => {
+describe('durable calls', () => {
+  it('a durable call is answered only after its message is committed', async () => {
     await startFlusher();
     const release = await holdCommits();
     const reply = send('kept');
@@ -98,7 +101,7 @@ describe('a durable call', () => {
     expect(await rowsOf(message_id)).toHaveLength(1);
   });
 
-  it('does not delay other calls of the same chat', async () => {
+  it('a durable call does not delay other calls of the same chat', async () => {
     await startFlusher();
     const release = await holdCommits();
     const durable = send('kept', '', { prefer: 'respond-async, durable' });
@@ -108,7 +111,7 @@ describe('a durable call', () => {
     expect((await resultOf(durable)).message_id).not.toBe(usual.message_id);
   });
 
-  it('makes no pending edit, because a pending edit is only in Redis', async () => {
+  it('a durable edit never becomes a pending edit, because a pending edit is only in Redis', async () => {
     await startFlusher();
     const { message_id } = await resultOf(send('a'));
     const edit = (text: string, how: object) =>
@@ -118,7 +121,7 @@ describe('a durable call', () => {
     expect(await resultOf(edit('d', {}))).toMatchObject({ text: 'd', edit_pending: true });
   });
 
-  it('is every change of a front with the setting DURABLE, and no read', async () => {
+  it('under the setting DURABLE, every change is a durable call, and no read is', async () => {
     await startFlusher();
     const release = await holdCommits();
     const reply = send('kept', '', { durable: true });
@@ -129,7 +132,7 @@ describe('a durable call', () => {
     await resultOf(reply);
   });
 
-  it('gets an error with an unknown outcome if Postgres commits nothing in time, and may be repeated with its key', async () => {
+  it('a durable call that Postgres does not commit in time gets an error, and can be repeated under its key', async () => {
     await startFlusher();
     const release = await holdCommits();
     const first = await send('once', 'k1');
@@ -144,7 +147,7 @@ describe('a durable call', () => {
     expect((await resultOf(send('next'))).message_id).toBe(message_id + 1);
   });
 
-  it('that finds its earlier change waits for its commit too', async () => {
+  it('a repeated durable call waits until the change of the first call is committed', async () => {
     await startFlusher();
     const { message_id } = await resultOf(send('source'));
     const copy = () =>
@@ -160,7 +163,7 @@ describe('a durable call', () => {
     expect(await rowsOf((await resultOf(repeated)).message_id)).toHaveLength(1);
   });
 
-  it('gets an error if Redis loses its data before the commit', async () => {
+  it('a durable call gets an error if Redis loses its data before the commit', async () => {
     await startFlusher();
     await holdCommits();
     const reply = send('lost');
@@ -171,7 +174,7 @@ describe('a durable call', () => {
     expect(parsed(await reply)).toMatchObject(lost);
   });
 
-  it('gets an error if Redis was replaced since the change, even if its journal is empty', async () => {
+  it('a durable call gets an error if Redis was replaced after the change, even if the new journal is empty', async () => {
     const partition = cluster.keys.partitions.of(bot.id);
     await node.connection.client.del(cluster.keys.journal(partition));
     const waitUnder = (run: string) =>
@@ -183,7 +186,7 @@ describe('a durable call', () => {
     await expect(waitUnder('another run')).rejects.toMatchObject({ kind: 'not_durable' });
   });
 
-  it('gets an error if a later incarnation is announced, which says nothing about its change', async () => {
+  it('a durable call gets an error if a later incarnation is announced, whose commits do not cover its change', async () => {
     await startFlusher();
     await holdCommits();
     const reply = send('kept');
@@ -194,7 +197,7 @@ describe('a durable call', () => {
     expect(parsed((await within(1_000, reply)) as Reply)).toMatchObject(lost);
   });
 
-  it('that fails is answered at once', async () => {
+  it('a durable call that fails is answered at once', async () => {
     await startFlusher();
     await holdCommits();
     const refused = call(node, bot, 'sendMessage', { chat_id: user.id, text: '' }, '', asked);
@@ -223,7 +226,7 @@ describe('a durable call', () => {
     expect(drops.count).toBeGreaterThan(0);
   });
 
-  it('is answered by the flusher that takes over from a dead one', async () => {
+  it('a durable call is answered after another flusher takes over from a dead one', async () => {
     const stopped = gate();
     const first = await startFlusher({ onStep: () => stopped.wait() });
     await resultOf(send('not flushed', '', {}));
@@ -239,7 +242,7 @@ describe('a durable call', () => {
     stopped.open();
   });
 
-  it('wakes a flusher that pauses after a batch', async () => {
+  it('a durable call wakes a flusher that pauses after a batch', async () => {
     await startFlusher();
     await resultOf(send('warms up'));
     const began = performance.now();
@@ -256,13 +259,13 @@ describe('the number of durable calls', () => {
       () => 0,
     );
 
-  it('is bounded, and further calls change nothing', async () => {
+  it('the number of durable calls is bounded, and calls above the bound change nothing', async () => {
     for (let i = 0; i < limits.durable_calls_max; i++) void waitForever();
     expect(parsed(await send('too many'))).toMatchObject({ ok: false, error_code: 429 });
     expect((await resultOf(send('usual', '', {}))).message_id).toBe(1);
   });
 
-  it('counts the bytes of an answer, not its characters', async () => {
+  it('the limit of durable calls counts the bytes of an answer, not its characters', async () => {
     await startFlusher();
     const release = await holdCommits();
     const reply = send('\u00e4'.repeat(1_000));
@@ -272,7 +275,7 @@ describe('the number of durable calls', () => {
     expect(node.store.durability.stats.bytes).toBe(0);
   });
 
-  it('is bounded by the bytes of their answers', async () => {
+  it('the number of durable calls is bounded by the bytes of their answers', async () => {
     await startFlusher();
     const release = await holdCommits();
     const made = await resultOf(send('usual', '', {}));
@@ -303,7 +306,7 @@ describe('the scripts of calls', () => {
     return scripts;
   };
 
-  it('are the same as before for a usual call', async () => {
+  it('a call that is not durable runs no extra script', async () => {
     await startFlusher();
     await resultOf(send('warms up', '', {}));
     const scripts = await scriptsOf(() => resultOf(send('usual', '', {})));
@@ -312,7 +315,7 @@ describe('the scripts of calls', () => {
     ]);
   });
 
-  it('look at the journal once for all calls of a run', async () => {
+  it('the durable calls of one run read the journal progress together', async () => {
     await startFlusher();
     await resultOf(send('warms up'));
     const release = await holdCommits();
@@ -329,7 +332,7 @@ describe('the scripts of calls', () => {
   });
 });
 
-describe('every change of stored data', () => {
+describe('changes of stored data', () => {
   const by = (who: Person, method: string, params: object, how: object = {}) =>
     resultOf(call(node, who, method, params, '', how));
 
@@ -344,7 +347,7 @@ describe('every change of stored data', () => {
     return { group: group.id as number, channel: channel.id as number };
   }
 
-  it('waits for the commit, in direct and shared chats', async () => {
+  it('every durable change waits for its commit, in direct and shared chats', async () => {
     const { group, channel } = await chats();
     await startFlusher();
     const own = await by(bot, 'sendMessage', { chat_id: user.id, text: 'a' });

@@ -225,7 +225,7 @@ describe('answers are stored under an idempotency key', () => {
     return { first, claim: made[0] as string };
   };
 
-  test('a large answer under an idempotency key is not stored, but rebuilt from the record of the change', async () => {
+  test('a large answer is not stored under its idempotency key, but rebuilt from the record of the change', async () => {
     const long = 'long '.repeat(800).trim();
     const { first, claim } = await answerOf('large', () => send('large', long));
     expect(first.status).toBe(200);
@@ -254,7 +254,7 @@ describe('answers are stored under an idempotency key', () => {
   });
 });
 
-test('a message copied under an idempotency key is stored once, and the entry of the key refers to it', async () => {
+test('a message copied under an idempotency key is stored once, and the entry of the key refers to the message', async () => {
   const { message_id } = await resultOf(
     service.bot(bot, 'sendMessage', { chat_id: user.id, text: 'x'.repeat(4_000) }),
   );

@@ -129,7 +129,7 @@ test('after the owner turns inline mode off, all fronts refuse queries', async (
   );
 });
 
-test('a bot gets a query that does not name the chat, and the person gets the answer on another front', async () => {
+test('a bot gets a query without the id of the chat, and the person gets the answer on another front', async () => {
   const asking = ask(ben, 'cats', { front: 1 });
   const question = await next('inline_query');
   expect(question).toEqual({
@@ -379,7 +379,7 @@ describe('answers are refused', () => {
     expect((await answer(question, [], more)).body).toEqual(bad(why));
   });
 
-  test('a wrong answer leaves a query open, and a second answer is refused', async () => {
+  test('an answer from another bot leaves a query open, and a second answer is refused', async () => {
     const tooOld = bad('query is too old and response timeout expired or query ID is invalid');
     expect((await answer(question, [], {}, other)).body).toEqual(tooOld);
     await resultOf(answer(question, [article('1')]));
@@ -396,7 +396,7 @@ test('a bot that does not answer gives the person an error after seven seconds',
   await drop(bot);
 }, 40_000);
 
-test('a person outside the chat, or who queries a bot without inline mode, is refused', async () => {
+test('an inline query is refused outside the chats of the person, and for a bot without inline mode', async () => {
   const eve = await service.newUser('eve');
   expect((await ask(eve, 'x')).body.error_code).toBe(403);
   expect((await ask(ann, 'x', { of: other })).body).toEqual(bad('bot does not answer inline queries'));
@@ -560,7 +560,7 @@ describe('inline messages', () => {
   const edit = (method: string, params: object, by = bot) => service.bot(by, method, params as never);
   const pause = () => new Promise((resolve) => setTimeout(resolve, 1_050));
 
-  test('the bot can edit the message without being in the chat, and other bots in the chat get the edit', async () => {
+  test('the bot can edit its inline message without being in the chat, and other bots in the chat get the edit', async () => {
     const { message, chosen } = await sendInline(ben);
     const { inline_message_id } = chosen;
     await drop(other);
@@ -612,7 +612,7 @@ describe('inline messages', () => {
     ).toEqual(bad('wrong file identifier/HTTP URL specified'));
   });
 
-  test('neither the sender nor another bot nor an administrator can edit the message', async () => {
+  test('only the bot that created an inline message can edit it', async () => {
     const { message, chosen } = await sendInline(ann);
     const path = `/api/chats/${group}/messages/${message.message_id}`;
     const refused = "Bad Request: message can't be edited";
@@ -631,7 +631,7 @@ describe('inline messages', () => {
     expect((await edit('editMessageText', { inline_message_id, text: 'x' })).body).toEqual(invalid);
   });
 
-  test('the bot gets a button press that does not name the chat, and can answer it', async () => {
+  test('the bot gets a button press without the id of the chat, and can answer the press', async () => {
     const { message, chosen } = await sendInline(ann);
     const press = await resultOf(
       service.app(ben, 'POST', `/api/chats/${group}/messages/${message.message_id}/callback`, {
@@ -665,7 +665,7 @@ describe('inline messages', () => {
     expect(unknown.body.description).toBe('Bad Request: button not found');
   });
 
-  test('when a direct chat with another bot contains the message, a button press goes to the bot that made it', async () => {
+  test('a button press in a direct chat with another bot goes to the bot that created the inline message', async () => {
     const { message } = await sendInline(ann, other.id);
     await drop(other);
     await resultOf(
@@ -677,7 +677,7 @@ describe('inline messages', () => {
     expect(await resultOf(service.bot(other, 'getUpdates', { limit: 5 }))).toEqual([]);
   });
 
-  test("a forward of the message names the bot, and a bot's copy of the message does not", async () => {
+  test('a forward of an inline message names the bot, and a copy made by a bot does not', async () => {
     const { message } = await sendInline(ann);
     const { message_id } = message;
     const [forwarded] = await resultOf(
@@ -698,7 +698,7 @@ describe('inline messages', () => {
     expect('via_bot' in (byId.get(copy.message_id) as Any)).toBe(false);
   });
 
-  test('a bot that forwards the message signs its own login buttons itself', async () => {
+  test('the login buttons of an inline message that a bot forwards are signed with the token of that bot', async () => {
     const { message } = await sendInline(ann);
     const { message_id } = await resultOf(
       service.bot(other, 'forwardMessage', {
@@ -723,7 +723,7 @@ describe('inline messages', () => {
     expect(hash).toBe(signed(other.token));
   });
 
-  test('a message that was evicted from Redis can be shown, pressed and edited', async () => {
+  test('an inline message that was evicted from Redis can be read, pressed and edited', async () => {
     const { message, chosen } = await sendInline(ann);
     await eviction.evict(new Set([`${group}`]));
     const [listed] = await itemsOf(service.app(ann, 'GET', `/api/chats/${group}/messages?limit=1`));

@@ -101,7 +101,7 @@ describe('a direct chat', () => {
     expect(gone.data).toEqual({ chat_id: bot.id, notify: false });
   });
 
-  test('behaviour §5: repeating a pin or an unpin of all messages changes nothing', async () => {
+  test('behaviour §5: a repeated pin changes nothing, and neither does a repeated unpin of all messages', async () => {
     const a = await send(user.id, 'again');
     await resultOf(call('pinChatMessage', { chat_id: user.id, message_id: a }));
     await drop(bot);

@@ -175,7 +175,7 @@ describe.each([
     expect(edited.edit_date).toBeTypeOf('number');
   });
 
-  test('removing a message removes its post', async () => {
+  test('deleting a message also removes its post', async () => {
     await react(ann, '🔥');
     await between();
     await resultOf(service.app(owner, 'DELETE', `/api/chats/${channel}/messages/${post.message_id}`));

@@ -541,7 +541,7 @@ test('the tests of this file called every method and every endpoint that answers
   expect(all.filter((name) => !answered.has(name))).toEqual(['setMessageReaction']);
 });
 
-test('answers and updates have the types of the Bot API', async () => {
+test('answers and updates have the field types of the Bot API', async () => {
   const kinds = recorder.answers.flatMap(({ name, value }) =>
     name === 'Update' ? Object.keys(value as object) : [],
   );
@@ -549,7 +549,7 @@ test('answers and updates have the types of the Bot API', async () => {
   expect(await differencesFromBotApi(recorder.answers)).toEqual([]);
 });
 
-test('the comparison with the Bot API finds missing fields and other types', async () => {
+test('the comparison with the Bot API reports missing fields and different types', async () => {
   const message = { message_id: 1, date: 1, chat: { id: 1, type: 'private' } };
   const differences = await differencesFromBotApi([
     { name: 'sendMessage', value: { ...message, more: 1 } },

@@ -44,7 +44,7 @@ export const updateKinds = [
   'poll_answer',
 ] as const;
 
-/** Starts an HTTPS server. Returns its end. */
+/** Starts an HTTPS server. Returns a function that stops it. */
 async function serve(
   { certificate, port }: Hook,
   listener: (request: IncomingMessage, response: ServerResponse) => unknown,
@@ -109,7 +109,7 @@ function telegraf({ token }: TestBot, root: string): FeatureLibrary {
   const bot = new Telegraf(token, { telegram: { apiRoot: root } });
   const calls: LibraryCalls = {
     call: (method, params) => {
-      // Beside an uploaded file, the library loses objects that it does not know.
+      // In a call with an uploaded file, the library drops objects of unknown types.
       const { reply_parameters: reply, ...rest } = params;
       const written = reply ? { ...rest, reply_parameters: JSON.stringify(reply) } : rest;
       return (bot.telegram as Methods).callApi(method, written);
@@ -172,7 +172,7 @@ function nodeTelegramBotApi({ token }: TestBot, root: string): FeatureLibrary {
   };
 }
 
-/** The parameters that a library with positional parameters takes before the others, by method. */
+/** The positional parameters of each method, in libraries that have positional parameters. */
 const positions: Readonly<Record<string, readonly string[]>> = {
   sendMessage: ['chat_id', 'text'],
   sendPhoto: ['chat_id', 'photo'],

@@ -27,7 +27,10 @@ function variables({ bot, root, hook }: FeatureRun): Record<string, string> {
   return { ...own, ...tls, HOOK_PORT: `${port}`, SECRET: secret };
 }
 
-/** Starts a program and waits for its line `ready`. Resolves with its end. Its other lines are failures. */
+/**
+ * Starts a program and waits until it prints `ready`. Resolves with a function that ends the program. Every
+ * other line counts as a failure.
+ */
 async function start([program, ...args]: Command, feature: FeatureRun): Promise<() => Promise<void>> {
   const { PATH = '' } = process.env;
   const child = spawn(program, args, {

@@ -1,4 +1,6 @@
-/** Steps through which people talk to the feature bot. They see only chats, so they run with a bot in any language. */
+/**
+ * Steps in which people talk to the feature bot. The steps use only chats, so they work with a bot in any language.
+ */
 import { expect } from 'vitest';
 import {
   type Answer,
@@ -15,7 +17,7 @@ type Json = Answer['body'];
 export interface Scene {
   readonly service: Service;
   readonly bot: TestBot;
-  /** Owns the bot and the group, and has opened the direct chat, as `ben` has. */
+  /** The owner of the bot and the group. Like `ben`, this person has opened the direct chat. */
   readonly ann: TestUser;
   readonly ben: TestUser;
   /** A group in which the bot is an administrator with all rights that it needs. */
@@ -56,7 +58,7 @@ const answered = (
     return found;
   });
 
-/** Says a text and waits for the answer of the bot with this text. */
+/** Sends `text` as a person, and waits until the bot answers with the text `reply`. */
 async function exchange(scene: Scene, who: TestUser, chat: number, text: string, reply: string, more = {}) {
   const { message_id } = await say(scene, who, chat, text, more);
   return answered(scene, who, chat, message_id, (message) => message.text === reply);

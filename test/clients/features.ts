@@ -26,14 +26,14 @@ export interface FeatureRun {
   readonly root: string;
   /** Absent if the bot polls. */
   readonly hook?: Hook;
-  /** Takes each error of the bot. */
+  /** Called with each error of the bot. */
   fail(error: unknown): void;
 }
 
 export interface FeatureBot {
   /** False if the programs that the bot needs are not installed. Its tests are then skipped. */
   readonly installed: boolean;
-  /** Starts the bot. Resolves with its end. */
+  /** Starts the bot. Resolves with a function that stops it. */
   start(run: FeatureRun): Promise<() => unknown>;
 }
 

@@ -45,7 +45,7 @@ type Client = () => Promise<boolean>;
 interface Subject {
   readonly key: string;
   readonly clients: readonly Client[];
-  /** Makes the last calls, each of which must be answered: they show the final state. */
+  /** Makes the last calls, which show the final state. Each of them must be answered. */
   readonly finish: readonly Client[];
   check(history: History): Verdict;
 }
@@ -460,7 +460,7 @@ async function updatesOf(service: Service, next: () => number) {
   };
 }
 
-/** Calls at each tick until stopped. */
+/** Makes a call at each tick until stopped. */
 async function keepCalling(client: Client, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     await sleep(tick_ms - (performance.now() % tick_ms));

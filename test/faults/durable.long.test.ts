@@ -26,7 +26,10 @@ function changesOf(redis: Restartable): string {
   return join(folderOf(redis), name as string);
 }
 
-/** Every fifth loss is of all data, the others of the changes of this many ms, as in a failover to a late replica. */
+/**
+ * Every fifth loss removes all data. The others remove the changes of this many ms, as in a failover to a late
+ * replica.
+ */
 const total_loss_every = 5;
 const tail_ms = 300;
 

@@ -246,8 +246,8 @@ const shardNow = async (partition: number): Promise<number> =>
     ?.shard ?? 0;
 
 /**
- * Starts a move, stops it from leaving a step, and sends the command a signal once it has reached this step. `during` runs
- * before the step may be left again.
+ * Starts a move that cannot leave a step, and sends the command a signal once it has reached this step. `during` runs
+ * before the move can continue.
  */
 async function signalledAt(
   step: string,

@@ -65,8 +65,8 @@ const acknowledgedTexts = () => [...ledger.values()].reduce((sum, { size }) => s
 const seconds = (since: number) => Math.round((performance.now() - since) / 100) / 10;
 
 /**
- * Texts of the ledger that people do not read exactly once, and texts that people read although the ledger lacks
- * them.
+ * The texts of the ledger that people read never or more than once, and the texts that people read although the
+ * ledger lacks them.
  */
 async function lost(of: Service = service): Promise<Goal> {
   let wrong = 0;

@@ -10,7 +10,7 @@ import { createWorld } from './world.js';
 let service: Service | undefined;
 afterEach(() => service?.stop());
 
-test('no message is lost or duplicated when each role, Redis and Postgres are killed under load', async () => {
+test('no message is lost or duplicated when the roles, Redis and Postgres are killed in turn under load', async () => {
   const [redis, postgres] = await Promise.all([durableRedis(), ownPostgres()]);
   const database = { url: postgres.url, drop: () => postgres.stop() };
   service = await startService({ fronts: 2, redis, database, extraEnv: { PARTITIONS: '8' } });

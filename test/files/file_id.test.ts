@@ -100,7 +100,7 @@ test('the unique id depends on the stored file only, not on its name or type', (
   expect(unique).not.toContain(one.slice(0, 8));
 });
 
-test('a download path leads to its own file and to no other file', () => {
+test('a download path is valid for one file only', () => {
   const file: MediaFile = {
     type: 'document',
     key: newKey(),

@@ -16,7 +16,7 @@ const red = { r: 250, g: 10, b: 10 };
 const plain = (width: number, height: number) =>
   sharp({ create: { width, height, channels: 3, background: red } });
 const failures: unknown[] = [];
-// Stands still, so that no picture waits too long on a busy machine.
+// This clock stands still, so that no picture waits too long on a busy machine.
 const time = new VirtualTime();
 const pictures: Pictures = createPictures((error) => failures.push(error), time);
 const made = (kind: PictureKind, bytes: Buffer) => pictures.make(1, kind, bytes);

@@ -55,7 +55,7 @@ test('a part of the long tier that took longer than expected is marked', async (
   expect(lines[0]).toBe('  passed  a: 5.5 min, more than the expected 4');
 });
 
-test('each part of the long tier comes first for some commit', () => {
+test('the commit determines which part of the long tier runs first, and each part can be first', () => {
   const parts = ['a', 'b', 'c'];
   expect(rotate(parts, '00000001ff')).toEqual(['b', 'c', 'a']);
   const firsts = [0, 1, 2].map((n) => rotate(parts, n.toString(16).padStart(8, '0'))[0]);
@@ -73,7 +73,7 @@ test('--minutes is refused unless its value is a number above 0', () => {
     expect(() => readMinutes(['--minutes', bad])).toThrow('--minutes must be a number above 0');
 });
 
-test('Ctrl-C starts no further part of the long tier', async () => {
+test('after Ctrl-C, no further part of the long tier starts', async () => {
   const signals = new EventEmitter();
   const start = refuseAfterInterrupt(async (name: string) => {
     if (name === 'b') signals.emit('SIGINT');

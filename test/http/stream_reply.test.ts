@@ -99,7 +99,7 @@ test.each(['GET', 'HEAD'])(
   },
 );
 
-test('a chunked request for a streamed reply is refused, because the connection could not be ended after it', async () => {
+test('a chunked request for a streamed reply is refused, because the connection could not be closed after the reply', async () => {
   const one = source(5);
   await serve((request) => request.replyStream({ status: 200, headers, length: 5, body: one.stream }));
   const client = await new RawClient(fixture.port).send(

@@ -1,4 +1,4 @@
-/** Tests the pauses of a flusher that callers may end. */
+/** Tests the pauses of a flusher, which a caller may end early. */
 import { getEventListeners } from 'node:events';
 import { expect, test } from 'vitest';
 import { createAsked } from '../../src/journal/asked.js';
@@ -18,13 +18,13 @@ function start() {
   return { asked, sleep: (ms: number, signal: AbortSignal) => asked.sleep(ms, () => [0], signal) };
 }
 
-/** Counts what the signal keeps in sets of its own, such as the signals that depend on it. */
+/** Counts the entries in the internal sets of the signal, such as its dependent signals. */
 const keptBy = (signal: AbortSignal): number =>
   Object.getOwnPropertySymbols(signal)
     .map((name) => (signal as unknown as Record<symbol, { readonly size?: unknown } | null>)[name]?.size)
     .reduce<number>((sum, size) => sum + (typeof size === 'number' ? size : 0), 0);
 
-test('a pause leaves nothing at the signal that ends the flusher', async () => {
+test('a pause removes its listeners from the signal that stops the flusher', async () => {
   const { sleep } = start();
   const { signal } = new AbortController();
   await sleep(1, signal);

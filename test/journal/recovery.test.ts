@@ -360,7 +360,7 @@ describe('partitions are recovered', () => {
       expect(incarnationOf(Number((await meta()).ver))).toBe(3);
     });
 
-    it('the incarnation of a sealed Redis is raised when its data may be an older copy', async () => {
+    it('the incarnation is raised when the data of a sealed Redis may be an older copy', async () => {
       await trusting.recovery.seal(all);
       await restart();
       await node.recovery.openAll(all, runId());
@@ -385,7 +385,7 @@ describe('partitions are recovered', () => {
       }
     });
 
-    it('the incarnation of a sealed Redis is raised if Redis was opened with other data since the seal', async () => {
+    it('the incarnation of a sealed Redis is raised if Redis ran with other data after it was sealed', async () => {
       await trusting.recovery.seal(all);
       const sealed = await copyOfData('sealed');
       await trusting.connection.client.flushall();
@@ -548,7 +548,7 @@ describe('partitions are recovered', () => {
     }
   });
 
-  it('recovery refuses an incarnation that is not above all versions given out', async () => {
+  it('recovery refuses an incarnation whose versions Redis has already passed', async () => {
     await node.connection.client.hset(node.keys.meta(partition()), {
       run: 'an older one',
       ver: `${4 * limits.versions_per_incarnation + 5}`,

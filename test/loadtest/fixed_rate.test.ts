@@ -31,7 +31,7 @@ const get = (path: string, rows: readonly (readonly string[])[] = [[]]) => ({
   rows,
 });
 
-test('when the server pauses, the delay of every request that was due counts, even on one connection', async () => {
+test('when the server pauses, the delay of every due request is measured, even on one connection', async () => {
   seen = [];
   silentUntil = performance.now() + 800;
   const load = { rate: 100, seconds: 1, connections: 1, salt: '' };

@@ -24,7 +24,7 @@ const goals = (scenarios: object[], latencies: object[]) =>
     figure,
   }));
 
-test('a scenario is judged by the lower of two ratios, one of rates and one of CPU times', () => {
+test('the result of a scenario is the lower of two ratios: the ratio of rates and the ratio of CPU times', () => {
   expect(goals([scenario(0.9, 0.79, 25)], []).map(({ row }) => row)).toEqual([
     ['P2', false],
     ['P2', true],
@@ -35,7 +35,7 @@ test('a scenario is judged by the lower of two ratios, one of rates and one of C
   expect(redis?.row).toEqual(['P2', false]);
 });
 
-test('the p99 of the service is compared with that of the minimal server, unless that server missed the rate', () => {
+test('the p99 of the service is compared with the p99 of the minimal server, unless the minimal server missed the rate', () => {
   const p6 = (...latencies: object[]) => goals([], latencies).find(({ row }) => row[0] === 'P6')?.row[1];
   expect(p6(latency('base', 2, 100), latency('subject', 6, 100))).toBe(true);
   expect(p6(latency('base', 2, 100), latency('subject', 6.1, 100))).toBe(false);

@@ -37,7 +37,7 @@ function run(token: string, ...args: readonly string[]) {
 
 const found = () => readResults(readFileSync(join(dir, 'found.json'), 'utf8'));
 
-test('petrel bench makes each call at the given rate with a bot that it deletes afterwards', async () => {
+test('petrel bench makes each call at the given rate, and deletes its bot afterwards', async () => {
   const ended = await run(user.token, '--rates', '50', '--p99', '60000');
   expect(ended.code, ended.output + ended.complaint).toBe(0);
   const { latencies, goals, ended: why } = found();

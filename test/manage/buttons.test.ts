@@ -39,7 +39,7 @@ const press: fc.Arbitrary<Press> = fc.oneof(
   fc.constant({ ask: 'cancel' } as const),
 );
 
-test('the data of every press fits into a button and is parsed unchanged', () => {
+test('the data of every button press fits the limit of callback data and is parsed unchanged', () => {
   fc.assert(
     fc.property(press, (given) => {
       const data = dataOf(given);

@@ -235,7 +235,7 @@ test('the management bot answers unexpected messages, and a person can cancel a 
   erin.close();
 });
 
-test('nobody can own the management bot, take its username or keep it in a group', async () => {
+test('nobody can own the management bot or take its username, and it leaves every group', async () => {
   const frank = await newTalker(service, 'frank');
   expect((await service.app(frank.user, 'GET', `/api/me/bots/${frank.bot}/token`)).status).toBe(404);
   expect((await service.app(frank.user, 'POST', `/api/me/bots/${frank.bot}/regenerate_token`)).status).toBe(

@@ -130,7 +130,7 @@ test('placeholders inside a value are not replaced', () => {
   expect(content.text?.slice(offset, offset + length)).toBe(texts.en.token_hidden);
 });
 
-test('when a token replaces its placeholder, the offsets of later entities move with it', () => {
+test('when a token replaces its placeholder, the offsets of later entities are adjusted', () => {
   const content = contentOf(texts.hy, {
     key: 'created',
     values: { name: 'Ա', username: 'a_bot' },

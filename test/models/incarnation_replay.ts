@@ -38,14 +38,14 @@ interface Rows {
   readonly under: number | null;
 }
 
-/** Returns the version that a version of the model stands for. */
+/** Converts a version of the model to the real version. */
 const real = (version: number) =>
   Math.floor(version / perIncarnation) * limits.versions_per_incarnation + (version % perIncarnation);
 
 export class IncarnationReplay {
   readonly #replay: Replay;
   readonly #pool: Pool;
-  /** The message ids that the ids of the model stand for. The model skips fewer ids. */
+  /** Converts message ids of the model to real message ids. The model skips fewer ids. */
   readonly #ids = new Map([[0, 0]]);
   /** The last message id in the record of the model, and the incarnation of the record. */
   #last = { id: 0, under: 1 };
@@ -141,7 +141,8 @@ export class IncarnationReplay {
   async #commit({ flusher, known, refused }: { flusher: number; known: number; refused: number }) {
     const { prefixes } = this.#batches.get(flusher) as ReadResult;
     const batch = prepareBatch(prefixes, new Map([[partition, known]]));
-    // A crash between the two reads of a flusher leaves it an empty batch, which the program does not write.
+    // If Redis crashes between the two reads of a flusher, the batch is empty. The program does not write an
+    // empty batch.
     if (prefixes.length === 0) return;
     const written = writeBatch(this.#pool, batch, () => expect.unreachable());
     expect(

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { canRun, explore, type Model, models, mutationsOf } from './spin.js';
 
-/** Further bounds of a model, beside the bounds in its file. */
+/** Additional bounds of each model, besides the bounds in its file. */
 const bounds: Partial<Record<Model, readonly string[]>> = {
   token_lease: ['LEASE=2', 'CRASHES=0'],
   outbox: ['SENDS=3', 'CRASHES=0'],

@@ -76,7 +76,7 @@ export class OutboxReplay {
     const { client, incarnation } = this.#replay;
     const [chat, member] = [keys.chat(group), keys.member(group.id, user)];
     const place = { meta: keys.meta(source), journal: keys.journal(source), outbox: keys.outbox(source) };
-    // The copies of the chat and of the member, as fills under this incarnation leave them.
+    // The copies of the chat and of the member that fills under this incarnation create.
     const copy = { p: pack({ id: group.id, n: 'G' }), pv: 1, t: 'group', b: bots.join(), pi: incarnation };
     await client.hset(chat, copy);
     await client.hsetnx(chat, 's', '0');

@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([service?.stop(), other?.stop()]));
 
-test('a role refuses the Redis of another installation, and an empty Redis while nodes use another one', async () => {
+test('a role refuses a Redis of another installation, and an empty Redis while nodes use a different Redis', async () => {
   const env = { ...elsewhere(service.env, other, service.databaseUrl), START_MS: '1000' };
   const start = () => createRole('flush', async () => env).start();
   const client = new Redis(other.url);

@@ -118,7 +118,7 @@ describe('the error of a failed TLS connection names the cause', () => {
     );
   });
 
-  it('the TLS error says whether the port has no TLS, nothing listens there, or the password is wrong', async () => {
+  it('a connection error distinguishes a port without TLS, a closed port and a wrong password', async () => {
     const redis = await freshRedis();
     try {
       const { port, password } = new URL(redis.url);

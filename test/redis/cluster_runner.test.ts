@@ -72,7 +72,7 @@ test('a script call contains the run id of the server that runs it', async () =>
   expect(new Set(recovered.map((each) => each.split(' ')[1])).size).toBe(3);
 });
 
-test('MOVED: a call runs once on the new master', async () => {
+test('after the error MOVED, a call runs once on the new master', async () => {
   const partition = 5;
   const [slot, from] = [slots[partition] as number, nodeAt(partition)];
   const to = (from + 1) % 3;
@@ -84,7 +84,7 @@ test('MOVED: a call runs once on the new master', async () => {
   expect(nodeAt(partition)).toBe(to);
 });
 
-test('ASK: a call runs on the new owner of the slot', async () => {
+test('after the error ASK, a call runs on the new owner of the slot', async () => {
   const partition = 7;
   const [slot, from] = [slots[partition] as number, nodeAt(partition)];
   const to = (from + 1) % 3;
@@ -99,7 +99,7 @@ test('ASK: a call runs on the new owner of the slot', async () => {
   expect(await lease(partition, 'third')).toEqual({ status: 'taken' });
 });
 
-test('TRYAGAIN: a call on several keys of a moving slot fails with unavailable and changes nothing', async () => {
+test('after TRYAGAIN, a call on several keys of a moving slot fails with unavailable and changes nothing', async () => {
   const partition = 9;
   const [slot, from] = [slots[partition] as number, nodeAt(partition)];
   await clientAt(from).hset(keys.meta(partition), 'run', 'r');
@@ -114,7 +114,7 @@ test('TRYAGAIN: a call on several keys of a moving slot fails with unavailable a
   await renew(partition);
 });
 
-test('TRYAGAIN: a repeatable call waits until the new master has all its keys', async () => {
+test('after TRYAGAIN, a repeatable call waits until the new master has all its keys', async () => {
   const partition = 11;
   const [slot, from] = [slots[partition] as number, nodeAt(partition)];
   const to = (from + 1) % 3;
@@ -153,7 +153,7 @@ const seedChat = (at: number, chat: ChatRef) =>
     ...{ s: 0, i: 0, v: 0, c: 0, p: pack({ id: chat.user, n: 'A' }), b: '', pi: 0, t: 'direct' },
   });
 
-test('MOVED: each call of a combined run is applied once on the new master', async () => {
+test('after MOVED, each call of a combined run is applied once on the new master', async () => {
   const partition = 13;
   const [slot, from] = [slots[partition] as number, nodeAt(partition)];
   const to = (from + 1) % 3;
@@ -169,7 +169,7 @@ test('MOVED: each call of a combined run is applied once on the new master', asy
   expect(await clientAt(to).xlen(keys.journal(partition))).toBe(6);
 });
 
-test('TRYAGAIN: the calls of a combined run wait for the move, and each is applied once', async () => {
+test('after TRYAGAIN, the calls of a combined run wait for the move, and each is applied once', async () => {
   const partition = 15;
   const [slot, from] = [slots[partition] as number, nodeAt(partition)];
   const to = (from + 1) % 3;
@@ -186,7 +186,7 @@ test('TRYAGAIN: the calls of a combined run wait for the move, and each is appli
   expect(await clientAt(to).xlen(keys.journal(partition))).toBe(6);
 });
 
-test('ASK: the calls of a combined run wait on the new owner of their keys, and each is applied once', async () => {
+test('after ASK, the calls of a combined run wait on the new owner of their keys, and each is applied once', async () => {
   const partition = 17;
   const [slot, from] = [slots[partition] as number, nodeAt(partition)];
   const to = (from + 1) % 3;

@@ -350,7 +350,7 @@ async function checkWhole(acknowledged: ReadonlyMap<string, readonly [ChatRef, n
   for (const [ref, id] of acknowledged.values()) expect(await record(ref, id)).not.toBeNull();
 }
 
-test('a Redis killed at any moment has only whole calls, and has every acknowledged call', async () => {
+test('after Redis is killed at any moment, it has every acknowledged call and no part of any other call', async () => {
   for (let round = 0; round < 4; round++) {
     const acknowledged = new Map<string, readonly [ChatRef, number]>();
     let count = 0;

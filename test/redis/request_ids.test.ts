@@ -229,7 +229,7 @@ test('a request that other processes may repeat is applied once over two fronts'
 });
 
 describe.each(formNames)('a message that is sent %s', (form) => {
-  test('is applied once if its answer is lost', async () => {
+  test('a message is stored once if the answer to its call is lost', async () => {
     proxy.lose('marked');
     const sent = await Promise.all(forms[form]('a', 'marked'));
     expect(sent).toMatchObject(sent.map(() => ({ status: 'ok', first: 1 })));
@@ -237,7 +237,7 @@ describe.each(formNames)('a message that is sent %s', (form) => {
     expect(await send('b')).toMatchObject({ first: 2 });
   });
 
-  test('is applied once if the first attempt arrives after the second', async () => {
+  test('a message is stored once if the first attempt arrives after the second', async () => {
     proxy.delay('marked');
     const sent = await Promise.all(forms[form]('a', 'marked'));
     expect(sent).toMatchObject(sent.map(() => ({ status: 'ok', first: 1 })));
@@ -248,7 +248,7 @@ describe.each(formNames)('a message that is sent %s', (form) => {
     expect(await sequence()).toBe('1');
   });
 
-  test('is applied once if its journal entry was flushed before it is repeated', async () => {
+  test('a message is stored once if its journal entry was flushed before the call is repeated', async () => {
     proxy.lose('marked');
     const pending = Promise.all(forms[form]('a', 'marked'));
     await expect.poll(() => client.xlen(journal)).toBeGreaterThan(0);
@@ -257,7 +257,7 @@ describe.each(formNames)('a message that is sent %s', (form) => {
     expect(await sequence()).toBe('1');
   });
 
-  test('is applied once if Redis is killed after it and restarts', async () => {
+  test('a message is stored once if Redis is killed after the call and restarts', async () => {
     proxy.lose('marked');
     const { port } = new URL(redis.url);
     const pending = Promise.all(forms[form]('a', 'marked'));

@@ -217,7 +217,7 @@ test('while Redis is unavailable, repeatable calls wait for a limited time', asy
   expect(await pending).toMatchObject({ status: 'ok', first: 2 });
 });
 
-test('if Redis falls silent, its calls are answered before the connection is closed', async () => {
+test('if Redis stops answering, pending calls fail before the connection is closed', async () => {
   // Two calls load the combined form, in which Redis gets the later calls.
   await Promise.all([send('r0'), send('r1')]);
   process.kill(redis.pid, 'SIGSTOP');
@@ -268,7 +268,7 @@ test('a slow Redis that still answers does not count as unavailable', async () =
   expect(sent).toBeGreaterThan(2);
 });
 
-test('a call to a Redis that accepts connections but never answers fails with unavailable', async () => {
+test('a call fails with unavailable if Redis accepts the connection but never answers', async () => {
   const mute = createServer(() => undefined);
   mute.listen(0, '127.0.0.1');
   await once(mute, 'listening');

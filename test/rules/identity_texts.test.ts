@@ -23,7 +23,7 @@ test('cleaning a bot text twice is the same as cleaning it once', () => {
   );
 });
 
-test("a reader sees the bot text of the reader's language, else the default, else the fallback", () => {
+test("a reader sees the bot text in the reader's language, or else the default text, or else the fallback", () => {
   const texts = { '': 'default', ru: 'р' };
   expect(textIn(texts, 'ru', 'x')).toBe('р');
   for (const language of ['kk', 'de', 'toString', '', null, undefined])

@@ -13,7 +13,7 @@ const place = fc.record({
   messageId: id,
 });
 
-test('an inline message id names one message, is always the same, and has at most 128 characters', () => {
+test('the inline message id of a message never changes, identifies only this message, and has at most 128 characters', () => {
   fc.assert(
     fc.property(id, place, (bot, at) => {
       const name = ids.idOf(bot, at);
@@ -24,7 +24,7 @@ test('an inline message id names one message, is always the same, and has at mos
   );
 });
 
-test('an inline message id names nothing for another bot or in another installation', () => {
+test('an inline message id is invalid for another bot and in another installation', () => {
   const at = { chat: { id: -7, user: 0 }, messageId: 3 };
   const name = ids.idOf(1, at);
   expect(ids.placeOf(2, name)).toBeNull();
@@ -33,7 +33,7 @@ test('an inline message id names nothing for another bot or in another installat
   expect(ids.instanceOf(2, at.chat)).not.toBe(ids.instanceOf(1, at.chat));
 });
 
-test('a changed or invented inline message id names nothing', () => {
+test('a changed or invented inline message id is invalid', () => {
   const name = ids.idOf(1, { chat: { id: -7, user: 0 }, messageId: 3 });
   for (let i = 0; i < name.length - 1; i++) {
     const other = name[i] === 'A' ? 'B' : 'A';
@@ -42,7 +42,7 @@ test('a changed or invented inline message id names nothing', () => {
   fc.assert(fc.property(fc.string({ maxLength: 300 }), (text) => ids.placeOf(1, text) === null));
 });
 
-test('only the person who saw an answer can name it', () => {
+test('only the person who saw an inline answer can use its id', () => {
   fc.assert(
     fc.property(id, fc.integer({ min: 1_000, max: id_max }), (user, query) => {
       const name = ids.answerIdOf(user, `${query}`);

@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => cluster?.close());
 
-test('a node with an old shard map gives out no message id a second time', async () => {
+test('a node with an outdated shard map gives out no message id twice', async () => {
   const { bot, chat } = await makeDirect(node);
   const send = async (words: string) => (await node.store.messages.send(chat, bot.sender, text(words))).id;
   const ids = [await send('one'), await send('two')];

@@ -21,7 +21,7 @@ const settings = {
   ...{ maxConnections: 40, address: '203.0.113.9' },
 };
 
-test('a node cannot open a queue with a webhook that it read before Redis lost its last writes', async () => {
+test('after Redis lost its last writes, a node cannot open a queue with a webhook that it read before', async () => {
   const person = await makeUser(a);
   const bot = await makeBot(a, await makeUser(a));
   const chat = directChat(bot.id, person.id);

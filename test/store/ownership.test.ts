@@ -70,7 +70,7 @@ async function consistent(now: Person): Promise<string> {
 }
 
 describe("concurrent changes of a bot's owner", () => {
-  test('of two concurrent transfers of a bot, only one succeeds', async () => {
+  test('if two transfers of a bot run concurrently, only one of them succeeds', async () => {
     const ended = await Promise.allSettled([transfer(a, ben), transfer(b, cora)]);
     expect(kinds(ended)).toEqual(['done', 'not_bot_owner']);
     await consistent(ended[0].status === 'fulfilled' ? ben : cora);
@@ -93,7 +93,7 @@ describe("concurrent changes of a bot's owner", () => {
     }
   });
 
-  test('of a transfer and a concurrent deletion of a bot, only one succeeds', async () => {
+  test('if a transfer and a deletion of a bot run concurrently, only one of them succeeds', async () => {
     const [moved, gone] = await Promise.allSettled([transfer(a, ben), b.store.bots.remove(owner.id, bot.id)]);
     if (moved.status === 'fulfilled') {
       expect((gone as PromiseRejectedResult).reason).toMatchObject({ kind: 'not_bot_owner' });
@@ -106,7 +106,7 @@ describe("concurrent changes of a bot's owner", () => {
     }
   });
 
-  test('of two concurrent deletions of a bot, only one succeeds', async () => {
+  test('if two deletions of a bot run concurrently, only one of them succeeds', async () => {
     const ended = await Promise.allSettled([a, b].map((n) => n.store.bots.remove(owner.id, bot.id)));
     expect(kinds(ended)).toEqual(['bot_not_found', 'done']);
   });
@@ -212,7 +212,7 @@ describe('write access to a bot', () => {
     );
   const refused = { kind: 'cant_write_to_bot' };
 
-  test('once a change has taken write access from a person, a node with the old answer cannot restore it', async () => {
+  test('after a person has lost write access, a node that still caches the old answer cannot restore it', async () => {
     await a.store.chats.openDirect(bot.id, ben.id);
     await set(a, ben);
     const held = gate();
@@ -230,7 +230,7 @@ describe('write access to a bot', () => {
     await expect(send(b)).rejects.toMatchObject(refused);
   });
 
-  test('of two concurrent changes of write access, the one that commits last applies', async () => {
+  test('if two changes of write access run concurrently, the one that commits last applies', async () => {
     await a.store.chats.openDirect(bot.id, ben.id);
     for (let round = 0; round < 5; round++) {
       await Promise.all([set(a, ben), set(b, cora)]);

@@ -156,7 +156,7 @@ test('if a control record was changed and evicted during a read-back, its old ve
   expect(await a.store.auth.bot(token)).toMatchObject({ id: bot.id });
 });
 
-test('if a refresh is delayed until after a later refresh and an eviction, it restores no old value', async () => {
+test('a delayed refresh restores no old value, even after a later refresh and an eviction', async () => {
   const { bot } = await makeDirect(b);
   const key = cluster.keys.bot(bot.id);
   const held = gate();

@@ -22,7 +22,7 @@ function paced() {
   return { time, shown, taking, pace };
 }
 
-test('a client that reads slowly gets the newest draft once it has read the former one', async () => {
+test('a client that reads slowly skips drafts, and gets the newest one after it has read the former one', async () => {
   const { time, shown, taking, pace } = paced();
   pace.take(chat, draft('a'));
   for (const text of ['b', 'c', 'd']) {
@@ -48,7 +48,7 @@ test('a client that reads quickly gets one draft per interval', async () => {
   expect(shown).toEqual(['a', 'b']);
 });
 
-test('a stream that has ended shows no draft that waits', async () => {
+test('a stream that has ended does not send its pending draft', async () => {
   const { time, shown, taking, pace } = paced();
   pace.take(chat, draft('a'));
   pace.take(chat, draft('b'));

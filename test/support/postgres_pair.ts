@@ -127,7 +127,8 @@ export async function startPair({ durable = false } = {}): Promise<Pair> {
       );
     },
     async caughtUp() {
-      // A message of its own, because the insert position may be beyond the header of a page that is not written yet.
+      // Writes a message to the log, because the insert position may be beyond the header of a page that is not
+      // written yet.
       const end = await lsn(primaryUrl, "pg_logical_emit_message(true, 'test', '')");
       await eventually(
         'the standby has all data',

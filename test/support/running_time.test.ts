@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { RunningTime } from './running_time.js';
 
-test('a skip fires due timers in order, and each sees the time when it is due', () => {
+test('a skip of time fires due timers in order, and each timer reads the time at which it is due', () => {
   const time = new RunningTime();
   const began = time.monotonic();
   const fired: string[] = [];
@@ -17,7 +17,7 @@ test('a skip fires due timers in order, and each sees the time when it is due', 
   time.cancel(beat);
 });
 
-test('after a skip, the other timers fire when the rest of their time has passed', async () => {
+test('after a skip of time, the timers that are not yet due fire when the rest of their time has passed', async () => {
   const time = new RunningTime();
   let isOver = false;
   time.after(60_020, () => {

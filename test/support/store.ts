@@ -27,7 +27,7 @@ import { divideDatabase, openTestShards } from './shards.js';
 export interface Hooks {
   call: (name: string, run: () => Promise<unknown>, partition: number) => Promise<unknown>;
   query: (text: string, run: () => Promise<unknown>) => Promise<unknown>;
-  /** Runs a subscription to hints. */
+  /** Called for each subscription to hints. `run` subscribes. */
   listen: (channel: string, run: () => Promise<() => void>) => Promise<() => void>;
   /** Returns false to drop a hint. */
   hint: (channel: string, text: string) => boolean;

@@ -17,7 +17,7 @@ test('timers fire in the order in which they are due, and equal timers in the or
   expect(time.timers).toBe(0);
 });
 
-test('promises settle before the next timer fires, so a loop of sleeps runs within one move of the clock', async () => {
+test('promises settle before the next timer fires, so one move of the clock can complete a loop of sleeps', async () => {
   const time = new VirtualTime();
   const turns: number[] = [];
   const loop = async () => {
@@ -54,7 +54,7 @@ test('a timer that repeats fires until it is cancelled', async () => {
   expect(at).toEqual([300, 600, 900]);
 });
 
-test('a bounded wait ends with the work, or without a result at its end', async () => {
+test('a bounded wait returns the result of the work, or nothing when its time is over', async () => {
   const time = new VirtualTime();
   const endless = time.within(50, new Promise<string>(() => {}));
   await time.advance(50);
@@ -73,7 +73,7 @@ test('two clocks that drift apart each follow only the replies from Redis that t
   expect(fast.now()).toBe(exact.now());
 });
 
-test('tasks with one interval run at its multiples', async () => {
+test('tasks with the same interval run at its multiples', async () => {
   const time = new VirtualTime();
   await time.advance(130);
   const at: number[] = [];

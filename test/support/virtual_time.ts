@@ -29,7 +29,7 @@ const settle = () => new Promise((resolve) => setImmediate(resolve));
 export class VirtualTime extends Time {
   readonly #startMs: number;
   readonly #rate: number;
-  /** In the order in which timers were set. */
+  /** The pending timers, in the order in which they were set. */
   readonly #pending = new Set<Pending>();
   #ms = 0;
 

@@ -97,7 +97,7 @@ const holesOf = (page: Page) =>
     }),
   );
 
-test('albums of 2 to 10 pictures and videos have no hole, in the chat and on the page, from 320 to 1440 px', async () => {
+test('the grid of an album with 2 to 10 items has no empty cell at any width from 320 to 1440 px', async () => {
   const channel = await newChat('channel', 'Shapes');
   for (let count = 2; count <= 10; count++)
     await sendAlbum(channel, count % 2 ? photos(count) : [...photos(count - 1), 'video']);

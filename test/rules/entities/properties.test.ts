@@ -98,7 +98,7 @@ function expectValid({ text, entities }: FormattedText): void {
   });
 }
 
-describe('rules that hold for every text', () => {
+describe('properties of entities', () => {
   it.each(['HTML', 'MarkdownV2', 'Markdown', ''])(
     'parsing with mode %j returns valid entities or throws an ApiError',
     (mode) => {

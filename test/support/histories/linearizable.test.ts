@@ -240,7 +240,7 @@ describe('reactions', () => {
     expect(verdict(reactions, [...once, read(5, 6, 'a', one)])).toBe('violation');
   });
 
-  test('the model accepts an answer that shows a later change, and rejects a second effect of a change after it', () => {
+  test('the model accepts an answer that shows a later change, and rejects a change that takes effect twice', () => {
     const removed = react(3, 20, 'remove', 'a', one);
     const history = [
       ...react(0, 1, 'set', 'a', one),
@@ -260,7 +260,7 @@ describe('ownership', () => {
   const owns = (from: number, to: number, person: string, answer: boolean) =>
     op(from, to, { what: 'owns', person } as const, answer);
 
-  test('of several transfers by one owner, the model accepts one', () => {
+  test('the model accepts one success among several transfers by one owner', () => {
     const won = [
       transfer(0, 9, ['a', 'b'], true),
       transfer(0, 9, ['a', 'c'], false),
@@ -355,7 +355,7 @@ describe('edits', () => {
   const read = (from: number, to: number, text: string) => op(from, to, { what: 'read' } as const, { text });
   const model = edits('new', 1_000);
 
-  test('the model accepts one edit a second, and refusals in between', () => {
+  test('the model accepts one edit per second, and refusals between these edits', () => {
     const history = [
       edit(0, 1, 'a'),
       edit(500, 501, 'x', 'too_often'),

@@ -4,7 +4,7 @@ import type { Model } from './linearizable.js';
 
 type Op<I, O> = Operation<I, O>;
 
-/** A register with compare-and-set. A refused change answers false. */
+/** A register with compare-and-set. The answer to a refused change is false. */
 export type RegisterInput =
   | { readonly what: 'write'; readonly value: string }
   | { readonly what: 'read' }
@@ -36,7 +36,7 @@ export type PinInput =
   | { readonly what: 'unpinAll' }
   | { readonly what: 'read' };
 
-/** Reads answer the id of the pinned message. */
+/** Reads return the id of the pinned message. */
 export type PinOutput = 'done' | 'not_found' | number;
 
 export const pins: Model<PinInput, PinOutput, number> = {
@@ -60,9 +60,9 @@ export const pins: Model<PinInput, PinOutput, number> = {
 };
 
 /**
- * The reactions of people on a post. Each answer shows the whole post as its caller sees it. The answer to a change shows
- * the post at one moment between the change and the answer: a change that is repeated after a lost reply answers what
- * others changed meanwhile. A change with an answer therefore has a second step, `shown`.
+ * The reactions of people on a post. Each answer shows the whole post as its caller sees it. The answer to a change
+ * shows the post at one moment between the change and the answer. If a change is repeated after a lost reply, its
+ * answer also shows what others changed meanwhile. A change with an answer therefore has a second step, `shown`.
  */
 export type ReactionInput =
   | { readonly what: 'set'; readonly person: string; readonly emoji: string }
@@ -167,7 +167,7 @@ export type TokenInput =
   | { readonly what: 'begin' | 'end'; readonly token: string }
   | { readonly what: 'use'; readonly token: string };
 
-/** Uses answer whether the token was accepted. */
+/** The answer to a use of a token says whether the token was accepted. */
 export type TokenOutput = boolean;
 
 interface TokenState {
@@ -209,7 +209,7 @@ export function replacementSteps(
 /** The text of a message, of which at most one edit is stored in each `interval` ms. */
 export type EditInput = { readonly what: 'edit'; readonly text: string } | { readonly what: 'read' };
 
-/** Reads answer the text. */
+/** Reads return the text. */
 export type EditOutput = { readonly text: string } | 'done' | 'too_often';
 
 interface EditState {
