@@ -25,7 +25,10 @@ export abstract class Time {
   /** The difference between Unix time and the monotonic clock, in ms. Undefined before the first answer from Redis. */
   #offsetMs: number | undefined;
 
-  /** Returns the Unix time of the machine in ms. Only for what other machines do not see, such as log lines. */
+  /**
+   * Returns the Unix time of the machine in ms. Use it only for values that other machines do not see, such as
+   * the time of a log line.
+   */
   abstract machine(): number;
 
   /** Returns the time in ms since an arbitrary start. It never goes back. */

@@ -152,7 +152,7 @@ interface Built {
   readonly message: InlineMessage;
 }
 
-/** Returns the title that people see of a result. A contact has no title of its own. */
+/** Returns the displayed title of a result. A contact has no title of its own. */
 function titleOf({ type, title, ...given }: Result): string | undefined {
   if (type !== 'contact') return title;
   const { first_name, last_name } = given as { first_name?: string; last_name?: string };
@@ -201,7 +201,7 @@ async function build(context: MethodContext, given: Result): Promise<Built> {
   const markup = keyboard(given.reply_markup);
   const writer: Writer = { id: context.bot.id, isBot: true, chat: null };
   const file = Object.hasOwn(fileResults, type) ? fileResults[type] : undefined;
-  // A result with a page cannot be sent as a file, only a result with a video.
+  // A video result with this MIME type is a web page, which cannot be sent as a file.
   const media = file && given.mime_type !== 'text/html' ? await fileOf(context, file, given) : undefined;
   const ownContent = async (): Promise<Content> =>
     media === undefined

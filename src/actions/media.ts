@@ -111,8 +111,8 @@ export async function takeAll(
 }
 
 /**
- * Runs `make`. It calls `take` only if no earlier attempt of the same call has created the message. If the message is
- * refused, removes the stored files, because nothing uses them. After any other error, keeps the files, because the
+ * Runs `make`, which calls `take` only if no earlier attempt of the same call has created the message. If the message
+ * is refused, removes the stored files, because nothing uses them. After any other error, keeps the files, because the
  * message may exist.
  */
 export async function withMedia<M extends TakenMedia | readonly TakenMedia[], T>(

@@ -1,4 +1,4 @@
-/** Contains code that several methods share with which bots moderate groups and channels. */
+/** Contains the code shared by the methods with which bots moderate groups and channels. */
 import { z } from 'zod';
 import { type ErrorName, fail } from '../errors.js';
 import { ruleLimits as limits } from '../rules/limits.js';

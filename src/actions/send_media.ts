@@ -1,4 +1,4 @@
-/** Contains code that the methods and endpoints share with which bots and people send media (behaviour §4). */
+/** Contains the code shared by the methods and endpoints that send media (behaviour §4). */
 import { z } from 'zod';
 import type { ErrorName } from '../errors.js';
 import { mediaOf } from '../files/file_id.js';
@@ -117,7 +117,7 @@ type FileParams = Omit<MediaDescriptor, 'type' | 'media'>;
 
 type MediaParams = SendingParams & FileParams & { readonly reply_markup?: Parameters<typeof markupOf>[0] };
 
-/** Where a message goes, from whom, and everything but its content. */
+/** The chat, the sender and all other properties of a message except its content. */
 export interface Sending {
   readonly chat: ChatRef;
   readonly sender: Sender;

@@ -136,8 +136,8 @@ async function rename(
     return work(pool).finally(() => pool.close());
   };
   const installation = await over(url, async (pool) => {
-    // Holds outgoing requests back for a drill. Otherwise removes such a hold, because the backup of a drill contains
-    // one.
+    // Pauses outgoing requests for a drill. Otherwise ends such a pause, because a backup made during a drill
+    // contains one.
     await holdOutgoing(pool, drill);
     return renameInstallation(pool, withRedis ? 1 : 0);
   });

@@ -51,7 +51,7 @@ function giveUp(log: Logger, error: unknown): never {
   process.exit(1);
 }
 
-/** The settings of the roles, and what is closed after the roles have stopped. */
+/** The settings of the roles, and the resources that are closed after the roles have stopped. */
 export interface Prepared {
   readonly config: Config;
   /** The scripts of Redis. Those of lua/ by default. */

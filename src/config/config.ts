@@ -408,7 +408,8 @@ export function pushOf({ VAPID_PRIVATE_KEY, VAPID_SUBJECT, BASE_URL }: Config) {
 }
 
 /**
- * Returns the configuration as one that has these settings. Throws a ConfigError with a line for each missing setting.
+ * Checks that these settings are set, and returns the configuration. Throws a ConfigError with a line for each missing
+ * setting.
  */
 export function requireSettings<K extends keyof Config>(config: Config, names: readonly K[]): Required<K> {
   const missing = names.filter((name) => config[name] === undefined);

@@ -24,7 +24,7 @@ export interface Attempt {
   readonly madeAtMs: number;
   /** The age in ms at which retries of the update end (see `ageMaxOf`). The default is the age for most updates. */
   readonly ageMaxMs?: number;
-  /** By the clock of `madeAtMs`. */
+  /** The current time, by the same clock as `madeAtMs`. */
   readonly nowMs: number;
   readonly retryAfterMs?: number | undefined;
 }

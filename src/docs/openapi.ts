@@ -336,7 +336,7 @@ const fixedComponents: Json = {
     operator: {
       type: 'http',
       scheme: 'bearer',
-      description: 'ADMIN_TOKEN, or a token of `petrel admin tokens add`',
+      description: 'ADMIN_TOKEN, or a token created with `petrel admin tokens add`',
     },
     partnerKey: {
       type: 'apiKey',

@@ -93,7 +93,8 @@ function checkContent(type: MediaType, found: Measured, said: Described): void {
 
 /**
  * Returns the MIME type of a file, by its content if possible. Media that the application plays get no type that a
- * browser could run as a page. Players call a file with sound only a video, because its container could hold one.
+ * browser could run as a page. A file that has only sound may have a video type, because its container could hold
+ * a video. Such a file gets an audio type.
  */
 function mimeOf(type: MediaType, upload: Upload, found: Measured): string {
   const mime = found.mime ?? (mimeType.test(upload.contentType) ? upload.contentType : octets);

@@ -21,7 +21,9 @@ export const fileLimits = {
   avatar_small_side_px: 128,
   avatar_given_side_px_min: 32,
   avatar_given_aspect_max: 20,
-  /** Width and height of a photo together, and how many times its longer side may be as long as its shorter one. */
+  /**
+   * The limit for width plus height of a photo, and the limit for the ratio of its longer side to its shorter side.
+   */
   photo_sides_px_max: 10_000,
   photo_aspect_max: 20,
   thumbnail_side_px_max: 320,

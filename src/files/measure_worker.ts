@@ -1,4 +1,4 @@
-/** Runs the thread that measures uploads. It may hang or die, because the files may be malicious. */
+/** Runs the thread that measures uploads. The thread may hang or die, because the files may be malicious. */
 import { parentPort } from 'node:worker_threads';
 import { loadReader, measure } from './measure.js';
 import { type MeasureAnswer, ready } from './measure_answer.js';

@@ -21,7 +21,7 @@ export class BodyRoom {
    * How many bytes all bodies may have together. Uploads (bodies above `callLimits.body_bytes_max`) may use half of it.
    */
   readonly bytesMax: number;
-  /** How many bytes the bodies of one client address may have. It is enough for at least one upload. */
+  /** How many bytes the bodies of one client address may have. The limit allows at least one upload. */
   readonly addressBytesMax: number;
   bytes = 0;
   private strangersBytes = 0;

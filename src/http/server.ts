@@ -32,7 +32,7 @@ export interface ListenOptions {
   readonly access?: AccessListener | undefined;
   readonly meter?: RequestListener | undefined;
   /**
-   * How long no request must arrive before `close` closes idle connections. The default is
+   * How long the server must be without requests before `close` closes idle connections. The default is
    * `limits.connection_quiet_ms`.
    */
   readonly quietMs?: number;

@@ -1,6 +1,6 @@
 /**
- * Notes which partitions have callers that wait for a flush, and tells these callers about commits (decision 0055). A
- * caller asks by a hint. While a partition is asked for, the flusher does not pause between batches.
+ * Tracks which partitions have callers that wait for a flush, and tells these callers about commits (decision 0055).
+ * A caller requests a flush with a hint. While a flush is requested, the flusher does not pause between batches.
  */
 import type { Hints } from '../redis/hints.js';
 import type { ScriptRunner } from '../redis/scripts/scripts.js';
@@ -13,20 +13,20 @@ import { journalLimits as limits } from './limits.js';
 export interface Asked {
   start(): void;
   /**
-   * Waits for `ms`, or until a partition in `held` is asked for. If one is asked for already, waits for flush_asked_ms at
-   * most.
+   * Waits for `ms`, or until a flush of a partition in `held` is requested. If one is already requested, waits for at
+   * most flush_asked_ms.
    */
   sleep(ms: number, held: () => readonly number[], signal: AbortSignal): Promise<void>;
   /**
-   * Notes that these prefixes are in Postgres, and that the journals of `ends` were read to their end at `at`, in ms of
-   * the monotonic clock. Announces it if somebody asked.
+   * Records that these prefixes are in Postgres, and that the journals of `ends` were read to their end at `at`, in ms
+   * of the monotonic clock. Announces both if a flush was requested.
    */
   committed(prefixes: readonly JournalPrefix[], ends: readonly number[], at: number): void;
   close(): void;
 }
 
 interface AskedOptions {
-  /** Without hints, nobody can ask. */
+  /** Without hints, no flush can be requested. */
   readonly hints: Pick<Hints, 'listen'> | undefined;
   readonly runner: ScriptRunner;
   readonly keys: Keys;
@@ -36,7 +36,7 @@ interface AskedOptions {
 }
 
 export function createAsked({ hints, runner, keys, time, held }: AskedOptions): Asked {
-  /** When each partition was last asked for. Bounded by the number of partitions. */
+  /** When a flush of each partition was last requested. Bounded by the number of partitions. */
   const askedAt = new Map<number, number>();
   /** The version up to which this flusher has written each journal. */
   const marks = new Map<number, number>();
@@ -81,7 +81,7 @@ export function createAsked({ hints, runner, keys, time, held }: AskedOptions): 
         keys,
         due.map((partition) => [partition, marks.get(partition) as number]),
       );
-      // Callers that asked later may wait for later entries.
+      // Keeps later requests, because their callers may wait for later entries.
       for (const partition of ends) if ((askedAt.get(partition) ?? at) < at) askedAt.delete(partition);
     },
     close: () => stop(),

@@ -201,7 +201,7 @@ export class History implements Guard, ControlMarks {
   async #readRevoked(): Promise<string[]> {
     const all = new Set<string>();
     for (let from = 0, ties = 0; ; ) {
-      // Asks for more revocations than fit on a page, because the page also repeats those of the last millisecond.
+      // Requests more than one page, because the answer also repeats the revocations of the last millisecond.
       const count = limits.revocations_page_max + ties;
       const page = await this.#runner.call(
         'history/read_revoked',

@@ -82,7 +82,10 @@ export function createLeases({ runner, keys, id, onError, time = systemTime }: L
     }
   }
 
-  /** Starts to renew heartbeat and leases. Resolves after the first time, even if it failed and will be retried. */
+  /**
+   * Starts to renew heartbeat and leases. Resolves after the first attempt, even if that attempt failed and will be
+   * retried.
+   */
   function start(): Promise<void> {
     round = tend().then(() => {
       if (!left) timer = time.after(time.untilNext(beatMs), start);

@@ -17,7 +17,10 @@ export const journalLimits = {
   flush_idle_cluster_ms_max: 250,
   /** The minimum time between two reads of the journals while callers wait for a flush. */
   flush_asked_ms: 2,
-  /** After this time a question of a front has no effect. Fronts that still wait ask again sooner. */
+  /**
+   * A front's request for a flush expires after this time. A front that still waits repeats its request
+   * earlier.
+   */
   flush_asked_age_ms_max: 500,
   forget_lease_ms: 5_000,
   forget_batch_keys_max: 500,

@@ -167,7 +167,7 @@ export class Pipeline {
     if (this.#stopping !== 'now' && ms > 0) await this.#time.sleep(ms, { signal: this.#waking.signal });
   }
 
-  /** Rests, but only briefly while somebody waits for a flush. */
+  /** Pauses before the next batch. The pause is short while a caller waits for a flush. */
   async #restUntilAsked(ms: number): Promise<void> {
     const { asked, held } = this.#options;
     if (this.#stopping !== 'now' && ms > 0) await asked.sleep(ms, held, this.#waking.signal);

@@ -1,7 +1,7 @@
 /**
  * Raises a partition's incarnation when Redis may have lost its last changes, so that no version is assigned twice.
- * `test/models/incarnations.pml` models this protocol. There, `seen` and `seen_flushed` are the row `Closed.seen`, and
- * `highest`, `raised` and `expected` are the values of these names here.
+ * `test/models/incarnations.pml` models this protocol. In the model, `seen` and `seen_flushed` stand for the row
+ * `Closed.seen`. `highest`, `raised` and `expected` stand for the values with the same names in this file.
  */
 import { isUnavailable, type Pool, statement } from '../postgres/pool.js';
 import { byShard, type Shards } from '../postgres/shards.js';

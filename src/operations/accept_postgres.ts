@@ -1,5 +1,5 @@
 /**
- * Allows a Postgres server again that another server had replaced (task `accept-postgres`). Nodes then treat it like a
+ * Allows a replaced Postgres server to be used again (task `accept-postgres`). Nodes then treat it like a
  * server that lost transactions.
  */
 import { type Config, redisOf, requireSettings } from '../config/config.js';

@@ -200,7 +200,7 @@ async function switchMap(runner: Runner): Promise<void> {
 }
 
 async function clean({ source, target, share, say }: Runner): Promise<void> {
-  // Marks the partitions again. Meanwhile, a standby without the mark may have replaced the source.
+  // Marks the partitions again, because a standby without the mark may have replaced the source meanwhile.
   await copy.markOutdated(source, share);
   await copy.endCopy(source, target, share);
   const deleted = await copy.deleteRows(source, share);
@@ -275,10 +275,10 @@ async function begin(
   const left = await copy.leftFrom(source, partitions);
   const others = left.length > 0 ? backends.shards.all.filter(({ id }) => id !== source.id) : [];
   const moved = await Promise.all(others.map((shard) => copy.presentIn(shard, partitions)));
-  // If the partitions are neither outdated in the source nor stored in another database, starts the move again. The
-  // control database then lost its row of an unfinished move.
+  // Starts the move again if the source has the current rows and no other database has any. The control database
+  // has then lost its row of an unfinished move.
   if (left.some(({ outdated }) => outdated) || moved.flat().length > 0) {
-    // Refuses. The control database was restored to a state before an earlier move.
+    // Refuses, because the control database was restored to a state before an earlier move.
     if ((await copy.presentIn(target, partitions)).length < partitions.length)
       throw new StartError(
         `${shardName(source.id)} has recorded that these partitions have left it, but ${shardName(target.id)} does not have all of them: ` +

@@ -196,7 +196,7 @@ const dropNodes = statement(
   'delete from shard_nodes where node = any($1::text[]) and epoch <> $2',
 );
 
-/** How much longer other processes may trust their map, because clocks run at different speeds. */
+/** The extra time for which other processes may trust their map, because clocks run at different speeds. */
 const trustMargin_ms = 500;
 const acknowledgePoll_ms = 50;
 

@@ -125,7 +125,7 @@ function logEngine(log: Backends['log'], engine: Engine, config: Config): void {
     );
   if (!isLoopback(config.HOST) && config.TRUSTED_PROXIES.length === 0)
     log.warn(
-      'TRUSTED_PROXIES is empty, but a front needs a proxy that refuses malformed headers: if a header line has an empty name, the HTTP engine treats the body as a second request',
+      'TRUSTED_PROXIES is empty: run this front behind a proxy that refuses malformed headers, because the HTTP engine treats the body after a header with an empty name as a second request',
     );
 }
 

@@ -6,7 +6,10 @@ export const redisLimits = {
   script_entries_max: 500,
   /** How many bytes of arguments all calls of one combined run may have together. */
   combined_calls_bytes_max: 64 * 1024,
-  /** How long a process knows the shared key of a request whose outcome is unknown, as long as Redis keeps the key. */
+  /**
+   * How long a process remembers the shared key of a request with an unknown outcome. Redis keeps the key for the same
+   * time.
+   */
   unsettled_request_ms: 60_000,
   unsettled_requests_max: 10_000,
   /** A Redis server counts as unavailable if it owes replies and sends nothing for this long. */

@@ -28,7 +28,7 @@ export function createPauses(onEnd: (pause: Pause) => void = () => {}, time: Tim
       if (pause) pause.refused++;
     },
     ran(partition: number) {
-      // Skips the rest in the usual case, because a pause is almost never open.
+      // Returns early in the usual case, because a pause is almost never open.
       const pause = open.size === 0 ? undefined : open.get(partition);
       if (pause === undefined) return;
       open.delete(partition);

@@ -3,7 +3,7 @@ import { Redis, type RedisOptions, SentinelConnector } from 'ioredis';
 import './replies.js';
 import { shownUrl } from './slots.js';
 
-/** A master that Sentinels watch. They know its current address. */
+/** A master that Sentinels watch. The Sentinels know its current address. */
 export interface Watched {
   /** `redis://:password@<name of the master>`. Password and protocol apply to every server that becomes master. */
   readonly url: string;

@@ -93,7 +93,7 @@ export const storeLimits = {
   draft_ttl_ms: 30_000,
   /** How often a draft that changes is stored, for windows that open later. */
   draft_store_interval_ms: 1_000,
-  /** How often a stream shows the draft of a chat. The newest draft replaces the drafts that wait. */
+  /** How often a stream shows the draft of a chat. The newest draft replaces a pending draft. */
   draft_show_interval_ms: 50,
   account_removal_ms_max: 8_000,
   exports_max: 8,

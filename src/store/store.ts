@@ -85,7 +85,7 @@ export interface Store extends Aggregates, Changing {
    * because the checks may fail after it.
    */
   unlessApplied(check: () => Promise<void>): Promise<void>;
-  /** Returns the same store for a durable call. Notes the partitions that it changes in `changes`. */
+  /** Returns the same store for a durable call. Adds the partitions that the call changes to `changes`. */
   noting(changes: Changes): Store;
 }
 

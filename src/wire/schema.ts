@@ -91,8 +91,8 @@ function holdsTooMuch(value: unknown, valuesMax: number): boolean {
 }
 
 /**
- * Replaces a value that is too large. No schema of nested values accepts a boolean. The schema of the parameter
- * therefore fails with its usual error.
+ * Replaces a value that is too large by a boolean. No schema of nested values accepts a boolean, so the
+ * parameter fails with its usual error.
  */
 const tooMuch = true;
 

@@ -62,13 +62,13 @@ const hasRoom = (run: PendingRun, node: RedisConnection, runId: string, { weight
   run.weight + weight <= run.form.callsMax &&
   run.bytes + bytes <= limits.combined_calls_bytes_max;
 
-/** The number that is the place of the first call of a run. Each place has two digits. */
+/** The place number of the first call of a run. Place numbers have two digits. */
 const placeMin = 10;
 
 /**
  * Lets the calls of a run share one key for their request ids (lua/lib/request.lua). Leaves out calls that other
- * processes may repeat. `name` is unique for each run. The key cannot be named after a request: a call that its run
- * refused may be made again, and would find the answers of the former run.
+ * processes may repeat. `name` is unique for each run. The key is not named after a request, because a repeat of a
+ * refused call would then find the answers of the former run.
  */
 function shareKey(name: string, calls: readonly CallValues[]): void {
   for (const [i, call] of calls.entries()) {
@@ -116,8 +116,8 @@ export class CombinedCalls {
   readonly #nextName = (): string => `${this.#name}${(++this.#named).toString(36)}`;
 
   /**
-   * Sends a call with the run of its script and partition. Resolves with its reply. Sets `request` of the call if it
-   * shares a key with other calls, which a repeat of the call must use too.
+   * Sends a call in the combined run of its script and partition. Resolves with the reply to the call. If the call
+   * shares a key with other calls, sets its `request`, which a repeat of the call must use too.
    */
   send(
     node: RedisConnection,

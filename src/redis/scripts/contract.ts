@@ -81,7 +81,7 @@ export interface Script extends Source {
 
 const argsMax = 9;
 
-/** The highest number of calls in a combined run, because the place of a call in its run has two digits from 10. */
+/** The maximum number of calls in a combined run. Their place numbers go from 10 to 99. */
 const callsMax = 90;
 
 /** Reports a script with an invalid header or body. The message names the file. */

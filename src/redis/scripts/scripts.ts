@@ -277,8 +277,8 @@ export class Runner {
   }
 
   /**
-   * Retries a call after its first attempt. If an attempt without a reply may be applied although the call fails, notes
-   * the request of the call.
+   * Retries a call after its first attempt. If an attempt without a reply may be applied although the call fails,
+   * records the request of the call.
    */
   async #retry(call: Retried, first: () => Outcome | Promise<Outcome>): Promise<Reply> {
     try {

@@ -1,7 +1,7 @@
 /**
- * Notes requests of calls that failed or were refused although a former attempt may have been applied, or may still be
+ * Remembers the requests of failed or refused calls with an earlier attempt that may have been applied, or may still be
  * applied. The store may repeat such a call, for instance after it has loaded a missing chat. The repeated call must be
- * sent alone, under the request of its former attempts: a new run would not find their answer.
+ * sent alone, under the request of its earlier attempts. A new combined run would not find their answer.
  */
 import type { Time } from '../../time.js';
 import { redisLimits as limits } from '../limits.js';
@@ -13,7 +13,7 @@ interface Noted {
 }
 
 export class UnsettledRequests {
-  /** By the key that the store built, oldest first. */
+  /** The requests by the key that the store built, oldest first. */
   readonly #noted = new Map<string, Noted>();
   readonly #time: Pick<Time, 'monotonic'>;
 

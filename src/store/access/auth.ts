@@ -4,9 +4,9 @@
  * a revocation, because nodes cache bot names under the same lease. A lease starts when the node sends its renewal. The
  * node checks its lease with the monotonic clock at each request. A node that was suspended or disconnected therefore
  * finds its lease expired and asks Redis. If the epoch changes during a lookup, the node does not cache the result.
- * `test/models/token_lease.pml` models this protocol. There, `lease_left`, `epoch` and `known` stand for `#leaseUntil`,
- * `#epoch` and `#incarnation`. `cached` is an entry of `#memories`, and `caches` means that `#forgotten` has not changed
- * since the lookup began.
+ * `test/models/token_lease.pml` models this protocol. In the model, `lease_left`, `epoch` and `known` stand for
+ * `#leaseUntil`, `#epoch` and `#incarnation`. `cached` is an entry of `#memories`, and `caches` means that `#forgotten`
+ * has not changed since the lookup began.
  */
 
 import { createHash } from 'node:crypto';

@@ -125,7 +125,7 @@ export class Members extends ChatCopies {
       from: pack(by),
     };
     for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
-      // A token of its own for each attempt, as in `ReadBack.complete`.
+      // Each attempt needs a new token, as in `ReadBack.complete`.
       const own = { ...args, token: this.context.uniqueText() };
       const result = await scripts.call('chats/post_member_event', partition, at, own);
       if (result.status === 'ok') return true;

@@ -58,8 +58,8 @@ interface Paused {
 }
 
 /**
- * Shows at most one draft of a chat per `draft_show_interval_ms`, and none while the client still has to read the former
- * one. The newest draft replaces a draft that waits. A slow client thus gets fewer drafts and is not disconnected.
+ * Shows at most one draft of a chat per `draft_show_interval_ms`, and none until the client has read the former one.
+ * The newest draft replaces a pending draft. A slow client therefore gets fewer drafts and is not disconnected.
  */
 export class DraftPace {
   readonly #time: Time;
@@ -78,7 +78,7 @@ export class DraftPace {
     else paused.next = draft;
   }
 
-  /** Forgets the draft that waits. */
+  /** Discards the pending draft. */
   drop(chat: ChatRef): void {
     const paused = this.#paused.get(chatText(chat));
     if (paused !== undefined) paused.next = null;

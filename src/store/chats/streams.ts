@@ -47,14 +47,14 @@ export interface StreamListener {
    */
   start(cursor: string): void;
   /**
-   * Reports that the person is now in a chat, or no longer. A person enters a chat by opening it or being added. The
+   * Reports that the person has entered or left a chat. A person enters a chat by opening it or being added. The
    * report is not stored.
    */
   membership(chat: ChatRef, isIn: boolean): void;
   action(chat: ChatRef, text: string): void;
   /**
-   * Reports the draft that a bot shows in a direct chat. The stream leaves out drafts that newer ones replace before the
-   * promise resolves. It never rejects.
+   * Reports the draft that a bot shows in a direct chat. The stream leaves out drafts that newer ones replace before
+   * the promise resolves. The promise never rejects.
    */
   draft(chat: ChatRef, draft: MessageDraft): Promise<void>;
   draftStopped(chat: ChatRef, stopped: StoppedDraft): void;

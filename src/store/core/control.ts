@@ -1,8 +1,8 @@
 /**
  * Manages copies of control records in Redis. Postgres is authoritative. If a copy is missing, it is created with a
  * fill ticket. After each committed change the copy is refreshed by version. The process that made the change does
- * this, or the sweep. `test/models/fill_tickets.pml` models this protocol. There, `token` and `read_under` together are
- * the ticket of `#readCopy`, and `version` is that of the `Image`.
+ * this, or the sweep. `test/models/fill_tickets.pml` models this protocol. In the model, `token` and `read_under`
+ * together are the ticket of `#readCopy`, and `version` is the version of the `Image`.
  */
 
 import { loadUser } from '../../postgres/accounts/users.js';

@@ -1,11 +1,11 @@
 /**
  * Lets calls wait until their changes are in Postgres (decision 0055).
  *
- * A durable call runs on a store that notes which partitions it changed, and under which run id of Redis. When the call
- * is done, the newest journal entry of each partition is read. Its version is at least that of the changes. The call is
- * answered once everything up to this version is in Postgres. A flusher announces this by a hint. Because hints may get
- * lost, the oldest entry of the journal is read too, every durable_look_ms. A flusher removes entries only after it has
- * committed them.
+ * A durable call runs on a store that records which partitions the call changed, and under which run id of Redis. When
+ * the call is done, the newest journal entry of each partition is read. Its version is at least that of the changes.
+ * The call is answered once everything up to this version is in Postgres. A flusher announces this by a hint. Because
+ * hints may get lost, the oldest entry of the journal is read too, every durable_look_ms. A flusher removes entries
+ * only after it has committed them.
  *
  * If Redis was restarted or replaced after a change, the change may be lost. The run id then differs, and the outcome of
  * the call is unknown.
@@ -40,7 +40,7 @@ interface Watched {
   readonly waits: Set<Wait>;
   /** The read that is sent at the end of this turn of the event loop. */
   reading: Promise<Progress> | undefined;
-  /** Whether the flusher was asked since its last announcement. */
+  /** Whether a flush was requested since the flusher's last announcement. */
   asked: boolean;
   /** Whether the read that replaces lost hints is running. */
   looking: boolean;
@@ -54,8 +54,8 @@ async function readProgress(scripts: ScriptRunner, keys: Keys, partition: number
 }
 
 /**
- * Runs scripts as `scripts` does, and notes the partitions whose journals they may change, or in which they find a change
- * of an earlier attempt of the call.
+ * Runs scripts like `scripts`. Records the partitions whose journals they may change, or in which they find a change of
+ * an earlier attempt of the call.
  */
 export function notingRunner(scripts: ScriptRunner, keys: Keys, changes: Changes): ScriptRunner {
   const call: ScriptRunner['call'] = async (name, partition, at, args) => {
@@ -79,7 +79,7 @@ export function notingRunner(scripts: ScriptRunner, keys: Keys, changes: Changes
 const unconfirmed = () => new ApiError('not_durable', { retry_after: 1 });
 
 export class Durability {
-  /** Counts the answers that wait and their bytes, and the calls that ended. */
+  /** Counts the pending answers, their bytes, and the calls that ended. */
   readonly stats = { waiting: 0, bytes: 0, confirmed: 0, unconfirmed: 0 };
   readonly #scripts: ScriptRunner;
   readonly #keys: Keys;
@@ -99,9 +99,9 @@ export class Durability {
   }
 
   /**
-   * Runs `work`, which notes its changes. Resolves with its answer once they are in Postgres. `sizeOf` returns the bytes
-   * of an answer. Errors: those of `work`, at once. `too_many_requests` before anything is changed, if too many calls
-   * wait. `not_durable` if the outcome is not known within durable_wait_ms_max.
+   * Runs `work`, which records its changes. Resolves with the answer of `work` once these changes are in Postgres.
+   * `sizeOf` returns the bytes of an answer. Errors: those of `work`, at once. `too_many_requests` before anything is
+   * changed, if too many calls wait. `not_durable` if the outcome is not known within durable_wait_ms_max.
    */
   async run<T>(work: (changes: Changes) => Promise<T>, sizeOf: (answer: T) => number): Promise<T> {
     const { stats } = this;
@@ -175,7 +175,10 @@ export class Durability {
     this.#ask(partition, watched);
   }
 
-  /** Asks the flusher, unless it was asked since its last announcement. Calls of one turn share a message. */
+  /**
+   * Requests a flush, unless one was requested since the flusher's last announcement. Calls of one turn share
+   * a message.
+   */
   #ask(partition: number, watched: Watched): void {
     if (watched.asked) return;
     watched.asked = true;
@@ -199,14 +202,17 @@ export class Durability {
     if (watched === undefined) return;
     watched.asked = false;
     for (const wait of watched.waits) {
-      // Later incarnations say nothing about a change of an earlier one, which Redis may have lost.
+      // A version of a later incarnation does not cover a change under an earlier one, because Redis may have
+      // lost that change.
       if (incarnationOf(wait.version) < incarnationOf(version)) this.#end(watched, wait, false);
       else if (wait.version <= version) this.#end(watched, wait, true);
     }
     if (watched.waits.size > 0) this.#ask(partition, watched);
   }
 
-  /** Ends waits that are too old. Reads the progress of all journals with other waits, and asks their flushers again. */
+  /**
+   * Ends waits that are too old. For the other waits, reads the progress of their journals and requests a flush again.
+   */
   #look(): void {
     if (this.#waits === 0) {
       this.#time.cancel(this.#timer);
@@ -220,7 +226,7 @@ export class Durability {
       watched.looking = true;
       watched.asked = false;
       this.#ask(partition, watched);
-      // Compares only waits that began before the read was sent.
+      // Checks only waits that began before the read was sent.
       const waits = [...watched.waits];
       this.#progress(partition, watched)
         .then(({ under, first }) => {

@@ -50,11 +50,14 @@ const editErrors = {
   no_caption: 'no_caption_to_edit',
   no_media: 'media_cant_be_edited',
   not_modified: 'message_not_modified',
-  // Only edits that are due find no pending edit.
+  // Scripts return this only when they apply a due edit.
   not_pending: 'message_cant_be_edited',
 } as const satisfies Record<string, ErrorName>;
 
-/** A message after an edit. A coalesced edit may still be pending, and the message then is as it will be. */
+/**
+ * A message after an edit. If the edit is still pending, this is the message as it will be after the edit is
+ * applied.
+ */
 export type EditedMessage = StoredMessage & { readonly isPending?: true };
 
 const nothing = Buffer.alloc(0);

@@ -61,7 +61,7 @@ export class PendingEdits {
     this.#onError = onError;
   }
 
-  /** Applies the due edits of this partition in `ms`, or earlier. */
+  /** Applies the due edits of this partition after at most `ms`. */
   follow(partition: number, ms: number): void {
     const { time } = this.#context;
     const wait = Math.max(ms, stepMs);

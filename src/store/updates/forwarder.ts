@@ -9,8 +9,9 @@
  * which stays until they have all updates.
  *
  * A queue accepts updates only from the Redis that it was in when they were read. A Redis that restarted may have lost
- * earlier updates of the queue, which are then still in the outbox. `test/models/outbox.pml` models this protocol. There,
- * `owed` and `passed` are the fields of `Detour`, `last` is that of `Batch`, and `under` and `retried_under` stand for `runs`.
+ * earlier updates of the queue, which are then still in the outbox. `test/models/outbox.pml` models this protocol. In
+ * the model, `owed` and `passed` are the fields of `Detour`, `last` is the field of `Batch`, and `under` and
+ * `retried_under` stand for `runs`.
  */
 import { fail } from '../../errors.js';
 import { kindBit, type UpdateKind } from '../../rules/update_kinds.js';
@@ -29,8 +30,8 @@ type RunIds = ReadonlyArray<string | null>;
 interface Batch {
   readonly last: string;
   /**
-   * The run ids before the batch was read. While some bots are skipped, those before the first batch after the skip was
-   * read.
+   * The run ids just before the batch was read. While some bots are skipped, the run ids just before the first batch
+   * after the skip was read.
    */
   readonly runs: RunIds;
   readonly incarnation: number;

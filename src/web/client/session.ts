@@ -42,8 +42,8 @@ type TabMessage =
   | { readonly kind: 'end'; readonly token: string };
 
 /**
- * The channel to other tabs, which delivers messages only to pages of this origin. Null if the browser forbids it, as
- * it forbids storage.
+ * The channel to other tabs, which delivers messages only to pages of this origin. Null if the browser forbids such
+ * channels.
  */
 const tabs = openTabs();
 

@@ -7,7 +7,7 @@ const chats_max = 30;
 
 class ReplyKeyboards extends Signal {
   readonly #byChat = new Map<number, Message | null>();
-  /** The newest load of each chat that has not ended. The answers of older loads are ignored. */
+  /** The newest unfinished load of each chat. The answers of older loads are ignored. */
   readonly #loads = new Map<number, object>();
 
   /** Returns the message that shows or removes a keyboard or asks for a reply, or null if none is loaded. */

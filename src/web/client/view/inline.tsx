@@ -53,7 +53,10 @@ interface InlineState {
   failure: string;
 }
 
-/** Asks the bot that `text` names, and returns its results. Returns null while the text is not an inline query. */
+/**
+ * Sends the query in `text` to the bot that `text` names, and returns the bot's results. Returns null while the
+ * text is not an inline query.
+ */
 function useAnswers(chat: number, text: string | null) {
   const [state, setState] = useState<InlineState | null>(null);
   const asking = useRef<AbortController>(null);

@@ -115,7 +115,10 @@ function Picture({
   );
 }
 
-/** Returns the space of a picture, so that nothing moves when the picture is loaded. */
+/**
+ * Returns the size of a picture on the page. Reserving this space keeps other content in place when the
+ * picture loads.
+ */
 const room = ({ width, height }: FileRef) => ({
   aspectRatio: width && height ? `${width} / ${height}` : '4 / 3',
 });
