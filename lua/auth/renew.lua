@@ -1,6 +1,6 @@
 --[[
-@summary Renews a node's lease on its cached tokens, and records which epoch the node has acknowledged. Returns the
-         subjects that were revoked after that epoch.
+@summary Renews a node's lease on its cached tokens, and records which epoch the node has acknowledged.
+         Returns the subjects that were revoked after that epoch.
 @why     When a node that revokes a token reads the leases, it must find either the acknowledgement or a lease to wait
          for.
 @repeatable The node counts its lease from the first attempt.

@@ -1,6 +1,6 @@
 --[[
-@summary Returns the first bytes of the newest message in each chat, for sorting lists of chats. All chats are in one
-         partition.
+@summary Returns the first bytes of the newest message in each chat, for sorting lists of chats.
+         All chats are in one partition.
 @flag    no-writes
 @derived chat     {NN}:chat:<chat>               HASH
 @derived message  {NN}:msg:<chat>:<message_id>   STRING

@@ -1,6 +1,6 @@
 --[[
-@summary Writes the change log of a chat. Event streams read this log. The log exists only while somebody reads the
-         chat.
+@summary Writes the change log of a chat, which event streams read.
+         The log exists only while somebody reads the chat.
 @key     changes  {NN}:changes:<chat>  STREAM
 @key     channel  {NN}:on_chat:<chat>  CHANNEL
 @derived changes  {NN}:changes:<chat>  STREAM

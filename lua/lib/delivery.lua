@@ -1,6 +1,6 @@
 --[[
-@summary Manages the pending work of a webhook worker: parked chats that wait for a retry, and queue entries after the
-         worker's cursor.
+@summary Manages the pending work of a webhook worker.
+         This includes parked chats that wait for a retry, and queue entries after the worker's cursor.
 @key     state     {NN}:queue_state:<bot>  HASH
 @key     queue     {NN}:queue:<bot>        STREAM
 @key     due       {NN}:webhooks_due       ZSET

@@ -1,6 +1,6 @@
 --[[
-@summary Deletes several messages in a chat, all or none. Skips missing messages, and unpins the pinned message if it is
-         deleted.
+@summary Deletes several messages in a chat, all or none.
+         Skips missing messages, and unpins the pinned message if it is deleted.
 @why     The right to delete is checked against the current records and membership.
 @flag    allow-oom
 @arg     chat        text

@@ -20,7 +20,8 @@ local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
 if not c then return refuse('chat_missing', leave_ticket(ticket_key, token, inc)) end
--- Only a new keyboard must keep a pending text. Other edits without a mode replace it.
+-- An edit of only the keyboard must keep a pending text. Any other edit without a mode replaces the pending
+-- text.
 local waiting = (mode or what == 'markup' and redis.call('EXISTS', pending_key) == 1)
   and pending_edit_of(pending_key, edits_due_key, chat .. ':' .. message_id)
 local done, made = remembered(request_key)

@@ -1,6 +1,6 @@
 --[[
-@summary Deletes messages in a chat because they are too old or because an account was deleted. Unpins the pinned
-         message if it is deleted.
+@summary Deletes messages in a chat because they are too old or because an account was deleted.
+         Unpins the pinned message if it is deleted.
 @why     Redis and Postgres must delete a message together, or a fill would restore it. Also, a pin must not outlive its
          message.
 @repeatable Deleted messages are skipped.

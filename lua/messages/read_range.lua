@@ -1,6 +1,6 @@
 --[[
-@summary Returns the newest messages in a chat below an id, newest first. Returns null for messages that only Postgres
-         has.
+@summary Returns the newest messages in a chat below an id, newest first.
+         Returns null for messages that only Postgres has.
 @flag    no-writes
 @key     chat     {NN}:chat:<chat>               HASH
 @derived message  {NN}:msg:<chat>:<message_id>   STRING

@@ -1,6 +1,6 @@
 --[[
-@summary Removes entities of a closed partition from Redis. Postgres has all of them, and some of them in a later
-         version.
+@summary Removes entities of a closed partition from Redis.
+         Postgres has all of these entities, and some of them in a later version.
 @why     Only entities of a closed partition may be removed. In an open partition, they may be newer than in Postgres.
 @repeatable Removing an entity twice changes nothing.
 @key     meta      {NN}:meta         HASH     run, ver, hw

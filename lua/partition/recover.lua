@@ -1,6 +1,6 @@
 --[[
-@summary Opens a partition for the connected Redis under a raised incarnation, or returns the highest version if the
-         incarnation is too low.
+@summary Opens a partition for the connected Redis under a raised incarnation.
+         If the incarnation is too low, returns the highest version instead.
 @why     The new incarnation must exceed the last version issued here. Run id and version must change together, because
          a script that finds its own run id may issue versions at once.
 @arg     expected     text          run id for which the incarnation was registered

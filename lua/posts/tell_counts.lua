@@ -1,6 +1,6 @@
 --[[
-@summary Queues updates with changed reaction counts for the bots of channels. Each post is reported at most once a
-         second.
+@summary Queues updates with changed reaction counts for the bots of channels.
+         Each post is reported at most once a second.
 @why     The due time and the update must change together. If a node dies, the post then stays due, and only one of
          several nodes reports it.
 @repeatable A post whose counts were sent is no longer due.

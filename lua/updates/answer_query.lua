@@ -1,6 +1,6 @@
 --[[
-@summary Stores a bot's answer to a callback query. The user who pressed the button receives it through the event
-         stream.
+@summary Stores a bot's answer to a callback query.
+         The user who pressed the button receives the answer through the event stream.
 @why     A query can be answered only once.
 @flag    allow-oom
 @key     query    {NN}:callback_query:<id>   STRING

@@ -1,6 +1,6 @@
 --[[
-@summary Copies a bot's write policy from Postgres to its queue state. For one chat, also stores whether its user may
-         write.
+@summary Copies a bot's write policy from Postgres to its queue state.
+         For one chat, also stores whether its user may write.
 @why     Messages that are sent after this call are checked against this version or a later one.
 @repeatable Each version is written only once.
 @flag    allow-oom

@@ -1,6 +1,6 @@
 --[[
-@summary Performs one step of a delivery. It acknowledges updates, parks failed chats, renews the lease, and reads the
-         next updates.
+@summary Performs one step of a delivery.
+         The step acknowledges updates, parks failed chats, renews the lease, and reads the next updates.
 @why     No other worker may take the updates that this worker acknowledges or parks. A worker with an old fence must
          change nothing. A fence of another incarnation is also old: Redis may have lost the worker's last reports, so
          the worker's cursor may be too far ahead.

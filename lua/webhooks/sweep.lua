@@ -1,6 +1,6 @@
 --[[
-@summary Finds the bots of a partition for which a worker must be woken: those that are due, not leased and not woken
-         recently.
+@summary Finds the bots of a partition for which a worker must be woken.
+         These bots are due, not leased, and were not woken recently.
 @why     If several nodes sweep at once, only one of them may wake a bot.
 @flag    allow-oom
 @key     due    {NN}:webhooks_due       ZSET

@@ -23,7 +23,7 @@ export interface Scripts {
       | { status: 'ok'; pending: number; late: string[] }
       | { status: 'stale_run' };
   };
-  /** Renews a node's lease on its cached tokens, and records which epoch the node has acknowledged. Returns the */
+  /** Renews a node's lease on its cached tokens, and records which epoch the node has acknowledged. */
   'auth/renew': {
     keys: { meta: string; nodes: string; revoked: string };
     args: { node: string; known: number | string; acked: number | string; lease_ms: number | string };
@@ -86,7 +86,7 @@ export interface Scripts {
     result:
       | { status: 'ok' };
   };
-  /** Returns the first bytes of the newest message in each chat, for sorting lists of chats. All chats are in one */
+  /** Returns the first bytes of the newest message in each chat, for sorting lists of chats. */
   'chats/read_activity': {
     keys: { meta: string; chat: string; message: string };
     args: { chats: readonly (string)[] };
@@ -341,7 +341,7 @@ export interface Scripts {
       | { status: 'not_found' }
       | { status: 'cant_be_deleted' };
   };
-  /** Deletes several messages in a chat, all or none. Skips missing messages, and unpins the pinned message if it is */
+  /** Deletes several messages in a chat, all or none. */
   'messages/delete_batch': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; member: string; member_ticket: string; post: string; acted: string; changes: string; channel: string; request: string };
     args: { token: string; chat: string; who: string; direct: boolean; ids: readonly (string)[] };
@@ -409,7 +409,7 @@ export interface Scripts {
       | { status: 'not_permitted'; what: string }
       | { status: 'not_pending' };
   };
-  /** Deletes messages in a chat because they are too old or because an account was deleted. Unpins the pinned */
+  /** Deletes messages in a chat because they are too old or because an account was deleted. */
   'messages/erase': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; post: string; acted: string; changes: string; channel: string };
     args: { token: string; chat: string; age_ms: number | string; items: readonly (string)[] };
@@ -472,7 +472,7 @@ export interface Scripts {
       | { status: 'member_missing'; ticket: string }
       | { status: 'not_member'; kind: string };
   };
-  /** Returns the newest messages in a chat below an id, newest first. Returns null for messages that only Postgres */
+  /** Returns the newest messages in a chat below an id, newest first. */
   'messages/read_range': {
     keys: { meta: string; chat: string; message: string };
     args: { before: number | string; limit: number | string; bytes: number | string };
@@ -549,7 +549,7 @@ export interface Scripts {
       | { status: 'not_allowed' }
       | { status: 'not_found' };
   };
-  /** Removes entities of a closed partition from Redis. Postgres has all of them, and some of them in a later */
+  /** Removes entities of a closed partition from Redis. */
   'partition/forget': {
     keys: { meta: string; lease: string; entities: readonly string[] };
     args: { expected: string; owner: string };
@@ -567,7 +567,7 @@ export interface Scripts {
       | { status: 'ok' }
       | { status: 'behind'; highest: number };
   };
-  /** Opens a partition for the connected Redis under a raised incarnation, or returns the highest version if the */
+  /** Opens a partition for the connected Redis under a raised incarnation. */
   'partition/recover': {
     keys: { meta: string; journal: string };
     args: { expected: string; incarnation: number | string; post: number | string; high_water: number | string; bytes_max: number | string; installation: string };
@@ -628,7 +628,7 @@ export interface Scripts {
       | { status: 'chat_missing'; ticket: string; chat: number }
       | { status: 'member_missing'; ticket: string; chat: number };
   };
-  /** Adds people from Postgres to the list of the latest reactors of an emoji. If no people are given, creates a */
+  /** Adds people from Postgres to the list of the latest reactors of an emoji. */
   'posts/refill': {
     keys: { meta: string; post: string; acted: string; ticket: string };
     args: { token: string; emoji: string; reactors: readonly (Buffer | string)[] };
@@ -636,7 +636,7 @@ export interface Scripts {
       | { status: 'ok'; ticket: string; listed: number }
       | { status: 'stale_run' };
   };
-  /** Queues updates with changed reaction counts for the bots of channels. Each post is reported at most once a */
+  /** Queues updates with changed reaction counts for the bots of channels. */
   'posts/tell_counts': {
     keys: { meta: string; outbox: string; post: string; chat: string; due: string };
     args: { token: string; limit: number | string; gone: readonly (string)[] };
@@ -684,7 +684,7 @@ export interface Scripts {
       | { status: 'queue_missing' }
       | { status: 'moved' };
   };
-  /** Stores a bot's answer to a callback query. The user who pressed the button receives it through the event */
+  /** Stores a bot's answer to a callback query. */
   'updates/answer_query': {
     keys: { meta: string; changes: string; channel: string; request: string; query: string; chat: string };
     args: { id: string; bot: string; answer: Buffer | string };
@@ -797,7 +797,7 @@ export interface Scripts {
       | { status: 'ok'; rows: unknown; incarnation: number; more: boolean }
       | { status: 'stale_run' };
   };
-  /** Copies a bot's write policy from Postgres to its queue state. For one chat, also stores whether its user may */
+  /** Copies a bot's write policy from Postgres to its queue state. */
   'updates/set_access': {
     keys: { meta: string; state: string; chat: string };
     args: { known: number | string; version: number | string; policy: string; chat: string; may: boolean };
@@ -909,7 +909,7 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'outbox_full' };
   };
-  /** Performs one step of a delivery. It acknowledges updates, parks failed chats, renews the lease, and reads the */
+  /** Performs one step of a delivery. */
   'webhooks/advance': {
     keys: { meta: string; state: string; queue: string; due: string; parked: string; retries: string; attempts: string };
     args: { bot: string; fence: string; since: string; after: string; safe: string; leave: string; report: Buffer | string };
@@ -956,7 +956,7 @@ export interface Scripts {
       | { status: 'journal_full' }
       | { status: 'queue_missing' };
   };
-  /** Finds the bots of a partition for which a worker must be woken: those that are due, not leased and not woken */
+  /** Finds the bots of a partition for which a worker must be woken. */
   'webhooks/sweep': {
     keys: { due: string; state: string };
     args: { limit: number | string };
