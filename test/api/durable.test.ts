@@ -121,7 +121,7 @@ describe('durable calls', () => {
     expect(await resultOf(edit('d', {}))).toMatchObject({ text: 'd', edit_pending: true });
   });
 
-  it('under the setting DURABLE, every change is a durable call, and no read is', async () => {
+  it('under the setting DURABLE, calls that change something are durable, and reads are not', async () => {
     await startFlusher();
     const release = await holdCommits();
     const reply = send('kept', '', { durable: true });
@@ -252,7 +252,7 @@ describe('durable calls', () => {
   });
 });
 
-describe('the number of durable calls', () => {
+describe('durable calls are limited', () => {
   const waitForever = () =>
     node.store.durability.run(
       () => new Promise<string>(() => undefined),
@@ -295,7 +295,7 @@ describe('the number of durable calls', () => {
   });
 });
 
-describe('the scripts of calls', () => {
+describe('durable calls add few scripts', () => {
   const scriptsOf = async (run: () => Promise<unknown>) => {
     const scripts: string[] = [];
     node.hooks.call = (name, next) => {
@@ -332,7 +332,7 @@ describe('the scripts of calls', () => {
   });
 });
 
-describe('changes of stored data', () => {
+describe('every change of stored data can be durable', () => {
   const by = (who: Person, method: string, params: object, how: object = {}) =>
     resultOf(call(node, who, method, params, '', how));
 

@@ -196,7 +196,10 @@ function expectEnvelope({ status, headers, body }: Answer): void {
   expect(body.description).not.toBe('');
 }
 
-/** Runs all cases, `concurrency` at a time. After a failure no more cases start, and running ones are awaited. */
+/**
+ * Runs all cases, `concurrency` at a time. After a failure, starts no more cases, and waits for the running
+ * cases.
+ */
 export async function inFlight<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
   let next = 0;
   const lanes = Array.from({ length: concurrency }, async () => {

@@ -127,7 +127,7 @@ test("made-up key ids cause no further fetches of the identity provider's keys",
   rsa = next;
 });
 
-describe('checks of the tokens of the identity provider', () => {
+describe('tokens of the identity provider are checked', () => {
   const claims = () => claimsOf('sub|bea');
   const without = (name: string) => {
     const { [name]: _, ...rest } = claims();

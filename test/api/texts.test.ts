@@ -47,7 +47,7 @@ async function raw(
 const of = (method: string) => `/bot${bot.token}/${method}`;
 const send = (body: unknown) => raw(of('sendMessage'), 'POST', JSON.stringify(body));
 
-describe('checks of the path and the HTTP method', () => {
+describe('the path and the HTTP method are checked', () => {
   test.each([
     ['/', 'GET', 404, 'Not Found'],
     ['/nothing/here', 'POST', 404, 'Not Found'],

@@ -275,7 +275,7 @@ test('discarded dead letters cannot be replayed', async () => {
   ]);
 });
 
-describe('petrel webhooks, the command of operators', () => {
+describe('operators manage webhooks with petrel webhooks', () => {
   const run = promisify(execFile);
   const petrel = (...args: string[]) =>
     run(process.execPath, [main, 'webhooks', ...args], { env: { ...service.env, PATH: process.env.PATH } });

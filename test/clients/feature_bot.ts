@@ -143,7 +143,7 @@ async function converse(
   return true;
 }
 
-/** Returns the function that handles each update. It rejects if a call fails that must not fail. */
+/** Returns the function that handles each update. The function rejects if a call fails that must succeed. */
 export function createFeatureBot(api: LibraryCalls, picture: Buffer): (update: Update) => Promise<void> {
   const asked = new Map<number, string[]>();
   return async (update) => {

@@ -232,7 +232,7 @@ test(
 );
 
 test(
-  'a worker that was not told that pending updates were dropped still delivers every later update',
+  'if a worker misses the hint that pending updates were dropped, it still delivers every later update',
   patience,
   async ({ onTestFinished }) => {
     let answer = (_: number) => {};

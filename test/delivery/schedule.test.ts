@@ -76,7 +76,7 @@ describe('Retry-After', () => {
   ])('Retry-After %j means %s ms', (text, ms) => expect(readRetryAfter(text, nowMs)).toBe(ms));
 });
 
-describe('the last retry of an update', () => {
+describe('the last retry happens at the maximum age of an update', () => {
   const age = limits.webhook_retry_age_ms_max;
   const at = (ageMs: number, random = 0, retryAfterMs?: number) =>
     nextTry({ failures: 50, madeAtMs: nowMs - ageMs, nowMs, retryAfterMs }, random);
@@ -90,7 +90,7 @@ describe('the last retry of an update', () => {
     expect(at(age + hour)).toEqual({ kind: 'dead' });
   });
 
-  test('updates for a receiver that stays down are retried for 24 hours, in the end at least a minute apart', () => {
+  test('updates for a receiver that stays down are retried for 24 hours, and the last retries are at least a minute apart', () => {
     fc.assert(
       fc.property(
         fc.infiniteStream(fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })),

@@ -16,7 +16,7 @@ const run = promisify(execFile);
 
 test('two processes that look for free ports at the same time get different ports', async () => {
   const port = await freePort();
-  // The other process cannot reserve the port, so it would take another one.
+  // The other process exits with code 3, because it cannot reserve this port.
   await expect(run(process.execPath, ['-e', holder, String(port)])).rejects.toMatchObject({ code: 3 });
 });
 

@@ -109,7 +109,8 @@ test(
       release();
       const killed = performance.now();
       await worker.start();
-      // Requests in flight may still arrive. In the short form, the bots of both workers are idle at the same time.
+      // Updates of the first second may have been in flight. The short form does not wait here, so the bots of both
+      // workers get no updates for a while.
       if (long) await eventually('all bots get updates again', () => allSince(killed + 1_000), 30_000);
     }
     await eventually('the takeover caused a pause in deliveries', () => longestQuiet() > 1_000, 10_000);

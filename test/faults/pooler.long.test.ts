@@ -31,7 +31,7 @@ beforeAll(async () => {
   service = await startService({
     fronts: 2,
     database: { url: pooler.url, drop },
-    // The pool opens more connections than a transaction has retries.
+    // The pool has 12 connections, more than a transaction has retries.
     extraEnv: { PARTITIONS: '16', POSTGRES_POOL: '12' },
   });
 });

@@ -169,7 +169,7 @@ test('BodyRoom forgets an address when the last body of that address is released
   expect(held.map(({ size }) => size)).toEqual([0, 0]);
 });
 
-describe('reuse of buffers for large bodies', () => {
+describe('buffers for large bodies are reused', () => {
   const bytes = limits.body_bytes_max;
 
   test('a limited number of buffers is kept for later bodies', () => {

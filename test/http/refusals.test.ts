@@ -101,7 +101,7 @@ test('HEAD with an ambiguous head gets a 400 without a body', async () => {
   expect(fixture.seen).toEqual([]);
 });
 
-describe('malformed requests that the engine drops', () => {
+describe('the engine drops malformed requests', () => {
   test.each([
     ['a length that is no number', headOf('POST /x', 'Content-Length: abc')],
     ['a signed length', headOf('POST /x', 'Content-Length: +3')],
@@ -147,7 +147,7 @@ describe('malformed requests that the engine drops', () => {
   });
 });
 
-describe('requests with a chunked body', () => {
+describe('a request may have a chunked body', () => {
   const head = headOf('POST /chunked', 'Transfer-Encoding: chunked');
 
   test('a chunked body arrives complete, and then the connection ends', async () => {
@@ -179,7 +179,7 @@ describe('requests with a chunked body', () => {
   });
 });
 
-describe('size limits for bodies', () => {
+describe('bodies have a size limit', () => {
   const tooLarge = '{"ok":false,"error_code":413,"description":"Request Entity Too Large"}';
 
   test('a declared length over the limit gets a 413 before the body arrives', async () => {
@@ -238,7 +238,7 @@ describe('size limits for bodies', () => {
   });
 });
 
-describe('time limits for slow clients', () => {
+describe('slow clients have a time limit', () => {
   test('a request head that arrives byte by byte is accepted', async () => {
     for (const byte of headOf('GET /slow')) {
       client.socket.write(byte);

@@ -298,7 +298,7 @@ describe('entries are quarantined', () => {
   });
 });
 
-describe('purges of expired rows', () => {
+describe('a purge deletes expired rows', () => {
   const backdate = (ids: string, hours: number) =>
     node.pool.query(
       statement(

@@ -202,7 +202,7 @@ describe('an idle flusher', () => {
   });
 });
 
-describe('two flushers on one partition', () => {
+describe('two flushers can work on one partition', () => {
   /** Pauses a flusher at a step. The flusher ignores active leases, because it read its batch before the other flusher started. */
   async function holdAt(step: FlushStep) {
     const place = gate();
@@ -277,7 +277,7 @@ describe('two flushers on one partition', () => {
   });
 });
 
-describe('a repeated old batch', () => {
+describe('a repeated old batch restores nothing', () => {
   it('writing an old batch again does not restore messages that were deleted meanwhile', async () => {
     const { client } = node.connection;
     const journal = node.keys.journal(partitionOf(node, chat));

@@ -35,7 +35,7 @@ function decided(
   return `${found.marked ? 'uses' : 'adopts'} ${found.generation}`;
 }
 
-describe('the identity that a Redis stores', () => {
+describe('a Redis is used only if its stored identity is right', () => {
   it('a Redis is used when it and Postgres name the same installation and generation', () =>
     expect(decided(named(2), 2, [node(2)])).toBe('uses 2'));
   it('after Postgres was restored to an earlier time, a Redis with its own generation is still used', () =>
@@ -54,7 +54,7 @@ describe('the identity that a Redis stores', () => {
   });
 });
 
-describe('decisions about an empty Redis', () => {
+describe('an empty Redis is adopted or refused', () => {
   it('the first node of an installation adopts its Redis', () => {
     expect(decided(none, 0)).toBe('adopts 1');
     expect(decided(none, 0, [node(0)], 'never')).toBe('adopts 1');

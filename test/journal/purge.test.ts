@@ -32,7 +32,7 @@ const others = (rows: number) => [
   [2, 7, rows],
 ];
 
-test('the audit log keeps the newest events of each bot, up to a number and for the configured days', async () => {
+test('the audit log keeps a limited number of the newest events of each bot, for the configured number of days', async () => {
   await run(`insert into bot_audit (bot_id, actor_type, event, at)
     select b, 'service', 'created', now() - n * interval '1 second' from generate_series(1, 2) b,
       generate_series(1, case b when 1 then ${limits.audit_events_per_bot_max} + 3 else 2 end) n order by n desc`);
@@ -49,7 +49,7 @@ test('the audit log keeps the newest events of each bot, up to a number and for 
   await rest();
 });
 
-test('the log of administrators’ calls keeps the newest calls, up to a number and for the configured days', async () => {
+test('the log of administrators’ calls keeps a limited number of the newest calls, for the configured number of days', async () => {
   await run(`insert into admin_calls (token, action, target, address, at)
     select 'ada', 'GET /', '', '', now() - n * interval '1 millisecond'
       from generate_series(1, ${limits.admin_calls_kept} + 3) n order by n desc`);

@@ -180,7 +180,7 @@ describe('partitions are recovered', () => {
     expect((await meta()).run).toBe(runId());
   });
 
-  describe('a flusher read changes that Redis then lost', () => {
+  describe('recovery handles changes that a flusher read and Redis then lost', () => {
     /** Starts a flusher that has read two changes. Redis restarts without the second change. */
     async function loseFlush(): Promise<{ flusher: Flusher; errors: Error[]; commit: () => void }> {
       await node.recovery.recover(partition(), runId());
@@ -261,7 +261,7 @@ describe('partitions are recovered', () => {
     });
   });
 
-  describe('Postgres was restored to an earlier state, and its rows are being written again', () => {
+  describe('recovery works while the rows of a restored Postgres are being written again', () => {
     const beginRewrite = () =>
       node.pool.query(statement('test_rewrite', 'update partitions set rewrite_after = 0'));
     const flush = async () => {
@@ -320,7 +320,7 @@ describe('partitions are recovered', () => {
     });
   });
 
-  describe('a sealed Redis that was shut down cleanly', () => {
+  describe('a seal is accepted once after a clean shutdown', () => {
     let trusting: Node;
     const all = [0, 1, 2, 3];
 
@@ -397,7 +397,7 @@ describe('partitions are recovered', () => {
     });
   });
 
-  describe('a Redis that an operator sealed', () => {
+  describe('the seal of an operator is accepted once', () => {
     const all = [0, 1, 2, 3];
     let version: number;
 

@@ -218,7 +218,7 @@ describe('journal/state', () => {
   });
 });
 
-describe('a Redis whose memory is full', () => {
+describe('the scripts of the journal work while Redis is full', () => {
   it('every script of the journal runs on a full Redis, because these scripts free memory', async () => {
     const { client } = node.connection;
     await calls.recover(runId(), 1);

@@ -295,7 +295,7 @@ test(
 );
 
 test(
-  'killing Redis fires the alerts for its loss',
+  'the alerts for the loss of Redis fire when Redis is killed',
   async () => {
     process.kill(service.redis.pid, 'SIGKILL');
     await provoke(['PetrelRedisAway', 'PetrelAuthLeaseLost', 'PetrelServerErrors'], () => send('lost'));

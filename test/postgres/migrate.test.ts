@@ -41,7 +41,7 @@ async function tables(): Promise<string[]> {
   return rows.map((row) => row.name);
 }
 
-describe('migrations of a database', () => {
+describe('migrate updates the schema of a database', () => {
   it('migrate applies every file once and prints its name', async () => {
     const lines: string[] = [];
     expect(await appliedVersion(url)).toBe(0);

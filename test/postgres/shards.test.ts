@@ -198,7 +198,7 @@ async function movedDuring<T>(call: () => Promise<T>): Promise<PromiseSettledRes
   return (await called)[0];
 }
 
-describe('statements on the rows of a moving partition', () => {
+describe('statements on the rows of a moved partition fail', () => {
   const refused = { status: 'rejected', reason: { kind: 'unavailable' } };
   const pins = 'select user_id from chat_pins where chat_id = $1 order by user_id desc';
   const users = (sql: Sql) => sql.query<{ user_id: number }>(pins, [5]);

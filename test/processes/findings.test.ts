@@ -7,7 +7,7 @@ const database: DatabaseFacts = {
   ...{ connections: 10, connectionsMax: 100, quarantined: 0, failureDaysAhead: 3 },
   ...{ messageDaysAhead: 3, lost: null, rewriting: 0 },
 };
-/** Returns the facts about two databases. The facts of the second one are changed as given. */
+/** Returns the facts about two databases. `change` replaces facts about the second database. */
 const second = (change: Partial<DatabaseFacts>): Partial<Facts> => ({
   databases: [
     database,

@@ -185,7 +185,7 @@ test("a person without an open window gets one notification, which only the pers
   expect(() => makeBrowser(origin).read(push)).toThrow();
 });
 
-describe('people who get no notification', () => {
+describe('some people get no notification', () => {
   let eva: Person;
   let dan: Person;
   let cat: Person;

@@ -233,7 +233,7 @@ test('in a full journal, a run removes reactions but sets none, in any order', a
   await journaled();
 });
 
-test('a run of edits, pins or reactions whose answer is lost applies each change once', async () => {
+test('each edit, pin or reaction of a run is applied once, even if the answer of the run is lost', async () => {
   const post = await newPost();
   const loseAnswer = async (calls: ReadonlyArray<Promise<{ status: string }>>) => {
     await new Promise(setImmediate);

@@ -98,7 +98,7 @@ async function listenAt(tag: string, lasting: string) {
         await next.client.spublish(channel, text);
         expect(received).toContain(text);
       }),
-    /** Expects that hints of the lasting channel arrive over the connection that was held back. */
+    /** Expects that hints of the second channel arrive over the connection that was held back. */
     hearLasting: (text: string) =>
       eventually(async () => {
         await old.client.spublish(`{${lasting}}:on_bot:2`, text);

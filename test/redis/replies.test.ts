@@ -55,7 +55,7 @@ function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
 }
 const places = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 8 });
 
-describe('the decoder of Redis replies', () => {
+describe('the decoder parses Redis replies', () => {
   test('the decoder and ioredis decode replies alike, wherever the stream is cut', () => {
     fc.assert(
       fc.property(fc.array(reply, { minLength: 1, maxLength: 6 }), places, (replies, at) => {

@@ -1,4 +1,4 @@
-/** Tests that simulated installations keep their promises, and that a seed determines a run. */
+/** Tests that the checks of simulated installations find no violation, and that a seed determines a run. */
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';

@@ -51,7 +51,7 @@ beforeEach(async () => {
 });
 afterEach(() => cluster.close());
 
-describe('the cache of bot names', () => {
+describe('a node caches bot names', () => {
   test('when a bot is renamed, its cache entries by token and by id change at once', async () => {
     await a.store.auth.bot(bot.token);
     // One look-up fills both cache entries.
@@ -104,7 +104,7 @@ describe('the cache of bot names', () => {
   });
 });
 
-describe('copies of bots in Redis', () => {
+describe('Redis has copies of bots', () => {
   const copied = async (node: TestNode) => (await node.store.bots.descriptions(bot.id)).description[''];
 
   test.each([true, false])(

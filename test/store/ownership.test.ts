@@ -69,7 +69,7 @@ async function consistent(now: Person): Promise<string> {
   return token;
 }
 
-describe("concurrent changes of a bot's owner", () => {
+describe('the owner of a bot can change concurrently', () => {
   test('if two transfers of a bot run concurrently, only one of them succeeds', async () => {
     const ended = await Promise.allSettled([transfer(a, ben), transfer(b, cora)]);
     expect(kinds(ended)).toEqual(['done', 'not_bot_owner']);
@@ -202,7 +202,7 @@ describe('repeated control calls', () => {
   });
 });
 
-describe('write access to a bot', () => {
+describe('the owner controls write access to a bot', () => {
   const chat = () => directChat(bot.id, ben.id);
   const send = (node: TestNode) => node.store.messages.send(chat(), ben.sender, text('x'));
   const set = (node: TestNode, ...people: Person[]) =>

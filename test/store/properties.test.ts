@@ -63,7 +63,7 @@ const messagesOf = (kind: MessageKind): fc.Arbitrary<MessageRecord> =>
     post: fc.oneof(fc.constant(0), id),
   });
 
-describe('encoding of message records', () => {
+describe('message records are encoded without loss', () => {
   let redis: Redis;
   beforeAll(() => {
     redis = new Redis(inject('redisUrl'), { protocol: 2, disableClientInfo: true });
@@ -121,7 +121,7 @@ describe('encoding of message records', () => {
   });
 });
 
-describe('assignment of ids to partitions', () => {
+describe('ids are assigned to partitions', () => {
   const counts = fc.integer({ min: 1, max: limits.partitions_max });
 
   test('each partition has its own hash tag, which is in the slot range of the partition', () => {
@@ -225,7 +225,7 @@ describe('secrets are encrypted', () => {
   });
 });
 
-describe('encoding of cursors and chat names', () => {
+describe('cursors and chat names are encoded without loss', () => {
   test('an encoded cursor decodes to the original cursor', () => {
     const cursors = fc.uniqueArray(fc.tuple(fc.integer({ min: 0, max: 63 }), versions), {
       selector: ([p]) => p,

@@ -51,7 +51,7 @@ beforeEach(async () => {
 });
 afterEach(() => cluster.close());
 
-describe('revocations while Redis works', () => {
+describe('a revocation takes effect while Redis works', () => {
   // Nodes that have known Redis for less than a lease wait for one whole lease.
   beforeEach(() => pass(time, leaseMs, [a, b]));
 
@@ -110,7 +110,8 @@ describe('revocations while Redis works', () => {
       return run();
     };
     await cut.reached;
-    // Two minutes in the clock of Redis pass for this test if all leases end two minutes earlier.
+    // Simulates that the clock of Redis was set forward by two minutes: moves the ends of all leases back by
+    // two minutes.
     const { client } = b.connection;
     for (const [node, entry] of Object.entries(await client.hgetall(a.keys.authNodes()))) {
       const [acked, ends] = entry.split(' ');
@@ -207,7 +208,7 @@ describe('revocations while Redis works', () => {
   });
 });
 
-describe('revocations that Redis refuses for a while', () => {
+describe('a revocation takes effect after Redis has refused it for a while', () => {
   const away = () => Promise.reject(new ApiError('unavailable', { retry_after: 1 }));
 
   test.each(beforeCommit)(
@@ -229,7 +230,7 @@ describe('revocations that Redis refuses for a while', () => {
   });
 });
 
-describe('revocations after Redis has lost its data', () => {
+describe('a revocation takes effect after Redis has lost its data', () => {
   async function emptied(): Promise<void> {
     await b.connection.client.flushall();
   }

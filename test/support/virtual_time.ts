@@ -24,7 +24,8 @@ class VirtualTimer implements Timer {
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 /**
- * Starts at `startMs` of Unix time. `driftPpm` makes the clock faster than the time that the test moves, by millionths.
+ * Starts at `startMs` of Unix time. `driftPpm` is how much faster the clock runs than the time that the test adds, in
+ * millionths.
  */
 export class VirtualTime extends Time {
   readonly #startMs: number;

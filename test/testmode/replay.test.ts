@@ -1,4 +1,7 @@
-/** Tests that a recording repeats in another world, and shows what a changed bot does differently. */
+/**
+ * Tests that a recording can be repeated in another world, and that the result shows what a changed bot does
+ * differently.
+ */
 import { Bot, InlineKeyboard } from 'grammy';
 import { expect, onTestFinished, test } from 'vitest';
 import type { TestServer, World } from '../../src/testing/client.js';

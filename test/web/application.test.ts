@@ -43,7 +43,7 @@ async function load(
 const me = (user: TestUser, verb: string, path: string, body?: unknown) =>
   resultOf(service.app(user, verb, path, body));
 
-describe('the pages of the application', () => {
+describe('a front serves the pages of the application', () => {
   test.each(['/app', '/ops'])(
     'pages are served under a strict policy, and %s loads everything from this host',
     async (at) => {
@@ -188,7 +188,7 @@ describe('one-click sign-in', () => {
   });
 });
 
-describe('the read position of a chat', () => {
+describe('a person has a read position in each chat', () => {
   test('the unread count of a chat counts only messages of others', async () => {
     const group = await service.newGroup(alice, 'Team', [bob]);
     const write = (user: TestUser, text: string) =>

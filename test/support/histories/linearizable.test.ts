@@ -177,7 +177,7 @@ describe('a register', () => {
   });
 });
 
-describe('the model of the pin of a chat', () => {
+describe('a chat has one pin in the model', () => {
   const pin = (from: number, to: number, message: number) =>
     op(from, to, { what: 'pin', message } as const, 'done' as const);
   const unpin = (from: number, to: number, output: 'done' | 'not_found', message?: number) =>
