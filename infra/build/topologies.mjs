@@ -49,7 +49,7 @@ const shardFolders = ['test/store', 'test/postgres/shards', 'test/faults/shards'
 
 const usage = `npm run test:cluster -- [--only ${Object.keys(kinds).join('|')}] [test files]
 
-  --only <kinds>   the kinds to run, separated by commas; all kinds by default
+  --only <kinds>   runs only these kinds, separated by commas; the default is all kinds
 `;
 
 /**

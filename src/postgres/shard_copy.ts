@@ -321,7 +321,8 @@ export async function endCopy(source: Shard, target: Shard, share: Share): Promi
         and (starts_with(slot_name, ${prefix}) or slot_name like any(${ofTables}::text[]))`;
     if (left.length === 0) break;
     for (const { slot, pid } of left) {
-      // Waits until the WAL sender of the slot has ended. It runs for a moment after its reader has disconnected.
+      // Waits until the WAL sender of the slot has ended. The WAL sender runs for a moment after its reader has
+      // disconnected.
       if (pid === null) await source.db.run`select pg_drop_replication_slot(${slot})`;
       else if (tries % 20 === 0) await source.db.run`select pg_terminate_backend(${pid})`;
     }

@@ -9,7 +9,7 @@ export const ruleLimits = {
   markup_length_max: 256 * 1024,
   /**
    * How many markup characters, escapes, tags and references one text may have. A text of 4,096 escaped characters has
-   * 4,096 of them.
+   * 4,096 escapes.
    */
   markup_marks_max: 5_000,
   callback_data_bytes_max: 64,

@@ -146,7 +146,8 @@ export function holdReply(request: ApiRequest): {
   const reply: ApiRequest['reply'] = (status, body, retryAfter) => {
     held ??= { status, body: body.toString(), retryAfter };
   };
-  // Replaces only `reply`. All other members must reach the original object, which remembers whether it has replied.
+  // Replaces only `reply`. All other members are those of the original object, which remembers whether it has
+  // replied.
   const proxy = new Proxy(request, {
     get(target, name) {
       if (name === 'reply') return reply;

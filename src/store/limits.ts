@@ -74,7 +74,7 @@ export const storeLimits = {
   inline_query_age_ms_max: 30_000,
   /** How long a person's call waits for the answer to an inline query. */
   inline_wait_ms_max: 7_000,
-  /** How long a person may choose a result of an answer. */
+  /** How long a person may choose a result after the bot's answer. */
   inline_choice_ms: 5 * 60_000,
   /** The number and size of pending updates above which a bot gets no inline queries. */
   inline_pending_max: 10_000,

@@ -121,7 +121,10 @@ export class Keys {
   readonly pollRoot = (p: number) => `${this.#at(p)}:poll:`;
   /** The key prefix of the people who voted recently. One HASH per generation, from user to options. May be evicted. */
   readonly voted = (poll: number) => `${this.#at(partitionOfPost(poll))}:voted:${poll}:`;
-  /** ZSET of polls by time (ms) at which their bots get their state. Bounded by the partition's open polls. */
+  /**
+   * ZSET of polls by the time (ms) at which the bot of a poll gets its state. Bounded by the partition's open
+   * polls.
+   */
   readonly pollsDue = (p: number) => `${this.#at(p)}:polls_due`;
   readonly memberRoot = (p: number) => `${this.#at(p)}:member:`;
   /** CHANNEL: carries a hint when a post's reactions change. */

@@ -15,7 +15,9 @@ export interface EmojiCount {
 export const byUse = (a: EmojiCount, b: EmojiCount): number => b.count - a.count || a.first - b.first;
 
 export interface PostReaction extends EmojiCount {
-  /** External ids of the latest users, newest first, at most `listed`. */
+  /**
+   * The external ids of the latest users, newest first. Their number is limited by `listed` of the parser.
+   */
   readonly users: readonly string[];
   readonly listed: number;
 }

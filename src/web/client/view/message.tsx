@@ -69,7 +69,7 @@ function Meta({ messages }: { messages: readonly Message[] }) {
 const emoji = /^(?:\p{Extended_Pictographic}|\p{Emoji_Modifier}|\p{Regional_Indicator}|\u200d|\ufe0f)+$/u;
 const segmenter = new Intl.Segmenter();
 
-/** Returns whether a text is up to three emoji and nothing else, which are shown large. */
+/** Returns whether a text consists of one to three emoji. Such texts are shown large. */
 const isJumbo = (text: string): boolean =>
   text.length <= 40 && emoji.test(text) && [...segmenter.segment(text)].length <= 3;
 
