@@ -8,8 +8,8 @@
 -- version of its message. Each change of the message raises the version. A pending edit of an older version is outdated,
 -- so an older text never replaces a newer one, and other scripts need not remove pending edits.
 
--- Returns functions for the pending edit of the message `place` (`chat:message`). They are made only here, because most
--- edits need none of them.
+-- Returns functions for the pending edit of the message `place` (`chat:message`). The functions are created on
+-- demand, because most edits need none of them.
 local function pending_edit_of(pending, due, place)
   local own = {}
 

@@ -118,7 +118,7 @@ local function place_of(list, external)
   return at
 end
 
--- Puts a reactor at the front of an emoji's list. The newest reactors have a field of their own, so most changes write
+-- Puts a reactor at the front of an emoji's list. The newest reactors have a separate field, so most changes write
 -- only this short field.
 local function add_reactor(p, emoji, external)
   local latest, older = 'l:' .. emoji, 'o:' .. emoji
