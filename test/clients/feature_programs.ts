@@ -1,4 +1,4 @@
-/** Bots on client libraries in other languages. Each runs in a process of its own. */
+/** Bots on client libraries in other languages. Each bot runs in a separate process. */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';

@@ -91,7 +91,10 @@ async function hotPost({ connection }: TestNode, key: string): Promise<string> {
   return [value('c'), value('m'), value('u'), value('v'), ...each].join(' ');
 }
 
-/** Reads a post from Postgres in the same form. The counts must also agree with the reactions. */
+/**
+ * Returns a post as stored in Postgres, in the form of `hotPost`. Also checks that the counts agree with the
+ * reactions.
+ */
 function coldPost(post: Row & PostKey, tallies: readonly (Row & { emoji: number })[], live: Reaction[]) {
   if (post.record === null) return 'gone';
   const newest = tallies.reduce<Row | null>((a, b) => (a && a.version > b.version ? a : b), null);
