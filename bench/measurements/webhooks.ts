@@ -188,7 +188,7 @@ export const webhooks: Measurement = {
     }
 
     try {
-      // The updates that opening the chats creates are not counted.
+      // Opening the chats also creates updates, which are not counted.
       await hooks.set(true, true);
       await hooks.set(false, true);
       const findings: Finding[] = [];
