@@ -120,7 +120,7 @@ export function decide(
 }
 
 export interface IdentityOptions {
-  /** The URL of Postgres. Each decision uses a connection of its own, because calls on the pool wait for Redis. */
+  /** The URL of Postgres. Each decision uses a separate connection, because calls on the pool wait for Redis. */
   readonly url: string;
   readonly keys: Keys;
   readonly node: string;

@@ -289,8 +289,8 @@ export async function unfenceRows(source: Shard, share: Share): Promise<void> {
 }
 
 /**
- * Removes the subscriptions, slots and publications that exist. They may belong to a move that the control database no
- * longer knows, because it was restored to an earlier state.
+ * Removes the subscriptions, slots and publications that exist. These may belong to a move that the control database
+ * no longer knows, because that database was restored to an earlier state.
  */
 export async function endCopy(source: Shard, target: Shard, share: Share): Promise<void> {
   const { prefix } = share;

@@ -1,7 +1,7 @@
 /**
  * Shows operators the state of the whole installation. Asks the databases and Redis on demand, at most once per
- * interval for all viewers together. If a store is unavailable, only its part is missing. It does not delay the other
- * parts.
+ * interval for all viewers together. If a store is unavailable, only its part is missing, and the other parts are not
+ * delayed.
  */
 
 import { version } from '../config/version.js';

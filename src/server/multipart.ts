@@ -75,7 +75,7 @@ function lineEnd(body: Buffer, at: number): number {
 /**
  * Returns where the next delimiter starts and where its line ends. If other text follows a delimiter on its line, it
  * belongs to the content and is skipped. Skips at most `limits.multipart_near_boundaries_max` of them, which
- * is enough for ordinary clients. They choose boundaries that their content does not contain.
+ * is enough for ordinary clients. Such clients choose boundaries that their content does not contain.
  */
 function findDelimiter(body: Buffer, delimiter: Buffer, from: number): { start: number; next: number } {
   let start = body.indexOf(delimiter, from);

@@ -40,7 +40,7 @@ export const movedScripts = (): Map<string, Script> =>
 
 /**
  * Adds to the clock of the scripts, and shortens the times to live of all keys. The keys of BullMQ (`doorbell`) keep
- * theirs, because BullMQ has the clock of the machine.
+ * their time to live, because BullMQ uses the clock of the machine.
  */
 const moveScript = `
 redis.call('INCRBY','${addedKey}',ARGV[1])

@@ -102,8 +102,8 @@ export function chosenEncoding(accepted: string, offered: Iterable<string>): str
 }
 
 /**
- * Browsers cache files with a hash in their name, because these files never change. They request the page itself each
- * time.
+ * Browsers cache files with a hash in their name, because these files never change. Browsers request the page itself
+ * each time.
  */
 function readAsset(folder: URL, name: string): Asset {
   const plain = readFileSync(new URL(name, folder));

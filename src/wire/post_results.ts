@@ -21,7 +21,7 @@ export const reactionPayload = z
 
 /**
  * Returns the schema of one kind of content: its fields, and the kind as `type`. A photo is shown in one size, and a
- * poll is a field of its own.
+ * poll is a separate field.
  */
 function mediaOf(type: string) {
   if (type === 'poll') return z.strictObject({ type: z.literal(type), poll: contentFields.poll.unwrap() });

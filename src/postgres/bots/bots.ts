@@ -56,7 +56,7 @@ export async function roomForBot(
 }
 
 /**
- * Counts that a person creates a bot. The caller must have locked the person's row. Error: `too_many_requests` for a
+ * Counts a bot that a person creates. The caller must have locked the person's row. Error: `too_many_requests` for a
  * person who created `max` bots within a day.
  */
 async function noteCreation(sql: Sql, user: number, max: number): Promise<void> {

@@ -10,7 +10,7 @@ import { changeMember, loadAcquaintances, lockChat, mayChange } from './members.
 const open = `declined_at is null and created_at > now() - interval '1 millisecond' * ${limits.invitation_age_ms_max}`;
 
 /**
- * Counts that `by` added a person who does not know them. Returns false if the person or `by` has reached a daily
+ * Records that `by` adds a person who does not know `by`. Returns false if the person or `by` has reached a daily
  * limit. The caller must have locked the person.
  */
 async function countStrangerAdd(sql: Sql, user: number, by: number): Promise<boolean> {

@@ -107,7 +107,7 @@ function countRefused(
 /**
  * Stores the attempts of one shard and adds to the counts of their bots, in one transaction. Keeps the last
  * limits.delivery_successes_kept successes of each bot. Returns the attempts that Postgres refuses because of their
- * data. They are counted but not stored, so that they do not delay the others.
+ * data. Refused attempts are counted but not stored, so that they do not delay the other attempts.
  */
 export async function appendAttempts(
   db: Database,

@@ -84,8 +84,8 @@ export function createUniqueText(random: Random): () => string {
 }
 
 /**
- * Says why a call may run again. `once` means that it has an idempotency key. `answer` means that it comes from a
- * webhook's answer, which may be repeated.
+ * Says why a call may run again. `once` means that the call has an idempotency key. `answer` means that the call
+ * comes from a webhook's answer, which may be repeated.
  */
 export type CallOrigin = 'once' | 'answer';
 

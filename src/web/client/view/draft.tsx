@@ -7,7 +7,8 @@ import { RichText } from './text.js';
 
 export function DraftBubble({ chat, draft, name }: { chat: number; draft: MessageDraft; name: string }) {
   const { text, entities, draft_id, can_stop, stopped } = draft;
-  // Screen readers announce only that the bot writes, and then the message. They do not read each change.
+  // Screen readers announce that the bot writes, and later the complete message. They do not read each change
+  // of the draft.
   return (
     <article className="message" aria-label={name} aria-live="off" aria-busy={!stopped}>
       <div className={stopped ? 'bubble draft stopped' : 'bubble draft'}>
