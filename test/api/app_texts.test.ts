@@ -1,4 +1,4 @@
-/** Tests the refusals of the application API (behaviour §11): each has its exact text and changes nothing. */
+/** Tests refusals of the application API (behaviour §11). Each returns the documented text, and the call changes nothing. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
 import { type Watch, watch } from './refused.js';

@@ -128,7 +128,7 @@ test.each(['hot', 'cold'])('in a %s group, a bot does not receive messages of ot
   expect((await received(b, said('the end'))).map(({ message }) => message?.text)).toEqual(['the end']);
   await received(a, said('the end'));
 
-  // When a person edits the message, the bot that wrote it gets an update and the other bot does not.
+  // The owner edits a message of bot `a`. Then bot `a` gets an update, and the other bot does not.
   const path = `/api/chats/${group}/messages/${message_id}`;
   await expect
     .poll(async () => (await service.app(owner, 'PATCH', path, { text: 'by a person' })).status)

@@ -249,7 +249,7 @@ describe('§4.3.3 and §7: protected content cannot be forwarded or copied', () 
 });
 
 describe('§8: a batch has up to 100 messages', () => {
-  test('a batch of 100 messages keeps their order and duplicates', async () => {
+  test('a forwarded batch of 100 messages keeps its order, and messages named twice are forwarded twice', async () => {
     const ids: number[] = [];
     for (let i = 0; i < 50; i++) ids.push((await send(user.id, { text: `${i}` })).message_id);
     const message_ids = [...ids.toReversed(), ...ids];

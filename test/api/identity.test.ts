@@ -56,7 +56,7 @@ describe.each(kinds)('$set and $get', ({ key, set, get, max, tooLong }) => {
     expect(await call(bot, get, {}, 1)).toEqual({ [key]: 'x'.repeat(max) });
   });
 
-  test('interface §2: setters and getters of bot texts refuse every language but the seven', async () => {
+  test('interface §2: methods that set or get texts of bots refuse every language except the seven supported ones', async () => {
     const bot = await newBot();
     await call(bot, set, { [key]: 'before' });
     const wrong = [

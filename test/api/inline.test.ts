@@ -510,7 +510,7 @@ describe('cached answers', () => {
     }
   });
 
-  test('the oldest answers from a bot are removed when they exceed their limit', async () => {
+  test('if the answers of a bot exceed their limit, the oldest are removed', async () => {
     const big = await service.newBot(ann, 'big');
     await resultOf(setMode(big, { enabled: true }));
     const results = Array.from({ length: 30 }, (_, i) => article(`${i}`, 'x'.repeat(4_096)));

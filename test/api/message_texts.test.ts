@@ -96,7 +96,7 @@ describe('chats', () => {
     expect(shown.permissions).toMatchObject({ can_pin_messages: false });
   });
 
-  test('methods refuse a bot in a group that it was removed from', async () => {
+  test('methods refuse calls of a bot in a group from which it was removed', async () => {
     const team = await service.newGroup(user, 'Short', [bot]);
     const { message_id } = await send({ chat_id: team });
     await resultOf(service.app(user, 'DELETE', `/api/chats/${team}/members/${bot.id}`));

@@ -131,7 +131,7 @@ describe('a call may have a limited number of parameters and values', () => {
     expect(refusal(() => parse(json, text))).toBe('accepted');
   });
 
-  test('commas and brackets inside JSON strings do not count as values, even after an escape', () => {
+  test('commas and brackets inside JSON strings do not separate values, even after an escape', () => {
     const most = limits.json_text_values_max;
     for (const inside of ['\\"', '\\\\', '\\\\\\"', '[', '\\",[']) {
       const text = `{"a":"${`${inside},`.repeat(2 * most)}","b":[1,2]}`;
@@ -211,7 +211,7 @@ describe('multipart', () => {
     });
   });
 
-  test('a file in a multipart body may have only an encoded file name, or no name', () => {
+  test('a file in a multipart body needs no file name, and an encoded one is enough', () => {
     const body = `${part(`Content-Disposition: form-data; name="a"; filename*=utf-8''%D1%84.png`, '1')}${part(
       'Content-Disposition: form-data; name="b"\r\nContent-Type: application/octet-stream',
       '2',

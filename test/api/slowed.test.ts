@@ -1,4 +1,4 @@
-/** Tests that an address slowed for guessing tokens causes so little work that other callers do not wait for it. */
+/** Tests addresses that are slowed down because they guess tokens: they cause too little work to delay other callers. */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
@@ -113,7 +113,7 @@ test('a front looks up only a limited number of uncached tokens per minute for a
   expect(await from(`/bot${unknown.token}/getMe`)).toBe(200);
 });
 
-test('Redis keeps one key per slowed address, and the key expires', async () => {
+test('Redis keeps one key for each address that is slowed down, and the key expires', async () => {
   const keys = (await Promise.all(masters.map((redis) => redis.keys('*guesses*')))).flat();
   expect(keys.filter((key) => key.endsWith(guesser))).toHaveLength(1);
   const [key = ''] = keys;

@@ -20,9 +20,9 @@ const require = createRequire(import.meta.url);
 export interface Hook {
   readonly port: number;
   readonly certificate: Certificate;
-  /** A file with the PEM of the certificate. */
+  /** The path of the certificate, a PEM file. */
   readonly certificateFile: string;
-  /** A file with the PEM of its key. */
+  /** The path of the certificate's private key, a PEM file. */
   readonly keyFile: string;
   readonly secret: string;
 }

@@ -227,7 +227,7 @@ test(
       await sleep(2_000);
       await wipe();
       await Promise.all(seldom.map((lane) => say(service, lane)));
-      // Deletes the wake-ups of these messages too.
+      // Also deletes the wake-up jobs that these messages caused.
       await wipe();
     }
     ended.abort();

@@ -11,7 +11,7 @@ import { readResults } from '../../src/loadtest/results.js';
 const launcher = fileURLToPath(new URL('../../infra/build/launch.mjs', import.meta.url));
 const calls = ['getMe', 'sendMessage', 'sendMessage_thin', 'editMessageText', 'pinChatMessage', 'reactions'];
 
-test('the bench compares each call with its floor', async () => {
+test('the bench compares the cost of each call with that of its floor server', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'petrel-floors-'));
   const file = join(dir, 'found.json');
   const short = [

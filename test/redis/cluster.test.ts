@@ -216,7 +216,7 @@ test('while a slot moves under traffic, no acknowledged message is lost and no i
   };
   const traffic = Promise.all([talk(0), talk(1), talk(0), listen()]);
   await sleep(500);
-  // The slot moves to the other master and back, so that each server sees a history that it knows.
+  // The slot moves to the other master and back, so each server gets the slot back after others changed it.
   for (const [from, to] of [
     [0, 1],
     [1, 0],

@@ -127,7 +127,7 @@ test('when the slot of a subscribed channel moves, the node gets its hints from 
   }
 }, 60_000);
 
-test('if a slot moves during an unsubscribe, the notice and the error of the server count as one reply', async () => {
+test('if a slot moves during an unsubscribe, the message and the error that Redis sends count as one reply', async () => {
   const at = await listenAt('five', 'four');
   try {
     await at.move();

@@ -91,7 +91,7 @@ test('an evicted chat is read back with its pin and reply keyboards, even if man
   ]);
 });
 
-test('interface §3: deleting a pinned message that Redis has evicted unpins it', async () => {
+test('interface §3: a pinned message is unpinned when it is deleted, even if Redis has evicted it', async () => {
   const { chat, bot } = await makeDirect(a);
   const { id } = await a.store.messages.send(chat, bot.sender, text('gone'));
   await a.store.pins.pin(chat, bot.sender, id, true);

@@ -45,7 +45,7 @@ function petrel(): Stand {
   };
 }
 
-/** Initialises the data at the first start, as the official image does. Its client programs may be absent here. */
+/** Initialises the data at the first start, as the official image does. The image's client programs may be missing. */
 function postgres(): Stand {
   const { initdb, postgres: server } = findBinaries();
   const script = `

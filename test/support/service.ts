@@ -1,5 +1,5 @@
 /**
- * The real service for tests: its roles as child processes of the build, with a separate Redis and database.
+ * Runs the real service for tests. Each role of the built service is a child process. Redis and database are separate.
  *
  *   const service = await startService({ fronts: 2 });
  *   const owner = await service.newUser('olga');

@@ -44,7 +44,7 @@ interface Node<S> {
   readonly first: number;
   /** The indices after `first` of the answered operations in the set, ascending. */
   readonly ahead: readonly number[];
-  /** The indices of the operations with an unknown outcome in the set, ascending. */
+  /** The indices of those operations in the set whose outcome is unknown, ascending. */
   readonly used: readonly number[];
   /** The operation that was added last, and the node before it. */
   readonly last: Operation | null;
