@@ -1,5 +1,5 @@
 /**
- * Calls a script with minimal work: fixed keys and arguments are prepared once, and each call replaces a few of them.
+ * Calls a script with minimal work in the client: keys and arguments are prepared once, and each call replaces a few.
  */
 import { fileURLToPath } from 'node:url';
 import { Command } from 'ioredis';

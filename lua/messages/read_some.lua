@@ -1,5 +1,5 @@
 --[[
-@summary Returns the given messages in a chat that are in Redis, or only the first bytes of each.
+@summary Of the given messages of a chat, returns those in Redis: whole, or only their first bytes.
 @flag    no-writes
 @derived message  {NN}:msg:<chat>:<message_id>   STRING
 @arg     bytes    int     how many bytes of each record to read; 0 for all

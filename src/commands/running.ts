@@ -98,7 +98,7 @@ export async function serve(
     const closed = (backends?.close() ?? Promise.resolve()).then(() => true);
     if (!(await time.within(limits.backends_close_ms_max, closed).catch(onError)) && code === 0)
       log.warn(
-        'Redis or Postgres did not answer during the shutdown: nothing is lost, and the records of this process expire',
+        'Redis or Postgres did not answer during the shutdown: nothing is lost, and the entry of this process expires by itself',
       );
     await closePrepared().catch(onError);
     log.info('stopped');

@@ -18,7 +18,7 @@ export const webhooks: Json = {
       tags: [webhookTag],
       summary: 'update',
       description:
-        'The service posts each update to the URL of `setWebhook`. An update may be delivered more than once. The header `webhook-id` is the same for every attempt. The part `Service` of the header names is a setting.',
+        'The service posts each update to the URL of `setWebhook`. An update may be delivered more than once. The header `webhook-id` is the same for every attempt. A setting replaces the word `Service` in the names of headers.',
       security: [],
       parameters: [
         header('webhook-id', true, 'Id of the bot and id of the update'),

@@ -127,8 +127,8 @@ const replacedText =
   '"petrel accept-postgres" makes this one the present one again';
 
 /**
- * Guards one database. While Redis is unavailable, accepts only connections to the server that was compared last. A
- * mark that Redis did not store is sent again with the next connection or check.
+ * Checks that the connections to one database lead to the right server. While Redis is unavailable, only the server that
+ * passed the last check is accepted. If Redis did not store a mark, the next connection or check sends the mark again.
  */
 export class History implements Guard, ControlMarks {
   readonly random: Random;

@@ -30,7 +30,7 @@ export interface Series {
   readonly rows: readonly (readonly string[])[];
 }
 
-/** Literal texts, and the numbers of the columns between them. Column 0 is the number of the pass. */
+/** Literal texts, with indices of columns between them. Column 0 is the number of the pass. */
 export type Pieces = ReadonlyArray<string | number>;
 
 export interface Template {

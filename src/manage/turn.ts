@@ -29,7 +29,7 @@ export interface Turn {
   /** The current time in Unix seconds, from the clock of Redis or of the node. */
   readonly now: number;
   readonly talk: Talk;
-  /** The store for reads. Changes use `under`. */
+  /** The store, only for reads. To change something, call `under`. */
   readonly store: Store;
   /** Returns the store for one change of this update. The same step always has the same request id. */
   under(step: string): Store;

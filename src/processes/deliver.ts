@@ -31,7 +31,10 @@ function createParts(backends: Backends, aroundSend: (send: Send) => Send) {
     random,
     append: store.attempts.append,
     onRefused: (attempt) =>
-      log.error(attempt, 'Postgres refused the record of a delivery attempt: the attempt is only counted'),
+      log.error(
+        attempt,
+        'Postgres refused to store a delivery attempt: it is counted, but its details are lost',
+      ),
     onError: onDelay(
       'records of delivery attempts',
       'the records of delivery attempts are written later',

@@ -156,7 +156,10 @@ function openDispatch(backends: Backends, own: DispatchOptions['own']): Dispatch
     log.error({ err: error }, 'the keys of the identity provider could not be read');
   const source = config.LEAK_REPORT_KEYS;
   const onLeakKeysError = (error: unknown) =>
-    log.error({ reason: (error as Error).message }, 'the keys for leak reports could not be read');
+    log.error(
+      { reason: (error as Error).message },
+      'the keys that verify reports of leaked tokens could not be read',
+    );
   return createDispatch({
     methods,
     endpoints,

@@ -40,7 +40,7 @@ export interface Noter {
 const edited_ms_max = 30_000;
 const messages_a_statement = 1_000;
 const note_interval_ms = 200;
-/** How often to check whether anyone has a push subscription. The check runs only while rows are written. */
+/** How often to check whether anyone has a push subscription. The check runs only when messages are written to Postgres. */
 const look_interval_ms = 1_000;
 const purge_interval_ms = 60_000;
 
@@ -61,7 +61,7 @@ function notedOf({ table, key, entry }: WrittenRow, now: number): NotedMessage |
 export function createNoter({ push, delayMs, time = systemTime, onError }: NoterOptions): Noter {
   const waiting = new Map<string, NotedMessage>();
   const stats = { noted: 0, dropped: 0 };
-  /** Whether somebody had a push subscription at the last check. The check runs only while rows are written. */
+  /** Whether somebody had a push subscription at the last check. The check runs only when messages are written to Postgres. */
   let wanted = true;
   let lookedAt = Number.NEGATIVE_INFINITY;
   let stopped = false;

@@ -8,7 +8,7 @@ import { parseMultipart } from './multipart.js';
 import type { ApiRequest } from './request.js';
 
 export interface UploadedFile {
-  /** The file name without the path. It is '' if the part is a file only because of its content type. */
+  /** The file name without the path. It is '' if the part has a content type but no file name. */
   readonly filename: string;
   readonly contentType: string;
   readonly bytes: Buffer;

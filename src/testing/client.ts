@@ -54,7 +54,7 @@ export interface Fault {
   readonly delay_ms?: number;
   /** Replaces the answer: 400 to 599. */
   readonly status?: number;
-  /** Seconds to wait, as the answer tells. 1 by default. */
+  /** The `retry_after` of the answer, in seconds. 1 by default. */
   readonly retry_after?: number;
   /** Carries out the call or delivery, and replaces only its answer. */
   readonly applied?: boolean;

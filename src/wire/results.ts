@@ -139,7 +139,10 @@ export const signedLink = z
       .string()
       .describe('Address of the page. Open it at once, because `auth_date` is the time of this call'),
   })
-  .meta({ id: 'SignedLink', description: 'The address of a page with the signed data of the caller.' });
+  .meta({
+    id: 'SignedLink',
+    description: 'The address of a page. The address contains signed data about the caller.',
+  });
 
 export const forwardOrigin = z
   .discriminatedUnion('type', [

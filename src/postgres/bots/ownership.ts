@@ -166,8 +166,8 @@ export function acceptBot(
   credentials: NewCredentials,
 ): Promise<boolean> {
   return db.transaction(async (sql) => {
-    // Takes the offer. If somebody else answers the offer at the same time, that transaction waits here and then finds
-    // that the offer no longer exists.
+    // Takes the offer. If somebody else answers the offer at the same time, their transaction waits here, and then
+    // finds that the offer no longer exists.
     const from = await sql.firstValue<number>`
       select from_id from bot_transfers
       where bot_id = ${bot} and to_id = ${user} and expires_at > now() for update`;

@@ -481,7 +481,7 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'chat_missing' };
   };
-  /** Returns the given messages in a chat that are in Redis, or only the first bytes of each. */
+  /** Of the given messages of a chat, returns those in Redis: whole, or only their first bytes. */
   'messages/read_some': {
     keys: { meta: string; message: string };
     args: { bytes: number | string; ids: readonly (string)[] };

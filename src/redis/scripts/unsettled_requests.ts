@@ -31,7 +31,7 @@ export class UnsettledRequests {
     }
   }
 
-  /** Returns the request under which this call was sent before, if its outcome is unknown. */
+  /** If this call was sent before with an unknown outcome, returns the id of that request. */
   take(key: unknown): string | undefined {
     return this.#noted.size === 0 ? undefined : this.#noted.get(key as string)?.request;
   }

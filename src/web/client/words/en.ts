@@ -139,7 +139,7 @@ export const en = {
   inline_feedback: 'Tell the bot which results people choose',
   inline_hint: 'People write {name} and a query in any chat, and send one of the results.',
   inline_on: 'Answer queries from any chat',
-  inline_placeholder: 'Hint after the username',
+  inline_placeholder: 'Hint shown after the username',
   inline_results: 'Results from {name}',
   invitations: 'Invitations',
   invite_links: 'Invite links',
