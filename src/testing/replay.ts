@@ -30,6 +30,22 @@ const chatFields = /^(chat_id|from_chat_id|user_id)$/;
 const messageFields = /^(message_id|message_ids|reply_to_message_id)$/;
 const queryFields = /^(callback_query_id|inline_query_id)$/;
 
+const attached = /attach:\/\/([^"\\]+)/g;
+
+/** Names the uploaded parts of a call `file 1`, `file 2` and so on, because libraries give them random names. */
+function withFilesNumbered(params: Json): Json {
+  const found = [...(JSON.stringify(params) ?? '').matchAll(attached)].map(([, name = '']) => name);
+  const names = [...new Set(found)];
+  if (names.length === 0) return params;
+  const numbered = (name: string) => (names.includes(name) ? `file ${names.indexOf(name) + 1}` : name);
+  const renamed = Object.entries(params).map(([name, value]) => [numbered(name), value]);
+  return JSON.parse(JSON.stringify(Object.fromEntries(renamed)), (_, value) =>
+    typeof value === 'string'
+      ? value.replace(attached, (_match, name) => `attach://${numbered(name)}`)
+      : value,
+  );
+}
+
 /** The names of accounts, chats, messages and queries in a recording. Messages are counted per chat and sender. */
 export class Names {
   readonly #world: WorldNames;
@@ -66,7 +82,7 @@ export class Names {
   calls(entries: readonly RecordedEntry[]): NamedCall[] {
     return entries
       .filter(isBehaviour)
-      .map(({ name, params, status }) => ({ name, params: this.#named(params), status }));
+      .map(({ name, params, status }) => ({ name, params: this.#named(withFilesNumbered(params)), status }));
   }
 
   #note({ kind, name, person = '', params, answer }: RecordedEntry & { readonly person?: string }): void {
@@ -76,6 +92,9 @@ export class Names {
       if (result?.message_id !== undefined) this.#add(chat, person, result.message_id);
       for (const field of ['callback_query_id', 'inline_query_id'])
         if (result?.[field] !== undefined) this.#add(field, name, result[field]);
+      // The bot knows only the part of this id before the hyphen. People who get the same answer share that part.
+      const [query] = String(result?.inline_query_id ?? '').split('-');
+      if (query) this.#add('inline_query_id', 'query', query);
     }
     if (kind !== 'call') return;
     for (const sent of Array.isArray(result) ? result : [result]) {

@@ -2,10 +2,10 @@
  * Tests that a recording can be repeated in another world, and that the result shows what a changed bot does
  * differently.
  */
-import { Bot, InlineKeyboard } from 'grammy';
+import { Bot, InlineKeyboard, InputFile } from 'grammy';
 import { expect, onTestFinished, test } from 'vitest';
 import type { TestServer, World } from '../../src/testing/client.js';
-import { onTestServer } from './server.js';
+import { call, onTestServer } from './server.js';
 
 let server: TestServer;
 onTestServer((started) => {
@@ -76,4 +76,84 @@ test('a replay sends the recorded files again if the caller provides them', asyn
   expect(await third.recording({ kind: 'action' })).toMatchObject([
     { status: 200, params: { document: { filename: 'plan.txt', bytes: 3 } } },
   ]);
+});
+
+/** Starts a bot that answers in the chat of a message, and copies what ben says to ann. */
+function startGroupBot(world: World): void {
+  const bot = new Bot(world.bot.token, { client: { apiRoot: world.apiRoot } });
+  const [ann] = world.people;
+  bot.on('inline_query', (ctx) =>
+    ctx.answerInlineQuery(
+      [{ type: 'article', id: 'tea', title: 'Tea', input_message_content: { message_text: 'Tea!' } }],
+      { cache_time: 0 },
+    ),
+  );
+  bot.command('copy', (ctx) =>
+    ctx.api.copyMessage(ann?.id ?? 0, ctx.chat.id, ctx.msg.reply_to_message?.message_id ?? 0),
+  );
+  bot.command('two', async (ctx) => {
+    const media = (name: string) => ({
+      ...{ type: 'document' as const, media: new InputFile(new TextEncoder().encode(name), `${name}.txt`) },
+    });
+    const [, second] = await ctx.replyWithMediaGroup([media('one'), media('two')]);
+    await ctx.api.deleteMessage(ctx.chat.id, second?.message_id ?? 0);
+  });
+  bot.on('message:text', (ctx) => ctx.reply('heard'));
+  bot.catch(() => undefined);
+  void bot.start({ drop_pending_updates: true });
+  onTestFinished(() => bot.stop());
+}
+
+test('a replay maps people, groups by id, replies, queries and albums, and repeats refusals', async () => {
+  const form = { people: ['ann', 'ben', 'cat'], group: true, inline: true };
+  const first = await server.world(form);
+  startGroupBot(first);
+  const [ann, ben] = [first.person(), first.person('ben')];
+  await ben.join('group');
+  await ann.send('before', { chat: 'group' });
+  await first.waitForCalls('sendMessage');
+  const said = await ben.send('remember', { chat: first.chats.group as number });
+  await first.waitForCalls('sendMessage', { count: 2 });
+  await ann.send('/copy', { chat: 'group', reply_to_message_id: said.message_id });
+  await first.waitForCalls('copyMessage');
+  await expect(ben.edit(said.message_id, '', { chat: 'group' })).rejects.toMatchObject({ status: 400 });
+  const { inline_query_id } = await ann.inlineQuery('te');
+  await ann.choose(inline_query_id, 'tea');
+  await first.waitForCalls('sendMessage', { count: 3 });
+  await ben.send('/two', { chat: 'group' });
+  await first.waitForCalls('deleteMessage');
+  await ben.leave('group');
+  await expect(ben.send('outside', { chat: 'group' })).rejects.toMatchObject({ status: 403 });
+  const recording = JSON.parse(JSON.stringify(await first.save()));
+
+  // The ids of messages differ, because a message comes first.
+  const second = await server.world(form);
+  await second.person('cat').join('group');
+  await second.person('cat').send('not in the recording', { chat: 'group' });
+  startGroupBot(second);
+  const { expected, actual } = await second.replay(recording, { waitMs: 15_000 });
+  expect(actual).toEqual(expected);
+  expect(expected).toMatchObject([
+    { name: 'sendMessage', params: { chat_id: 'group' } },
+    { name: 'sendMessage', params: { chat_id: 'group' } },
+    { name: 'copyMessage', params: { chat_id: 'ann', from_chat_id: 'group', message_id: 'ben 1' } },
+    { name: 'answerInlineQuery', params: { inline_query_id: 'query 1' } },
+    { name: 'sendMessage', params: { chat_id: 'ann' } },
+    { name: 'sendMediaGroup', params: { chat_id: 'group' } },
+    { name: 'deleteMessage', params: { chat_id: 'group', message_id: 'bot 4' } },
+  ]);
+  const sends = await second.recording({ kind: 'action', name: 'send' });
+  expect(sends.map(({ person, status }) => `${person} ${status}`)).toEqual([
+    ...['cat 200', 'ann 200', 'ben 200', 'ann 200', 'ben 200', 'ben 403'],
+  ]);
+});
+
+test('a replay fails if an action is refused that was not refused before', async () => {
+  const form = { people: ['ann', 'ben'], group: true };
+  const first = await server.world(form);
+  await first.person('ben').join('group');
+  const second = await server.world(form);
+  const where = { chat_id: second.chats.group, user_id: second.person('ben').id };
+  expect((await call(server.url, second.bot.token, 'banChatMember', where)).status).toBe(200);
+  await expect(second.replay(await first.save())).rejects.toMatchObject({ status: 403 });
 });
