@@ -115,6 +115,24 @@ test('a ban and a long poll end when the clock is moved past their end', async (
   await ben.join('group');
 });
 
+test('a delayed call follows the clock, and a wait for calls does not', async () => {
+  const world = await server.world();
+  const before = (await world.person().send('hello')).date * second;
+  await world.fault('getMe', { delay_ms: 60_000 });
+  const waiting = world.waitForCalls('getMe', { timeoutMs: 30_000 });
+  // Time must pass until the call waits, and the machine does not wait for a minute.
+  let answered = false;
+  const called = bot(world, 'getMe').finally(() => {
+    answered = true;
+  });
+  await expect
+    .poll(async () => answered || void (await server.advance(minute)), { interval: 300 })
+    .toBe(true);
+  expect((await called).status).toBe(200);
+  const [{ at }] = await waiting;
+  expect(at - before).toBeGreaterThanOrEqual(minute);
+});
+
 test('the clock can be moved only forward, and by a limited amount', async () => {
   for (const ms of [0, -1, 1.5, 367 * 24 * hour])
     await expect(server.advance(ms)).rejects.toMatchObject({ status: 400 });

@@ -60,6 +60,13 @@ test('a fault delays a call, and DELETE removes the faults that are left', async
   expect((await call(server.url, world.bot.token, 'getMe')).status).toBe(200);
 });
 
+test('a fault happens only in its world', async () => {
+  const [one, two] = [await server.world(), await server.world()];
+  await one.fault('sendMessage', { status: 500 });
+  expect((await send(two, 'x')).status).toBe(200);
+  expect((await send(one, 'x')).status).toBe(500);
+});
+
 test('a delivery arrives twice if a fault drops only its answer, and once if the fault replaces the delivery', async () => {
   const world = await server.world();
   const { texts } = await webhookOf(world);
@@ -78,6 +85,20 @@ test('a delivery arrives twice if a fault drops only its answer, and once if the
     ['second', 200, undefined],
   ]);
   expect(JSON.stringify(deliveries)).not.toContain(world.bot.token);
+});
+
+test('a method call in the answer of a receiver is recorded as this answer, and carried out', async () => {
+  const world = await server.world();
+  const hook = await webhookOf(world);
+  const answer = { method: 'sendMessage', chat_id: world.person().id, text: 'by answer' };
+  hook.body = JSON.stringify(answer);
+  await world.person().send('hello');
+  await expect.poll(() => world.deliveries()).toMatchObject([{ status: 200, answer }]);
+  expect(await world.calls('sendMessage')).toEqual([]);
+  const headers = { Authorization: `Bearer ${world.person().token}` };
+  const history = async () =>
+    (await fetch(`${server.url}/api/chats/${world.bot.id}/messages`, { headers })).text();
+  await expect.poll(history).toContain('by answer');
 });
 
 test('a delayed delivery holds back later updates of its chat, but not those of other chats', async () => {

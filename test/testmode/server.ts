@@ -51,10 +51,10 @@ const certificate = makeCertificate();
 
 /** Sets a webhook, and returns the texts that its receiver gets. The receiver answers with `status`. */
 export async function webhookOf(world: World) {
-  const hook = { status: 200, texts: [] as string[] };
+  const hook = { status: 200, body: '', texts: [] as string[] };
   const receiver = await startReceiver(certificate, (_, response, body) => {
     hook.texts.push(JSON.parse(body.toString()).message.text);
-    response.writeHead(hook.status).end();
+    response.writeHead(hook.status).end(hook.body);
   });
   receivers.add(receiver);
   const form = new FormData();

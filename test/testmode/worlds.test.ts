@@ -46,8 +46,10 @@ test('simulated people can start a bot, send, press buttons, join, react, leave 
   await ben.join('group');
   await ben.send('hi all', { chat: 'group' });
   await ben.leave('group');
+  await expect(ben.send('outside', { chat: 'group' })).rejects.toMatchObject({ status: 403 });
   const { body: post } = await bot(world, 'sendMessage', { chat_id: world.chats.channel, text: 'news' });
   await ben.react(post.result.message_id, '👍');
+  await expect(ben.react(post.result.message_id + 1, '👍')).rejects.toMatchObject({ status: 404 });
   await ann.block();
   const refused = await bot(world, 'sendMessage', { chat_id: ann.id, text: 'still there?' });
   expect(refused.status).toBe(403);
@@ -60,7 +62,7 @@ test('simulated people can start a bot, send, press buttons, join, react, leave 
   const actions = await world.recording({ kind: 'action' });
   expect(actions.map(({ person, name, status }) => `${person} ${name} ${status}`)).toEqual([
     ...['ann start 200', 'ann press 200', 'ben join 200', 'ben send 200', 'ben leave 200'],
-    ...['ben react 200', 'ann block 200', 'ann unblock 200'],
+    ...['ben send 403', 'ben react 200', 'ann block 200', 'ann unblock 200'],
   ]);
 });
 
@@ -71,12 +73,15 @@ test('simulated people can send objects and files, edit, delete and vote', async
   await ann.sendObject({ contact: { phone_number: '+4930123', first_name: 'Ben' } });
   await ann.sendFile('document', 'plan.txt', 'one, two', { caption: 'the plan' });
   await ann.sendFile('photo', 'dot.png', await dot(), { chat: 'group' });
-  const { message_id } = await ann.send('tpyo', { chat: 'group' });
+  const group = world.chats.group as number;
+  const { message_id } = await ann.send('tpyo', { chat: group });
   await ann.edit(message_id, 'typo', { chat: 'group' });
+  await ann.send('a reply', { chat: 'group', reply_to_message_id: message_id });
   await ann.delete(message_id, { chat: 'group' });
-  const poll = { chat_id: world.chats.group, question: 'Tea?', options: ['yes', 'no'], is_anonymous: false };
-  const sent = await bot(world, 'sendPoll', poll);
-  await ann.vote(sent.body.result.message_id, [1], { chat: 'group' });
+  await expect(ann.edit(message_id, 'gone', { chat: 'group' })).rejects.toMatchObject({ status: 404 });
+  const poll = { chat_id: group, question: 'Tea?', options: ['yes', 'no'], is_anonymous: false };
+  const sent = await bot(world, 'sendPoll', { ...poll, allows_multiple_answers: true });
+  for (const options of [[0, 1], []]) await ann.vote(sent.body.result.message_id, options, { chat: 'group' });
   const shown = async () =>
     ((await updatesOf(world)) as Json[])
       .map(
@@ -85,12 +90,14 @@ test('simulated people can send objects and files, edit, delete and vote', async
           m?.contact?.phone_number ??
           m?.caption ??
           m?.photo?.[0].width ??
+          m?.reply_to_message?.message_id ??
           m?.text ??
           edited?.text ??
           vote?.option_ids,
       )
       .filter((each) => each !== undefined);
-  await expect.poll(shown).toEqual([52.5, '+4930123', 'the plan', 1, 'tpyo', 'typo', [1]]);
+  const texts = ['tpyo', 'typo', message_id];
+  await expect.poll(shown).toEqual([52.5, '+4930123', 'the plan', 1, ...texts, [0, 1], []]);
   const [file] = await world
     .recording({ kind: 'action', name: 'send', after: 0 })
     .then((all) => all.slice(2));
@@ -102,8 +109,10 @@ test('simulated people can stop drafts and choose results of inline queries', as
   const ann = world.person();
   await bot(world, 'sendMessageDraft', { chat_id: ann.id, draft_id: 7, text: 'so', can_stop: true });
   await ann.stopDraft(7);
-  const asking = ann.inlineQuery('te');
-  await expect.poll(async () => JSON.stringify(await updatesOf(world))).toContain('"query":"te"');
+  const asking = ann.inlineQuery('te', { offset: '20' });
+  await expect
+    .poll(async () => JSON.stringify(await updatesOf(world)))
+    .toContain('"query":"te","offset":"20"');
   const updates = await updatesOf(world);
   const { id } = updates.find((update: Json) => update.inline_query).inline_query;
   const tea = { type: 'article', id: 'tea', title: 'Tea', input_message_content: { message_text: 'Tea!' } };
@@ -156,9 +165,42 @@ test('a request for a recording waits for the expected calls of the bot', async 
   await expect(late).rejects.toThrow('made 0 calls of deleteMessage within 20 ms instead of 1');
 });
 
+test('a recording has values up to 64 KB, and a saved recording has all pages', async () => {
+  const world = await server.world();
+  await bot(world, 'sendMessage', { chat_id: 1, text: 'x'.repeat(70_000) });
+  // No rate limit applies unless a setting asks for it.
+  const send = (n: number) => bot(world, 'sendMessage', { chat_id: world.person().id, text: `${n}` });
+  for (let n = 0; n < 1_010; n += 10) await Promise.all(Array.from({ length: 10 }, (_, i) => send(n + i)));
+  const { entries } = await world.save();
+  expect(entries).toHaveLength(1_011);
+  expect(entries[0]?.params).toEqual({ omitted_bytes: expect.any(Number) });
+  expect(entries.slice(1).every(({ status }) => status === 200)).toBe(true);
+  expect(await world.recording()).toEqual(entries.slice(0, 1_000));
+});
+
+test('the form of a world decides its people, chats and inline mode', async () => {
+  const forms = [{}, { people: ['bea'] }, { group: true }, { channel: true }, { inline: true }];
+  const worlds = await Promise.all(forms.map((form) => server.world(form)));
+  const made = worlds.map(async (world) => {
+    const { supports_inline_queries } = (await bot(world, 'getMe')).body.result;
+    return [world.people.map(({ name }) => name).join(), Object.keys(world.chats), supports_inline_queries];
+  });
+  expect(await Promise.all(made)).toEqual([
+    ['ann', [], false],
+    ['bea', [], false],
+    ['ann', ['group'], false],
+    ['ann', ['channel'], false],
+    ['ann', [], true],
+  ]);
+});
+
 test('the tokens of a removed world are refused', async () => {
   const world = await server.world();
+  const me = () =>
+    fetch(`${server.url}/api/me`, { headers: { Authorization: `Bearer ${world.person().token}` } });
+  expect((await me()).status).toBe(200);
   await world.remove();
+  expect((await me()).status).toBe(401);
   expect((await bot(world, 'getMe')).status).toBe(401);
   await expect(world.recording()).rejects.toThrow('Not Found');
   await expect(world.remove()).rejects.toThrow('Not Found');
