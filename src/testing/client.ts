@@ -436,7 +436,7 @@ export class TestServer {
    */
   async advance(ms: number): Promise<void> {
     const { settled } = await this.#call('POST', 'clock', { advance_ms: ms });
-    if (!settled) throw new Error('deliveries to webhooks were still in progress 5 s after the clock moved');
+    if (!settled) throw new Error('deliveries to webhooks were still in progress 15 s after the clock moved');
   }
 
   /** Stops the server, if `startTestServer` started it. */

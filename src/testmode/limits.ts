@@ -8,7 +8,7 @@ export const testModeLimits = {
   fault_retry_after_max: 3_600,
   clock_advance_ms_max: 366 * 24 * 3_600_000,
   clock_added_ms_max: 10 * 366 * 24 * 3_600_000,
-  clock_settle_ms_max: 5_000,
+  clock_settle_ms_max: 15_000,
   worlds_spare: 16,
   worlds_with_chats_spare: 4,
   worlds_made_at_once: 4,
