@@ -1,0 +1,39 @@
+/** Tests that the benchmark reports the expected round trips and memory, and goals at a fixed rate. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { readResults } from '../../src/loadtest/results.js';
+import { bench } from './run_bench.js';
+
+let dir: string;
+
+beforeAll(() => {
+  dir = mkdtempSync(join(tmpdir(), 'petrel-bench-test-'));
+});
+afterAll(() => rmSync(dir, { recursive: true, force: true }));
+
+test('the benchmark reports goals, round trips and memory', async () => {
+  const file = join(dir, 'found.json');
+  const only = ['--only', 'trips,memory,reactions', '--entities', '200', '--json', file];
+  const ended = await bench(dir, 'whole', ...only);
+  expect(ended, ended.complaint).toMatchObject({ code: 0, left: [] });
+  const { scenarios, findings, goals, ended: why } = readResults(readFileSync(file, 'utf8'));
+  expect(why).toBe('');
+  const rows = (proof: string) => findings.filter((finding) => finding.proof === proof);
+  // On a busy machine, a front may look up a token again, which is one more command for 30 calls.
+  expect(rows('P5').map(({ measured, goal }) => [Math.round(Number.parseFloat(measured)), goal])).toEqual(
+    [0, 1, 1, 1, 1, 1, 2, 2, 2, 2].map((goal) => [goal, String(goal)]),
+  );
+  expect(rows('P7')).toHaveLength(4);
+  expect(scenarios.map(({ name, sides }) => [name, sides.length])).toEqual([['reactions', 2]]);
+  for (const side of scenarios[0]?.sides ?? []) {
+    expect(side.rate).toBeGreaterThan(0);
+    // Calls that arrive together share a script, and the flusher runs scripts too.
+    expect(side.scripts).toBeGreaterThan(0);
+    expect(side.scripts).toBeLessThan(3);
+  }
+  expect(goals.filter(({ proof }) => ['P2', 'P6'].includes(proof))).toHaveLength(2);
+  for (const text of ['goal ≥ 0.80', 'round trips of getMe', 'a hot message with'])
+    expect(ended.output).toContain(text);
+}, 300_000);
