@@ -42,6 +42,9 @@ export async function startTestServers(): Promise<TestServers> {
   ]);
   // Databases of tests live for seconds, so nothing in them needs a vacuum.
   await onServer(postgres.url, 'alter system set autovacuum = off');
+  // Copies of the template are made in the kernel, which takes a fifth of the time.
+  if (process.platform === 'linux')
+    await onServer(postgres.url, "alter system set file_copy_method = 'clone'");
   await onServer(postgres.url, 'select pg_reload_conf()');
   await onServer(postgres.url, `create database ${template}`);
   await migrate(databaseNamed(postgres.url, template));
