@@ -1,10 +1,10 @@
 /** Tests that an album is shown, and acts, as one message: in a chat and on the page of a channel. */
 import type { Locator, Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { mp4, wav } from '../support/samples.js';
 import { itemsOf, resultOf, type TestBot, type TestUser } from '../support/service.js';
 import { picture, upload } from './gallery.js';
-import { startWorld, type World } from './world.js';
+import { onSharedWorld, type World } from './world.js';
 
 vi.setConfig({ testTimeout: 120_000 });
 
@@ -12,12 +12,11 @@ let world: World;
 let alice: TestUser;
 let bot: TestBot;
 
-beforeAll(async () => {
-  world = await startWorld();
+onSharedWorld(async (opened) => {
+  world = opened;
   alice = await world.service.newUser('alice');
   bot = await world.service.newBot(alice, 'albums');
 });
-afterAll(() => world?.stop());
 
 const bytesOf = {
   photo: (n: number) => picture(36 * n, 90 + 30 * (n % 3), 120),

@@ -1,17 +1,16 @@
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { resultOf, type TestUser } from '../support/service.js';
-import { startWorld, type World } from './world.js';
+import { onSharedWorld, type World } from './world.js';
 
 vi.setConfig({ testTimeout: 120_000 });
 
 let world: World;
 let [alice, bob] = [] as unknown as [TestUser, TestUser];
 
-beforeAll(async () => {
-  world = await startWorld();
+onSharedWorld(async (opened) => {
+  world = opened;
   [alice, bob] = await Promise.all([world.service.newUser('alice'), world.service.newUser('bob')]);
 });
-afterAll(() => world?.stop());
 
 async function newChat(params: object): Promise<number> {
   const { id } = await resultOf(world.service.app(alice, 'POST', '/api/chats', params));

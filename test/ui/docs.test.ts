@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
-import { startWorld, type World } from './world.js';
+import { afterEach, expect, test, vi } from 'vitest';
+import { onSharedWorld, type World } from './world.js';
 
 vi.setConfig({ testTimeout: 120_000 });
 
@@ -11,11 +11,10 @@ const shots = process.env.PETREL_UI_SHOTS;
 let world: World;
 let problems: string[] = [];
 
-beforeAll(async () => {
-  world = await startWorld();
+onSharedWorld(async (opened) => {
+  world = opened;
   if (shots) mkdirSync(shots, { recursive: true });
 });
-afterAll(() => world?.stop());
 afterEach(() => {
   expect(problems).toEqual([]);
   problems = [];

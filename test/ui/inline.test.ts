@@ -2,9 +2,9 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, expect, test, vi } from 'vitest';
 import { itemsOf, resultOf, type TestBot, type TestUser } from '../support/service.js';
-import { startWorld, type World } from './world.js';
+import { onSharedWorld, type World } from './world.js';
 
 vi.setConfig({ testTimeout: 120_000 });
 
@@ -48,8 +48,8 @@ async function answer(): Promise<void> {
   }
 }
 
-beforeAll(async () => {
-  world = await startWorld();
+onSharedWorld(async (opened) => {
+  world = opened;
   const { service } = world;
   alice = await service.newUser('alice');
   bot = await service.newBot(alice, 'finder');
@@ -61,7 +61,6 @@ beforeAll(async () => {
 afterAll(async () => {
   running = false;
   await answering;
-  await world?.stop();
 });
 
 const fieldOf = (page: Page) => page.getByRole('combobox', { name: 'Message' });

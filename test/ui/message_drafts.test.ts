@@ -2,9 +2,9 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { resultOf, type TestBot, type TestUser } from '../support/service.js';
-import { startWorld, type World } from './world.js';
+import { onSharedWorld, type World } from './world.js';
 
 vi.setConfig({ testTimeout: 120_000 });
 
@@ -14,13 +14,12 @@ let world: World;
 let alice: TestUser;
 let bot: TestBot;
 
-beforeAll(async () => {
-  world = await startWorld();
+onSharedWorld(async (opened) => {
+  world = opened;
   alice = await world.service.newUser('alice');
   bot = await world.service.newBot(alice, 'writer');
   await world.service.openChat(alice, bot);
 });
-afterAll(() => world?.stop());
 
 const show = (draft_id: number, text: string, more: object = {}) =>
   resultOf(world.service.bot(bot, 'sendMessageDraft', { chat_id: alice.id, draft_id, text, ...more }));

@@ -1,7 +1,7 @@
 /** Tests how messages, notes and the emoji search look and behave on desktops and phones. */
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { resultOf, type TestBot, type TestUser } from '../support/service.js';
-import { startWorld, type World } from './world.js';
+import { onSharedWorld, type World } from './world.js';
 
 vi.setConfig({ testTimeout: 120_000 });
 
@@ -13,14 +13,13 @@ let group: number;
 const post = (user: TestUser, chat: number, text: string) =>
   resultOf(world.service.app(user, 'POST', `/api/chats/${chat}/messages`, { text }));
 
-beforeAll(async () => {
-  world = await startWorld();
+onSharedWorld(async (opened) => {
+  world = opened;
   const { service } = world;
   [alice, bob] = await Promise.all([service.newUser('alice'), service.newUser('bob')]);
   bot = await service.newBot(alice, 'owned');
   group = await service.newGroup(alice, 'Harbour', [bob]);
 });
-afterAll(() => world?.stop());
 
 test('the emoji search shows the emoji with the exact name first', async () => {
   const page = await world.open(alice, `#/chat/${group}`);

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { itemsOf, resultOf, type TestBot, type TestUser } from '../support/service.js';
-import { startWorld, type World } from './world.js';
+import { onSharedWorld, type World } from './world.js';
 
 vi.setConfig({ testTimeout: 120_000 });
 
@@ -13,14 +13,13 @@ let world: World;
 let [alice, bob] = [] as unknown as [TestUser, TestUser];
 let bot: TestBot;
 
-beforeAll(async () => {
-  world = await startWorld();
+onSharedWorld(async (opened) => {
+  world = opened;
   const { service } = world;
   [alice, bob] = await Promise.all([service.newUser('alice'), service.newUser('bob')]);
   bot = await service.newBot(alice, 'keys');
   await service.openChat(alice, bot);
 });
-afterAll(() => world?.stop());
 
 const send = (chat_id: number, text: string, reply_markup?: object, more = {}) =>
   resultOf(world.service.bot(bot, 'sendMessage', { chat_id, text, reply_markup, ...more }));

@@ -1,8 +1,8 @@
 /** Tests the keyboard shortcuts of the application. */
 import type { Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { resultOf, type TestUser } from '../support/service.js';
-import { startWorld, type World } from './world.js';
+import { onSharedWorld, type World } from './world.js';
 
 vi.setConfig({ testTimeout: 120_000 });
 
@@ -10,8 +10,8 @@ let world: World;
 let alice: TestUser;
 let [harbour, lighthouse] = [0, 0];
 
-beforeAll(async () => {
-  world = await startWorld();
+onSharedWorld(async (opened) => {
+  world = opened;
   const { service } = world;
   alice = await service.newUser('alice');
   harbour = await service.newGroup(alice, 'Harbour');
@@ -19,7 +19,6 @@ beforeAll(async () => {
   lighthouse = (await resultOf(service.app(alice, 'POST', '/api/chats', about))).id;
   await resultOf(service.app(alice, 'POST', `/api/chats/${harbour}/messages`, { text: 'Who is in?' }));
 });
-afterAll(() => world?.stop());
 
 const openChat = (page: Page) => new URL(page.url()).hash;
 

@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { resultOf, type TestUser } from '../support/service.js';
-import { startWorld, type World } from './world.js';
+import { onSharedWorld, type World } from './world.js';
 
 vi.setConfig({ testTimeout: 120_000 });
 
@@ -8,12 +8,11 @@ let world: World;
 let alice: TestUser;
 let group: number;
 
-beforeAll(async () => {
-  world = await startWorld();
+onSharedWorld(async (opened) => {
+  world = opened;
   alice = await world.service.newUser('alice');
   group = await world.service.newGroup(alice, 'Harbour');
 });
-afterAll(() => world?.stop());
 
 test('a chat can be opened in a new tab, and signing out in one tab signs out all tabs', async () => {
   const first = await world.open(alice);

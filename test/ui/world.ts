@@ -1,9 +1,11 @@
 /** A browser, the real service behind a connection that tests can cut, and windows in which people are signed in. */
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import { test } from 'vitest';
 import { makeCertificate } from '../support/certificates.js';
 import { startReceiver } from '../support/receivers.js';
 import { type Service, startService, type TestUser } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 
 const flags = [
   '--disable-gpu',
@@ -62,7 +64,32 @@ export interface World {
   /** Opens a new window in which the person is signed in. `faults` returns its errors. */
   open(user: TestUser | null, path?: string, options?: Parameters<Browser['newContext']>[0]): Promise<Page>;
   faults(): string[];
+  /** Closes the windows and the wire. Stops browser and service too, unless other files use them. */
   stop(): Promise<void>;
+}
+
+const launchBrowser = () =>
+  chromium.launch({ executablePath: process.env.PETREL_CHROMIUM as string, args: flags });
+
+// biome-ignore lint/correctness/noEmptyPattern: the runner reads the names of other fixtures from the pattern
+const shared = test.extend('browser', { scope: 'worker' }, async ({}, { onCleanup }) => {
+  const browser = await launchBrowser();
+  onCleanup(() => browser.close());
+  return browser;
+});
+
+/** Opens a world with the service and the browser of the worker. Runs `begin` before the tests of the file. */
+export function onSharedWorld(begin: (world: World) => unknown): void {
+  let service: Service;
+  let world: World | undefined;
+  onSharedService((running) => {
+    service = running;
+  });
+  shared.beforeAll(async ({ browser }) => {
+    world = await openWorld(service, browser);
+    await begin(world);
+  });
+  shared.afterAll(() => world?.stop());
 }
 
 export async function startWorld(
@@ -70,11 +97,20 @@ export async function startWorld(
   extraEnv: Record<string, string> = {},
 ): Promise<World> {
   const service = await startService({ frontEnv, extraEnv });
+  const browser = await launchBrowser();
+  const world = await openWorld(service, browser);
+  return {
+    ...world,
+    async stop() {
+      await world.stop();
+      await browser.close();
+      await service.stop();
+    },
+  };
+}
+
+async function openWorld(service: Service, browser: Browser): Promise<World> {
   const wire = await startWire(service.fronts[0].port);
-  const browser = await chromium.launch({
-    executablePath: process.env.PETREL_CHROMIUM as string,
-    args: flags,
-  });
   const contexts: BrowserContext[] = [];
   let faults: string[] = [];
   return {
@@ -110,9 +146,8 @@ export async function startWorld(
       return collected;
     },
     async stop() {
-      await browser.close();
+      await Promise.all(contexts.map((context) => context.close()));
       wire.close();
-      await service.stop();
     },
   };
 }
