@@ -158,7 +158,8 @@ export async function openNode(
     ...{ shards: () => shards, keys, connection, highWater, bytesMax, runner: () => runner, trustSeals },
   });
   runner = new Runner({ connection, recover: (partition, runId) => recovery.recover(partition, runId) });
-  await connection.ready(5_000);
+  // On a busy machine, twenty connections that are opened at once take more than 5 s.
+  await connection.ready(30_000);
   const flushers: Flusher[] = [];
   return {
     connection,
