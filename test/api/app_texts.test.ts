@@ -12,7 +12,7 @@ let bot: TestBot;
 let group: number;
 
 beforeAll(async () => {
-  service = await startService({ fronts: 2 });
+  service = await startService({ fronts: 2, flushing: false });
   admin = { token: service.adminToken };
   owner = await service.newUser('olga');
   user = await service.newUser('ann');

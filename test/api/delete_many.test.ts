@@ -19,7 +19,7 @@ let bot: TestBot;
 let group: number;
 
 beforeAll(async () => {
-  service = await startService({ fronts: 2 });
+  service = await startService({ fronts: 2, flushing: false });
   user = await service.newUser('ann');
   bot = await service.newBot(user, 'broom');
   await service.openChat(user, bot);

@@ -22,7 +22,7 @@ const counting: RoleProcess[] = [];
 const ports: number[] = [];
 
 beforeAll(async () => {
-  service = await startService({ fronts: 2, frontEnv: bounds });
+  service = await startService({ combined: true, fronts: 2, frontEnv: bounds });
   for (const _ of [1, 2]) {
     const port = await freePort();
     ports.push(port);

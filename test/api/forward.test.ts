@@ -35,7 +35,7 @@ async function newChannel(title: string): Promise<number> {
 }
 
 beforeAll(async () => {
-  service = await startService({ fronts: 2 });
+  service = await startService({ fronts: 2, flushing: false });
   sql = new pg.Client(service.databaseUrl);
   await sql.connect();
   user = await service.newUser('ann');

@@ -12,6 +12,7 @@ let bot: TestBot;
 
 beforeAll(async () => {
   service = await startService({
+    combined: true,
     fronts: 2,
     extraEnv: {
       GUESSES_BURST: String(burst),

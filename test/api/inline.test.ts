@@ -10,10 +10,10 @@ import {
   itemsOf,
   resultOf,
   type Service,
-  startService,
   type TestBot,
   type TestUser,
 } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 
 let service: Service;
 let eviction: Eviction;
@@ -26,8 +26,8 @@ let group: number;
 // biome-ignore lint/suspicious/noExplicitAny: messages and updates of every shape
 type Any = any;
 
-beforeAll(async () => {
-  service = await startService({ fronts: 2 });
+onSharedService(async (running) => {
+  service = running;
   eviction = await openEviction(service);
   [ann, ben] = [await service.newUser('ann'), await service.newUser('ben')];
   [bot, other] = [await service.newBot(ann, 'finder'), await service.newBot(ann, 'guest')];
@@ -37,7 +37,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await eviction?.close();
-  await service?.stop();
 });
 
 const setMode = (of: TestBot, body: object, by = ann) =>

@@ -28,7 +28,7 @@ let outsider: TestBot;
 let group: number;
 
 beforeAll(async () => {
-  service = await startService({ fronts: 2 });
+  service = await startService({ fronts: 2, flushing: false });
   user = await service.newUser('ann');
   stranger = await service.newUser('bob');
   bot = await service.newBot(user, 'texts');

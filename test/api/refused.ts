@@ -112,7 +112,7 @@ export function expectEnvelope(answer: Answer, code: number, description: string
   expect(answer.headers['retry-after']).toBe(code === 429 ? '1' : undefined);
 }
 
-/** Opens the stores of a service and stops its flusher, so that journal entries of a call stay visible. */
+/** Opens the stores of a service and stops its flusher if it runs, so that journal entries of a call stay visible. */
 export async function watch(service: Service): Promise<Watch> {
   await service.flush.stop();
   const redis = openAnywhere(service.redis);

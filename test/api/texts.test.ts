@@ -17,7 +17,7 @@ let user: TestUser;
 let bot: TestBot;
 
 beforeAll(async () => {
-  service = await startService({ fronts: 1 });
+  service = await startService({ flushing: false });
   user = await service.newUser('ann');
   bot = await service.newBot(user, 'texts');
   await service.openChat(user, bot);

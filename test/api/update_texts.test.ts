@@ -15,7 +15,7 @@ let user: TestUser;
 let bot: TestBot;
 
 beforeAll(async () => {
-  service = await startService({ fronts: 2 });
+  service = await startService({ fronts: 2, flushing: false });
   user = await service.newUser('ann');
   seen = await watch(service);
 });

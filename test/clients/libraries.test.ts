@@ -1,7 +1,8 @@
 /** Runs one table of steps with grammY and with Telegraf, both unmodified except for the address of the service. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { png } from '../support/samples.js';
-import { type Service, startService } from '../support/service.js';
+import type { Service } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 import { type Balancer, startBalancer } from './balancer.js';
 import { chatSteps } from './chat_steps.js';
 import { grammy } from './grammy_bot.js';
@@ -13,14 +14,13 @@ import { telegraf } from './telegraf_bot.js';
 let service: Service;
 let balancer: Balancer;
 
-beforeAll(async () => {
-  service = await startService({ fronts: 2 });
+onSharedService(async (running) => {
+  service = running;
   // Consecutive calls and polls go to different fronts.
   balancer = await startBalancer(service.fronts);
 });
 afterAll(async () => {
   await balancer?.close();
-  await service?.stop();
 });
 
 describe.each([

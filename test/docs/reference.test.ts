@@ -13,7 +13,7 @@ import { type Service, startService } from '../support/service.js';
 let service: Service;
 
 beforeAll(async () => {
-  service = await startService({ frontEnv: { BASE_URL: 'https://bots.example' } });
+  service = await startService({ combined: true, frontEnv: { BASE_URL: 'https://bots.example' } });
 });
 afterAll(() => service?.stop());
 

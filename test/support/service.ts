@@ -95,6 +95,8 @@ export interface ServiceOptions {
    * role may use this.
    */
   readonly combined?: boolean;
+  /** If false, `flush` is not started. A test may start it later. */
+  readonly flushing?: boolean;
   /** Settings of all roles, for instance `{ JOURNAL_HIGH_WATER: '200' }`. */
   readonly extraEnv?: Readonly<Record<string, string>>;
   readonly frontEnv?: Readonly<Record<string, string>>;
@@ -177,7 +179,8 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
       const { code, log } = await petrel(env, 'migrate');
       if (code !== 0) throw new Error(log);
     }
-    await Promise.all(roles.map((role) => role.start()));
+    const started = roles.filter((role) => role !== flush || options.combined || options.flushing !== false);
+    await Promise.all(started.map((role) => role.start()));
   } catch (error) {
     await stop();
     throw error;
