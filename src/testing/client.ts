@@ -3,13 +3,11 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
+import type { Json, RecordedEntry } from './recorded_entry.js';
 import { isBehaviour, type NamedCall, Names, type SavedRecording, type WorldNames } from './replay.js';
 
+export type { Json, RecordedEntry } from './recorded_entry.js';
 export type { NamedCall, SavedRecording } from './replay.js';
-
-/** A JSON value of an answer. */
-// biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
-export type Json = any;
 
 /** A chat of a world, or the id of a chat. */
 export type Chat = 'bot' | 'group' | 'channel' | number;
@@ -23,22 +21,6 @@ export interface WorldForm {
   readonly channel?: boolean;
   /** Turns on the inline mode of the bot. */
   readonly inline?: boolean;
-}
-
-export interface RecordedEntry {
-  readonly n: number;
-  /** Unix time in ms by the clock of the test server. */
-  readonly at: number;
-  readonly kind: 'action' | 'call' | 'delivery';
-  /** The name of the action or method, or the kind of the delivered update. */
-  readonly name: string;
-  readonly person?: string;
-  readonly params: Json;
-  /** The HTTP status of the answer. 0 if a receiver did not answer. */
-  readonly status: number;
-  readonly answer: Json;
-  /** Set if a fault replaced the answer. */
-  readonly fault?: 'not done' | 'answer lost';
 }
 
 export interface EntryFilter {

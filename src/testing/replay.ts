@@ -1,5 +1,5 @@
 /** Compares what a bot does in two worlds. Replaces the ids of accounts, chats and messages by names that both share. */
-import type { Json, RecordedEntry } from './client.js';
+import type { Json, RecordedEntry } from './recorded_entry.js';
 
 /** A world without tokens. */
 export interface WorldNames {

@@ -1,0 +1,22 @@
+/** Describes an entry in the recording of a world. */
+
+/** A JSON value of an answer. */
+// biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
+export type Json = any;
+
+/** What a person or the bot did, or a delivery to the bot. */
+export interface RecordedEntry {
+  readonly n: number;
+  /** Unix time in ms by the clock of the test server. */
+  readonly at: number;
+  readonly kind: 'action' | 'call' | 'delivery';
+  /** The name of the action or method, or the kind of the delivered update. */
+  readonly name: string;
+  readonly person?: string;
+  readonly params: Json;
+  /** The HTTP status of the answer. 0 if a receiver did not answer. */
+  readonly status: number;
+  readonly answer: Json;
+  /** Set if a fault replaced the answer. */
+  readonly fault?: 'not done' | 'answer lost';
+}
