@@ -2,6 +2,7 @@
  * Joins the limits of all subjects for the documents, the scripts and the tests. All other files import the limits of a
  * single subject. The name of each limit ends with its unit.
  */
+import { conformanceLimits } from './conformance/limits.js';
 import { deliveryLimits } from './delivery/limits.js';
 import { devLimits } from './dev/limits.js';
 import { fileLimits } from './files/limits.js';
@@ -22,6 +23,7 @@ import { testModeLimits } from './testmode/limits.js';
 import { wireLimits } from './wire/limits.js';
 
 export const limits = {
+  ...conformanceLimits,
   ...deliveryLimits,
   ...devLimits,
   ...fileLimits,

@@ -65,7 +65,10 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   main: () => true,
   // A command that an operator types may run any part of the program.
   commands: (to) => folderOf(to) !== 'main',
-  // This folder is a client for any installation, even a remote one.
+  // These two folders are clients for any installation, even a remote one.
+  conformance: (to) =>
+    lists.test(to) ||
+    /^(server\/method|errors|config\/version|rules\/(connection_causes|token))\.ts$/.test(to),
   loadtest: (to) => to === 'config/version.ts' || to === 'rules/connection_causes.ts',
   processes: (to) =>
     !/^(main|commands|operations|dev|endpoints|methods)$/.test(folderOf(to)) || lists.test(to),

@@ -8,8 +8,8 @@ const src = fileURLToPath(new URL('../../src', import.meta.url));
 
 /** The files that call the clock, the timers and the random number generators of the system. */
 const owners = ['time.ts', 'random.ts'];
-/** Separate programs: the code of browsers and test runners, the load generator, and the development servers. */
-const outside = /^(web\/client|loadtest|dev|testing)\//;
+/** Separate programs: the code of browsers and test runners, clients of any server, and the development servers. */
+const outside = /^(web\/client|conformance|loadtest|dev|testing)\//;
 
 const calls = [
   /\bDate\.now\b/,

@@ -1,0 +1,158 @@
+/** Defines a check of a server, and what its calls have in common: the answers that they expect. */
+import { ApiError, type ErrorDetail, type ErrorName } from '../errors.js';
+import { methods } from '../methods/methods.gen.js';
+import { type Answer, type CallOptions, type Client, Failed } from './client.js';
+import type { Given } from './encodings.js';
+
+// biome-ignore lint/suspicious/noExplicitAny: checks look into results of every shape
+export type Result = any;
+
+/** What a check needs, with the reason why it is skipped without it. */
+export const needs = {
+  chat: 'no --chat given',
+  direct: 'no --chat with a person given',
+  group: 'no --group given',
+  second: 'no --second-token given',
+  channel: 'no --channel given',
+  webhook: 'no --webhook given',
+  polling: 'the bot has a webhook, which this check would delete',
+} as const;
+export type Need = keyof typeof needs;
+
+export interface Places {
+  /** A chat in which the bot may send and pin. */
+  readonly chat: number;
+  readonly group: number;
+  readonly channel: number;
+  readonly webhook: string;
+  /** The other bot, an ordinary member of the group. */
+  readonly second: { readonly id: number; readonly token: string };
+}
+
+export interface Session extends Places {
+  readonly client: Client;
+  readonly me: { readonly id: number; readonly first_name: string };
+  call(method: string, params?: Given, options?: CallOptions): Promise<Answer>;
+  /** Returns the result of a call. Throws if the call fails or the result does not match the schema of the method. */
+  result(method: string, params?: Given, options?: CallOptions): Promise<Result>;
+  /** Sends a text message, and returns its id. */
+  send(text?: string, more?: Given): Promise<number>;
+  /** Makes a call that must get exactly this error of the catalogue. */
+  refused(
+    method: string,
+    params: Given,
+    kind: ErrorName,
+    detail?: ErrorDetail,
+    options?: CallOptions,
+  ): Promise<void>;
+}
+
+export interface Check {
+  /** The group of the check in the report. */
+  readonly subject: string;
+  /** A statement that holds if the check passes. */
+  readonly proves: string;
+  readonly needs: readonly Need[];
+  /** True for a check that changes nothing, so that it can run beside others. */
+  readonly beside?: true;
+  run(session: Session): Promise<void>;
+}
+
+export const show = (value: unknown): string => JSON.stringify(value) ?? String(value);
+
+type Test = (value: unknown) => boolean;
+
+/** Returns where a value lacks something that is expected, or null. A function in `expected` is a test of its value. */
+function difference(value: unknown, expected: unknown, path: string): string | null {
+  if (typeof expected === 'function')
+    return (expected as Test)(value) ? null : `${path} is wrong: ${show(value)}`;
+  if (typeof expected !== 'object' || expected === null)
+    return value === expected ? null : `${path} is ${show(value)} instead of ${show(expected)}`;
+  if (typeof value !== 'object' || value === null)
+    return `${path} is ${show(value)} instead of ${show(expected)}`;
+  if (Array.isArray(expected) && (!Array.isArray(value) || value.length !== expected.length))
+    return `${path} is ${show(value)} instead of ${show(expected)}`;
+  for (const [name, inner] of Object.entries(expected)) {
+    const found = difference((value as Record<string, unknown>)[name], inner, `${path}.${name}`);
+    if (found !== null) return found;
+  }
+  return null;
+}
+
+/** Throws unless the value has everything in `expected`. It may have further fields. */
+export function expectLike(value: unknown, expected: unknown, what: string): void {
+  const found = difference(value, expected, what);
+  if (found !== null) throw new Failed(found);
+}
+
+export function expectTrue(holds: boolean, what: string): asserts holds {
+  if (!holds) throw new Failed(what);
+}
+
+/** Returns the body that the interface prescribes for an error. */
+export function refusalOf({ code, message, retryAfter }: ApiError): object {
+  const parameters = retryAfter === undefined ? {} : { parameters: { retry_after: retryAfter } };
+  return { ok: false, error_code: code, description: message, ...parameters };
+}
+
+/** Throws unless the answer is exactly this refusal. */
+export function expectRefusal({ status, headers, body }: Answer, error: ApiError, what: string): void {
+  const expected = refusalOf(error);
+  const isSame =
+    body !== null && typeof body === 'object' && Object.keys(body).length === Object.keys(expected).length;
+  if (!isSame || difference(body, expected, '') !== null || status !== error.code)
+    throw new Failed(`${what} answered ${status} ${show(body)} instead of ${error.code} ${show(expected)}`);
+  if (error.retryAfter !== undefined && headers.get('retry-after') !== String(error.retryAfter))
+    throw new Failed(`${what} answered without the header Retry-After`);
+  const type = headers.get('content-type') ?? '';
+  expectTrue(/^application\/json\b/.test(type), `${what} answered with the content type ${type}`);
+}
+
+const schemas = new Map(methods.map(({ name, result }) => [name, result]));
+
+/** Throws unless the answer is a success with a result that the schema of the method accepts. */
+function resultIn(method: string, params: Given, { status, body }: Answer): Result {
+  const what = `${method} ${show(params)}`;
+  if (status !== 200 || body?.ok !== true) throw new Failed(`${what} answered ${status} ${show(body)}`);
+  const parsed = schemas.get(method)?.safeParse(body.result);
+  const issue = parsed?.error?.issues[0];
+  if (issue)
+    throw new Failed(
+      `${what} answered a wrong result: ${issue.path.join('.') || 'it'}: ${issue.message}: ${show(body.result)}`,
+    );
+  return body.result;
+}
+
+/** The messages that a run sent, by chat. */
+export type Sent = Map<number, Set<number>>;
+
+/** Remembers the messages in a result. */
+function note(sent: Sent, { chat_id }: Given, result: Result): void {
+  for (const { message_id, chat } of Array.isArray(result) ? result : [result]) {
+    const id = chat?.id ?? chat_id;
+    if (typeof message_id === 'number' && typeof id === 'number')
+      sent.set(id, (sent.get(id) ?? new Set()).add(message_id));
+  }
+}
+
+/** Adds to `sent` what the checks send. */
+export function createSession(client: Client, me: Session['me'], places: Places, sent: Sent): Session {
+  const result: Session['result'] = async (method, params = {}, options = {}) => {
+    const found = resultIn(method, params, await client.call(method, params, options));
+    if (/^(send|copy|forward|create)/.test(method)) note(sent, params, found);
+    return found;
+  };
+  return {
+    ...places,
+    client,
+    me,
+    call: client.call,
+    result,
+    send: async (text = 'petrel conformance', more = {}) =>
+      (await result('sendMessage', { chat_id: places.chat, text, ...more })).message_id,
+    async refused(method, params, kind, detail = {}, options = {}) {
+      const answer = await client.call(method, params, options);
+      expectRefusal(answer, new ApiError(kind, detail), `${method} ${show(params)}`);
+    },
+  };
+}

@@ -1,0 +1,61 @@
+/** Writes the results of a run as text. */
+import { maskTokens } from '../rules/token.js';
+import { type Check, needs } from './check.js';
+
+export interface Outcome {
+  readonly subject: string;
+  readonly proves: string;
+  readonly state: 'passed' | 'failed' | 'skipped';
+  /** Why the check failed or was skipped. Contains no token. */
+  readonly reason?: string;
+  readonly ms: number;
+}
+
+export interface Report {
+  readonly schema: 'petrel-conformance';
+  readonly version: 1;
+  readonly made_at: string;
+  readonly petrel: string;
+  readonly url: string;
+  readonly bot: number;
+  readonly requests: number;
+  readonly ms: number;
+  readonly passed: number;
+  readonly failed: number;
+  readonly skipped: number;
+  /** What the run could not undo. */
+  readonly left: readonly string[];
+  readonly checks: readonly Outcome[];
+}
+
+const plural = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;
+
+/** Lists every failed and skipped check, and for each subject the number of checks that passed. */
+export function reportText({ checks, left, requests, ms, ...sums }: Report): string {
+  const lines = [...new Set(checks.map(({ subject }) => subject))].flatMap((subject) => {
+    const own = checks.filter((each) => each.subject === subject);
+    const passed = own.filter(({ state }) => state === 'passed').length;
+    return [
+      `${subject}: ${passed} of ${own.length} passed`,
+      ...own
+        .filter(({ state }) => state !== 'passed')
+        .map(({ proves, state, reason }) => `  ${state}: ${proves}\n    ${reason}`),
+    ];
+  });
+  const total = `${sums.passed} passed, ${sums.failed} failed, ${sums.skipped} skipped`;
+  const effort = `${plural(requests, 'request')} in ${(ms / 1_000).toFixed(1)} s`;
+  return `${[...lines, ...left, `${total}; ${effort}`].join('\n')}\n`;
+}
+
+/** Lists checks with the reasons for which they are skipped. */
+export function listText(checks: readonly Check[]): string {
+  const lines = checks.map(({ subject, proves, needs: own }) => {
+    const reasons = own.map((need) => needs[need]).join(', or if ');
+    return `${subject}: ${proves}${reasons === '' ? '' : ` (skipped if ${reasons})`}`;
+  });
+  return `${lines.join('\n')}\n`;
+}
+
+/** Shortens a text and masks the tokens in it. */
+export const reasonOf = (error: unknown, most: number): string =>
+  maskTokens((error as Error).message).slice(0, most);

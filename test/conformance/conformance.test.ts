@@ -1,0 +1,212 @@
+/** Runs `petrel conformance` against a service, a wrong server before it, and servers that always give one answer. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, expect, onTestFinished, test, vi } from 'vitest';
+import { invalidCalls } from '../../src/conformance/parameters.js';
+import type { Report } from '../../src/conformance/report.js';
+import { checkServer, checks, runConformance } from '../../src/conformance/run.js';
+import { freePort } from '../../src/dev/processes.js';
+import { methods } from '../../src/methods/methods.gen.js';
+import { petrel } from '../support/command.js';
+import { temporaryFolder } from '../support/servers.js';
+import { resultOf, type Service, type TestBot } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
+import { type Fault, startConstantServer, startFaultyProxy } from './faulty_proxy.js';
+
+let service: Service;
+onSharedService((running) => {
+  service = running;
+});
+
+const servers: Array<{ close(): unknown }> = [];
+afterAll(() => {
+  for (const server of servers) server.close();
+});
+
+interface Scene {
+  readonly bot: TestBot;
+  readonly options: Parameters<typeof checkServer>[1] & {
+    readonly chat: number;
+    readonly group: number;
+    readonly channel: number;
+    readonly secondToken: string;
+  };
+}
+
+const rightNames = ['pin_messages', 'delete_messages', 'change_info', 'invite_users']
+  .concat(['restrict_members', 'promote_members', 'post_messages', 'edit_messages'])
+  .map((name) => [`can_${name}`, true]);
+
+async function openScene(): Promise<Scene> {
+  const owner = await service.newUser('olga');
+  const [bot, other] = [await service.newBot(owner, 'conform'), await service.newBot(owner, 'second')];
+  await service.openChat(owner, bot);
+  const group = await service.newGroup(owner, 'Group', [bot, other]);
+  const { id: channel } = await resultOf(
+    service.app(owner, 'POST', '/api/chats', { type: 'channel', title: 'News' }),
+  );
+  const member = { status: 'administrator', rights: Object.fromEntries(rightNames) };
+  for (const chat of [group, channel])
+    await resultOf(service.app(owner, 'PUT', `/api/chats/${chat}/members/${bot.id}`, member));
+  const webhook = 'https://127.0.0.1:8443/hook';
+  const places = { chat: owner.id, group, channel, webhook };
+  return { bot, options: { ...places, token: bot.token, secondToken: other.token } };
+}
+
+const stateOf = (state: string, report: Report) =>
+  report.checks.filter((each) => each.state === state).map(({ proves }) => proves);
+
+/** Methods that cannot succeed without a person, or that the bot could not undo. */
+const alwaysRefused = [
+  ...['leaveChat', 'answerInlineQuery', 'approveChatJoinRequest', 'declineChatJoinRequest'],
+  ...['setMessageReaction', 'answerCallbackQuery'],
+];
+
+test('every check passes against a service, and nearly every method succeeds', {
+  timeout: 300_000,
+}, async () => {
+  const { options } = await openScene();
+  const succeeded = new Set<string>();
+  const proxy = await startFaultyProxy(service.fronts[0].url, ({ method, status, body }) => {
+    if (status === 200) succeeded.add(method);
+    return { status, body };
+  });
+  servers.push(proxy);
+  const report = await checkServer(proxy.url, options);
+  expect(report.checks.filter(({ state }) => state !== 'passed')).toEqual([]);
+  expect(report.checks.length).toBe(checks.length);
+  expect(report.left).toEqual([]);
+  const refused = methods.map(({ name }) => name).filter((name) => !succeeded.has(name));
+  expect(refused).toEqual(alwaysRefused);
+});
+
+/** Without a URL, `setWebhook` deletes the webhook. */
+const mayBeMissing: Readonly<Record<string, number>> = { setWebhook: 1 };
+
+test.each(methods.flatMap(({ name, params }) => (params === null ? [] : [[name, params] as const])))(
+  'the smallest call of %s is accepted, and refused without one of its parameters',
+  (name, params) => {
+    const { base, missing } = invalidCalls(params);
+    expect(params.safeParse(base).success).toBe(true);
+    expect(missing.length).toBe(Object.keys(base).length - (mayBeMissing[name] ?? 0));
+  },
+);
+
+/** Each fault breaks one kind of answer. */
+const faulty: Fault = ({ method, type, status, body }) => {
+  const description = String(body.description ?? '');
+  if (method === 'getFile' && status === 200) {
+    const { file_path: _, ...result } = body.result;
+    return { status, body: { ok: true, result } };
+  }
+  if (method === 'sendDice' && status === 200)
+    return { status, body: { ok: true, result: { ...body.result, sides: 6 } } };
+  if (method === 'setMyName' && description.includes('language'))
+    return { status: 200, body: { ok: true, result: true } };
+  if (method === 'pinChatMessage' && status === 401)
+    return { status: 403, body: { ...body, error_code: 403 } };
+  if (method === 'getMyDescription' && type.startsWith('multipart'))
+    return { status: 200, body: { ok: true, result: { description: '' } } };
+  if (method === 'stopPoll' && description.includes('closed'))
+    return { status, body: { ...body, description: 'Bad Request: poll is closed' } };
+  return { status, body };
+};
+
+test('exactly the checks of the broken answers fail', { timeout: 180_000 }, async () => {
+  const { options } = await openScene();
+  const proxy = await startFaultyProxy(service.fronts[0].url, faulty);
+  servers.push(proxy);
+  const only = [
+    'settings of the bot',
+    'media:',
+    'setMy',
+    'getMy',
+    'getFile',
+    'pinChatMessage',
+    'sendDice',
+    'stopPoll',
+  ];
+  const report = await checkServer(proxy.url, { ...options, only });
+  expect(stateOf('failed', report)).toEqual([
+    'pinChatMessage refuses an unknown token',
+    'getMyDescription reads parameters in every encoding',
+    'setMyName refuses a wrong value of each parameter',
+    'setMyName reads parameters in every encoding',
+    'setMyName sets up to 64 characters for a language',
+    'photos are uploaded, downloaded and sent again',
+    'locations, venues, contacts and dice are sent',
+    'polls are sent and closed',
+  ]);
+  expect(report.passed).toBeGreaterThan(40);
+});
+
+test.each([
+  [200, { ok: true, result: true }],
+  [400, { ok: false, error_code: 400, description: 'Bad Request' }],
+])('no check passes against a server that always answers %i, except that of getMe', async (status, body) => {
+  const server = await startConstantServer(status, body);
+  servers.push(server);
+  const ids = { chat: 1, group: -1, channel: -2, webhook: 'https://example.org/' };
+  const report = await checkServer(server.url, { ...ids, token: '1:A', secondToken: '1:A' });
+  expect(stateOf('skipped', report)).toEqual([]);
+  expect(stateOf('passed', report)).toEqual(['the colon of a token may be escaped']);
+});
+
+test('the command prints and writes the report, skips checks without their option, and exits with 1', async () => {
+  const { bot } = await openScene();
+  const file = join(temporaryFolder(), 'report.json');
+  const url = service.fronts[0].url;
+  const env = { PETREL_CONFORMANCE_TOKEN: bot.token };
+  const well = await petrel(env, 'conformance', `${url}/`, '--only', 'requests:,channels:', '--json', file);
+  expect(well).toMatchObject({ code: 0, log: '' });
+  expect(well.out).toContain('requests: 12 of 12 passed\n');
+  expect(well.out).toContain('  skipped: posts are created, edited and deleted\n    no --channel given\n');
+  expect(well.out).toMatch(/^12 passed, 0 failed, 2 skipped; \d+ requests in \d+\.\d s$/m);
+  const report = JSON.parse(readFileSync(file, 'utf8'));
+  expect(report).toMatchObject({
+    schema: 'petrel-conformance',
+    bot: bot.id,
+    passed: 12,
+    failed: 0,
+    skipped: 2,
+  });
+  expect(report.checks).toContainEqual({
+    subject: 'requests',
+    proves: 'an unknown path answers 404',
+    state: 'passed',
+    ms: expect.any(Number),
+  });
+  const proxy = await startFaultyProxy(url, faulty);
+  servers.push(proxy);
+  const ill = await petrel(env, 'conformance', proxy.url, '--only', 'getMyDescription');
+  expect(ill.code).toBe(1);
+  expect(ill.out).toContain('  failed: getMyDescription reads parameters in every encoding\n');
+  for (const { out, log } of [well, ill]) expect(out + log).not.toContain(bot.token);
+});
+
+test('the command exits with 1 if a token is unknown', async () => {
+  const { bot } = await openScene();
+  const wrong = await petrel({}, 'conformance', service.fronts[0].url, '--token', `${bot.token}x`);
+  expect(wrong.code).toBe(1);
+  expect(wrong.log).toContain('petrel: getMe with --token answered 401');
+});
+
+test('a run fails if the server is down, and if no check ran', async () => {
+  const { bot } = await openScene();
+  const print = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
+  onTestFinished(() => print.mockRestore());
+  await expect(runConformance(`http://127.0.0.1:${await freePort()}`, { token: bot.token })).rejects.toThrow(
+    'the server could not be reached: connection refused',
+  );
+  const options = { token: bot.token, only: ['no such check'] };
+  expect(await runConformance(service.fronts[0].url, options)).toBe(false);
+});
+
+test('the list of checks tells when each check is skipped, and calls nothing', async () => {
+  const print = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
+  onTestFinished(() => print.mockRestore());
+  expect(await runConformance('http://127.0.0.1:1', { token: '', list: true })).toBe(true);
+  expect(print.mock.lastCall?.[0]).toContain(
+    'channels: posts are created, edited and deleted (skipped if no --channel given)\n',
+  );
+});
