@@ -39,11 +39,16 @@ export async function openScene(service: Service, name: string): Promise<Scene> 
   return { service, bot, ann, ben, group };
 }
 
-const say = ({ service }: Scene, who: TestUser, chat: number, text: string, more = {}): Promise<Json> =>
-  resultOf(service.app(who, 'POST', `/api/chats/${chat}/messages`, { text, ...more }, 1));
+export const say = (
+  { service }: Scene,
+  who: TestUser,
+  chat: number,
+  text: string,
+  more = {},
+): Promise<Json> => resultOf(service.app(who, 'POST', `/api/chats/${chat}/messages`, { text, ...more }, 1));
 
 /** Returns the first message of the bot after message `after` that matches. */
-const answered = (
+export const answered = (
   { service, bot }: Scene,
   who: TestUser,
   chat: number,
@@ -59,12 +64,19 @@ const answered = (
   });
 
 /** Sends `text` as a person, and waits until the bot answers with the text `reply`. */
-async function exchange(scene: Scene, who: TestUser, chat: number, text: string, reply: string, more = {}) {
+export async function exchange(
+  scene: Scene,
+  who: TestUser,
+  chat: number,
+  text: string,
+  reply: string,
+  more = {},
+) {
   const { message_id } = await say(scene, who, chat, text, more);
   return answered(scene, who, chat, message_id, (message) => message.text === reply);
 }
 
-const press = ({ service, ann }: Scene, chat: number, id: number, data: string): Promise<Json> =>
+export const press = ({ service, ann }: Scene, chat: number, id: number, data: string): Promise<Json> =>
   resultOf(service.app(ann, 'POST', `/api/chats/${chat}/messages/${id}/callback`, { data }));
 
 async function shownText({ service, ann }: Scene, chat: number, id: number): Promise<string> {

@@ -1,0 +1,146 @@
+/**
+ * Programs that others have published, for tests of Petrel with bots that were not written for it. They are installed
+ * into a temporary folder in pinned versions. Only the address of the server and the token are set.
+ */
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { transform } from 'esbuild';
+import { temporaryFolder } from '../support/servers.js';
+
+const run = promisify(execFile);
+const install_ms_max = 120_000;
+const redirectFolder = fileURLToPath(new URL('redirect/', import.meta.url));
+
+export interface Started {
+  /** Resolves with the next line of the output that matches. */
+  line(form: RegExp): Promise<RegExpExecArray>;
+  write(text: string): void;
+  /** Resolves with the exit code and everything that was printed. */
+  readonly ended: Promise<{ readonly code: number | null; readonly output: string }>;
+  stop(): Promise<void>;
+}
+
+/** Starts a program with only the variables given. */
+function start(
+  program: string,
+  args: readonly string[],
+  cwd: string,
+  env: Readonly<Record<string, string>>,
+): Started {
+  const { PATH = '' } = process.env;
+  const child = spawn(program, args, { cwd, env: { PATH, ...env }, stdio: 'pipe' });
+  const lines: string[] = [];
+  const listeners = new Set<() => void>();
+  const take = (line: string) => {
+    lines.push(line);
+    for (const listen of listeners) listen();
+  };
+  createInterface(child.stdout).on('line', take);
+  createInterface(child.stderr).on('line', take);
+  const ended = once(child, 'close').then(([code]) => ({ code, output: lines.join('\n') }));
+  return {
+    ended,
+    write: (text) => void child.stdin.write(text),
+    line: (form) =>
+      new Promise((resolve, reject) => {
+        const look = () => {
+          const found = lines.map((line) => form.exec(line)).find((each) => each !== null);
+          if (!found) return;
+          listeners.delete(look);
+          resolve(found);
+        };
+        listeners.add(look);
+        look();
+        ended.then(({ output }) => reject(new Error(`the program has ended: ${output}`)), reject);
+      }),
+    async stop() {
+      child.kill('SIGTERM');
+      await ended;
+    },
+  };
+}
+
+/** Returns the reason why something could not be installed, as one line. */
+const reasonOf = (error: unknown) => {
+  const { stderr, message } = error as { readonly stderr?: string; readonly message: string };
+  return (stderr || message).trim().split('\n').at(-1);
+};
+
+/** Installs npm packages without their scripts. Returns the folder, or null after one printed line. */
+export async function installNpm(packages: readonly string[]): Promise<string | null> {
+  const folder = temporaryFolder();
+  writeFileSync(join(folder, 'package.json'), '{"private": true}');
+  const options = ['--ignore-scripts', '--no-audit', '--no-fund', '--no-package-lock', '--save-exact'];
+  try {
+    await run('npm', ['install', ...options, ...packages], { cwd: folder, timeout: install_ms_max });
+    return folder;
+  } catch (error) {
+    console.warn(`Skipped: a bot with ${packages.join(' ')}: ${reasonOf(error)}`);
+    return null;
+  }
+}
+
+/** Unpacks Debian packages without installing them. Returns the folder, or null after one printed line. */
+export async function unpackDebian(packages: readonly string[]): Promise<string | null> {
+  const folder = temporaryFolder();
+  const options = { cwd: folder, timeout: install_ms_max };
+  try {
+    if (!existsSync('/usr/bin/apt-get')) throw new Error('there is no apt-get');
+    await run('apt-get', ['download', ...packages], options);
+    const { stdout } = await run('find', ['.', '-name', '*.deb'], options);
+    for (const file of stdout.trim().split('\n')) await run('dpkg-deb', ['-x', file, '.'], options);
+    return folder;
+  } catch (error) {
+    console.warn(`Skipped: a bot with ${packages.join(' ')}: ${reasonOf(error)}`);
+    return null;
+  }
+}
+
+/** Starts a JavaScript program of installed npm packages. */
+export function startNode(
+  folder: string,
+  [program, ...args]: readonly [string, ...string[]],
+  token: string,
+  root: string,
+): Started {
+  const all = ['--require', join(redirectFolder, 'https.cjs'), join(folder, program), ...args];
+  return start(process.execPath, all, folder, { API_ROOT: root, BOT_TOKEN: token });
+}
+
+/** The place for the token in the programs of READMEs that do not read it from the environment. */
+const emptyToken = /(new Bot(?:<\w+>)?\()""\)/;
+
+/**
+ * Writes the first program of a package's README that begins polling to a file, and starts it. Removes the types of
+ * TypeScript. The only other change is that the token is put into its place.
+ */
+export async function startReadme(
+  folder: string,
+  name: string,
+  token: string,
+  root: string,
+): Promise<Started> {
+  const readme = readFileSync(join(folder, 'node_modules', name, 'README.md'), 'utf8');
+  const blocks = [...readme.matchAll(/^```[jt]s\n([\s\S]*?)^```/gm)].map(([, code = '']) => code);
+  const program = blocks.find((code) => /\bbot\.(launch|start)\(\)/.test(code));
+  if (program === undefined) throw new Error(`the README of ${name} has no program`);
+  const given = program.replace(emptyToken, (_, before: string) => `${before}${JSON.stringify(token)})`);
+  const { code } = await transform(given, { loader: 'ts' });
+  const file = /^import /m.test(program) ? 'bot.mjs' : 'bot.cjs';
+  writeFileSync(join(folder, file), code);
+  return startNode(folder, [file], token, root);
+}
+
+/** Starts a Python program of unpacked Debian packages. */
+export function startPython(folder: string, program: string, args: readonly string[], root: string): Started {
+  const packages = join(folder, 'usr/lib/python3/dist-packages');
+  const env = { API_ROOT: root, HOME: folder, PYTHONPATH: `${redirectFolder}:${packages}` };
+  // Python ignores the warning that Debian's package uses another urllib3.
+  const all = ['-B', '-u', '-W', 'ignore', join(folder, program), ...args];
+  return start('/usr/bin/python3', all, folder, { ...env, LANG: 'C.UTF-8' });
+}
