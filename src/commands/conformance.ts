@@ -27,8 +27,9 @@ photo of the group. They confirm pending updates of the bot, and call close and 
 about pins and titles, and a new primary invite link of the group. If a second bot is given, they remove it from the
 group.
 
-A run makes about 1,700 requests, one after another or up to eight at once, and waits about ten seconds. It waits as long as the server asks. Checks whose option is absent are
-skipped. Exits with 1 if a check fails.`;
+A run makes about 1,700 requests, at most eight at once, and waits about ten seconds in all. If the server limits the
+rate, the run waits as long as the server asks. Checks whose option is absent are skipped. The exit code is 1 if a check
+fails.`;
 
 export function addConformance(program: Command): void {
   program
