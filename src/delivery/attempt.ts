@@ -62,6 +62,8 @@ type AttemptContext = Pick<DrainContext, 'time' | 'send' | 'inside' | 'onError'>
 
 /**
  * Makes the attempt. Returns its outcome, or the reason why the update can never be sent. `nowMs` is the time of Redis.
+ * The lease or the settings can end while the bot is read, so `maySend` is called last before the request. Returns
+ * `late` if it is false.
  */
 export async function attempt(
   { time, store, send, inside, onError }: AttemptContext,
@@ -69,8 +71,9 @@ export async function attempt(
   { receiver, sign }: Destination,
   delivery: Delivery,
   nowMs: number,
+  maySend: () => boolean,
   signal: AbortSignal,
-): Promise<Outcome | DeadReason | 'blocked'> {
+): Promise<Outcome | DeadReason | 'blocked' | 'late'> {
   if (nowMs - delivery.made >= ageMaxOf(delivery.entry.kind)) return 'expired';
   try {
     const handle = inside?.(bot);
@@ -80,6 +83,7 @@ export async function attempt(
     const known = store.auth.botById(bot);
     const found = known instanceof Promise ? await known : known;
     if (isBlocked(found)) return 'blocked';
+    if (!maySend()) return 'late';
     const profile = botProfile(found ?? { id: bot, name: '', username: '', names: {} });
     // Uses the original id, because receivers detect a repeated update by its id.
     const shown = { ...entry, updateId: entry.shownId };

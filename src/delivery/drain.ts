@@ -276,9 +276,14 @@ export class Drain {
     return true;
   }
 
-  #open(): void {
+  /** Returns whether the lease and the settings are recent enough for a new request. */
+  #current(): boolean {
     const fresh = this.#time.monotonic() - this.#renewedAt < limits.webhook_lease_ms / 2;
-    if (!this.#sending() || this.#outdated || !fresh || this.#pauseLeft() > 0) return;
+    return fresh && this.#sending() && !this.#outdated;
+  }
+
+  #open(): void {
+    if (!this.#current() || this.#pauseLeft() > 0) return;
     while (
       this.#buffer.ready &&
       this.#buffer.open < this.#breaker.allowed(this.#maxConnections) &&
@@ -299,13 +304,15 @@ export class Drain {
       to,
       delivery,
       this.#nowRedis(),
+      () => this.#current() && to === this.#destination,
       this.#abort.signal,
     );
     this.#context.slots.give();
     this.#busyAt = this.#time.monotonic();
     if (this.#isOver()) return;
     if (outcome === 'blocked') this.#blocked = true;
-    if (this.#abort.signal.aborted || outcome === 'blocked') this.#giveBack(delivery.chat, 0);
+    const unsent = outcome === 'blocked' || outcome === 'late';
+    if (this.#abort.signal.aborted || unsent) this.#giveBack(delivery.chat, 0);
     else if (typeof outcome === 'string') this.#giveUp(opened, outcome, null, to);
     else if (isDelivered(outcome)) await this.#delivered(opened, outcome, to);
     else this.#notDelivered(opened, outcome, probe, to);

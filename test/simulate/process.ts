@@ -139,8 +139,6 @@ export class SimulatedProcess implements Owner {
   readonly connection: SimulatedConnection;
   alive = true;
   frozen = false;
-  /** Whether the process was ever frozen. */
-  wasFrozen = false;
   readonly #world: World;
 
   constructor(world: World, name: string, roles: readonly Role[], driftPpm: number) {

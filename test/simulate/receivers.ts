@@ -151,13 +151,10 @@ export class Receivers {
     this.accepted.set(bot, accepted.add(seen.text));
   }
 
-  /**
-   * A worker stops sending half a lease after its last step, and each step reads the settings. A process that
-   * was frozen is not checked: after it continues, it may send one request to a former receiver (decision 0058).
-   */
+  /** A worker stops sending half a lease after its last step, and each step reads the settings. */
   #checkUrl({ bot, path, sentMs, from, tainted }: Request): void {
     const expected = this.#expected.get(bot);
-    if (expected === undefined || tainted || from.wasFrozen || this.#leases.mayOverlap()) return;
+    if (expected === undefined || tainted || this.#leases.mayOverlap()) return;
     if (sentMs < expected.sinceMs + deliveryLimits.webhook_lease_ms || expected.url?.endsWith(path)) return;
     this.#onViolation(`${from.name} sent to ${path}, and the webhook of bot ${bot} is ${expected.url}`);
   }

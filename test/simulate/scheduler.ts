@@ -16,8 +16,6 @@ export interface Owner {
   readonly name: string;
   readonly alive: boolean;
   readonly frozen: boolean;
-  /** Whether the process was ever frozen. Absent if it cannot be frozen. */
-  readonly wasFrozen?: boolean;
 }
 
 interface Pending {

@@ -205,7 +205,6 @@ class Simulation {
       const chosen = random.pick(this.#processes);
       if (chosen.frozen) return;
       chosen.frozen = true;
-      chosen.wasFrozen = true;
       this.#world.network.taint(chosen);
       this.#frozen.add({
         process: chosen,

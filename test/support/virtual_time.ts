@@ -88,6 +88,11 @@ export class VirtualTime extends Time {
     this.#ms = endMs;
   }
 
+  /** Moves the clock by `ms`, as while the process is frozen: timers that become due fire at the next `advance`. */
+  freeze(ms: number): void {
+    this.#ms += ms * this.#rate;
+  }
+
   #add(ms: number, everyMs: number | undefined, work: () => void): VirtualTimer {
     const pending = { dueMs: this.#ms + Math.max(1, ms), everyMs, work };
     this.#pending.add(pending);

@@ -1,0 +1,123 @@
+/** Tests attempts whose lease or settings end while the worker reads the bot. */
+import { expect, test } from 'vitest';
+import type { DrainContext } from '../../src/delivery/context.js';
+import { Drain } from '../../src/delivery/drain.js';
+import { deliveryLimits as limits } from '../../src/delivery/limits.js';
+import { createSlots } from '../../src/delivery/slots.js';
+import { systemRandom } from '../../src/random.js';
+import type { Bot } from '../../src/store/core/control.js';
+import type { UpdateEntry } from '../../src/store/updates/queues.js';
+import type { Advanced, Delivery, Lease, Step } from '../../src/store/webhooks/deliveries.js';
+import type { Webhook } from '../../src/store/webhooks/webhooks.js';
+import { VirtualTime } from '../support/virtual_time.js';
+
+const bot = 100_001;
+const nowMs = 1_800_000_000_000;
+const profile = { id: bot, name: 'Bot', username: 'bot', names: {} };
+
+const webhook = (path: string): Webhook => ({
+  ...{ url: `https://receiver.example/${path}`, secretToken: null, certificate: null, address: null },
+  ...{ maxConnections: 10, version: 1, signing: ['whsec_AAAA'] },
+});
+
+const entry = {
+  ...{ updateId: 1, shownId: 1, kind: 'inline_query', id: '1', from: { id: 5, n: 'A' } },
+  question: { query: '', offset: '', chat_type: 'private' },
+} as unknown as UpdateEntry;
+const delivery: Delivery = { id: '1', chat: 'a', made: nowMs, bytes: 10, entry, fields: [] };
+const nothing = { again: [], more: false, now: nowMs, gone: null, dropped: 0, wait: null };
+const lease = {
+  ...{ ...nothing, fresh: [delivery], after: '1' },
+  ...{ fence: '1', since: '0', hook: 1, safe: '0', probes: 0 },
+} as unknown as Lease;
+
+/** Starts a drain whose first attempt waits for the bot, until the test calls `find`. */
+function drainOne() {
+  const time = new VirtualTime();
+  const sent: string[] = [];
+  const steps: Step[] = [];
+  let [hook, path] = [1, 'first'];
+  let find: () => void = () => undefined;
+  const found = new Promise<Bot>((resolve) => {
+    find = () => resolve(profile as unknown as Bot);
+  });
+  let lookUps = 0;
+  const context = {
+    ...{ slots: createSlots(10), service: 'Service', time, random: systemRandom, mayStay: () => true },
+    store: {
+      auth: { botById: () => (lookUps++ === 0 ? found : profile) },
+      webhooks: { find: async () => webhook(path) },
+      deliveries: {
+        listen: async () => () => undefined,
+        advance: async (_: number, step: Step) => {
+          steps.push(step);
+          return {
+            ...nothing,
+            fresh: [],
+            after: '1',
+            hook,
+            left: step.leave !== 'stay',
+            wake: false,
+          } as unknown as Advanced;
+        },
+      },
+    },
+    send: async ({ target }: { readonly target: { readonly path: string } }) => {
+      sent.push(target.path);
+      return { kind: 'answered', status: 200, retryAfterMs: undefined, body: Buffer.alloc(0) };
+    },
+    onError: (error: unknown) => {
+      throw error;
+    },
+  } as unknown as DrainContext;
+  const drain = new Drain(context, bot, webhook(path), lease, time.monotonic(), false, false);
+  return {
+    ...{ time, sent, steps, drain },
+    find: () => find(),
+    change: (to: string) => {
+      [hook, path] = [2, to];
+    },
+  };
+}
+
+const parked = (steps: readonly Step[]) => steps.flatMap(({ failed }) => failed);
+const putBack = [{ chat: 'a', delayMs: 0, tries: 0, ids: ['1'] }];
+
+test('sends an update once the bot was found', async () => {
+  const { time, sent, steps, drain, find } = drainOne();
+  await time.advance(0);
+  expect(sent).toEqual([]);
+  find();
+  await time.advance(100);
+  expect(sent).toEqual(['/first']);
+  expect(steps.flatMap(({ acked }) => acked.map(({ delivery: { id } }) => id))).toEqual(['1']);
+  await Promise.all([drain.stop(0), time.advance(100)]);
+});
+
+test.each([
+  ['half of a lease', limits.webhook_lease_ms / 2],
+  ['a whole lease', limits.webhook_lease_ms],
+])('a process that was frozen for %s sends no request under this lease', async (_, ms) => {
+  const { time, sent, drain, find } = drainOne();
+  await time.advance(0);
+  time.freeze(ms);
+  // The reply arrives before the timers fire.
+  find();
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(sent).toEqual([]);
+  await Promise.all([drain.stop(0), time.advance(limits.webhook_lease_ms)]);
+  expect(sent).toEqual([]);
+});
+
+test('an update whose webhook changed while the bot was read is put back, and not sent to the former receiver', async () => {
+  const { time, sent, steps, drain, find, change } = drainOne();
+  await time.advance(0);
+  change('second');
+  await time.advance(limits.webhook_renew_ms + 1);
+  expect(steps).toHaveLength(1);
+  find();
+  await time.advance(100);
+  expect(sent).toEqual([]);
+  expect(parked(steps)).toEqual(putBack);
+  await Promise.all([drain.stop(0), time.advance(100)]);
+});
