@@ -9,7 +9,7 @@
  * next. Otherwise the hint only causes a step, as if it contained no copy.
  *
  * The lease is measured by the monotonic clock, from the time at which its renewal was sent. After half of the lease
- * nothing more is sent. At the end of the lease, requests in flight are aborted, and the next lease holder redelivers
+ * nothing more is sent. Shortly before its end, requests in flight are aborted, and the next lease holder redelivers
  * every unacknowledged update.
  *
  * A drain is in one of four states. Only `#enter` changes the state.
@@ -60,6 +60,8 @@ const hintIntervalMs = 20;
  */
 const listenAfterMs = 20;
 const failurePauseMs = 100;
+/** How long a worker may use its lease. */
+const heldMs = limits.webhook_lease_ms - limits.webhook_lease_margin_ms;
 type Wanted = Pick<Step, 'chats' | 'updates'>;
 const nothing: Wanted = { chats: 0, updates: 0 };
 const unanswered = { status: undefined, retryAfterMs: undefined };
@@ -458,7 +460,7 @@ export class Drain {
   readonly #pump = (): void => {
     if (this.#isOver()) return;
     const now = this.#time.monotonic();
-    const leaseEnd = this.#renewedAt + limits.webhook_lease_ms;
+    const leaseEnd = this.#renewedAt + heldMs;
     if (now >= leaseEnd || now >= this.#graceEnd) {
       this.#end(now < this.#graceEnd);
       return;
@@ -474,7 +476,7 @@ export class Drain {
     this.#stepping = true;
     this.#timer.clear();
     // The timer also fires at the end of the lease, even if Redis never answers.
-    this.#timer.set(limits.webhook_lease_ms - (this.#time.monotonic() - this.#renewedAt));
+    this.#timer.set(heldMs - (this.#time.monotonic() - this.#renewedAt));
     try {
       await this.#runStep();
       this.#stepping = false;
@@ -483,9 +485,7 @@ export class Drain {
       this.#context.onError(thrown);
       this.#stepping = false;
       if (!this.#isOver())
-        this.#timer.set(
-          Math.min(failurePauseMs, limits.webhook_lease_ms - (this.#time.monotonic() - this.#renewedAt)),
-        );
+        this.#timer.set(Math.min(failurePauseMs, heldMs - (this.#time.monotonic() - this.#renewedAt)));
     }
   }
 

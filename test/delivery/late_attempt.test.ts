@@ -31,11 +31,16 @@ const lease = {
   ...{ fence: '1', since: '0', hook: 1, safe: '0', probes: 0 },
 } as unknown as Lease;
 
-/** Starts a drain whose first attempt waits for the bot, until the test calls `find`. */
-function drainOne() {
+/**
+ * Starts a drain whose first attempt waits for the bot, until the test calls `find`. With `silent`, neither Redis nor the
+ * receiver answers.
+ */
+function drainOne({ silent = false } = {}) {
   const time = new VirtualTime();
   const sent: string[] = [];
   const steps: Step[] = [];
+  const signals: AbortSignal[] = [];
+  const never = new Promise<never>(() => undefined);
   let [hook, path] = [1, 'first'];
   let find: () => void = () => undefined;
   const found = new Promise<Bot>((resolve) => {
@@ -51,6 +56,7 @@ function drainOne() {
         listen: async () => () => undefined,
         advance: async (_: number, step: Step) => {
           steps.push(step);
+          if (silent) return never;
           return {
             ...nothing,
             fresh: [],
@@ -62,8 +68,15 @@ function drainOne() {
         },
       },
     },
-    send: async ({ target }: { readonly target: { readonly path: string } }) => {
+    send: async (
+      { target }: { readonly target: { readonly path: string } },
+      _headers: unknown,
+      _body: unknown,
+      signal: AbortSignal,
+    ) => {
       sent.push(target.path);
+      signals.push(signal);
+      if (silent) return never;
       return { kind: 'answered', status: 200, retryAfterMs: undefined, body: Buffer.alloc(0) };
     },
     onError: (error: unknown) => {
@@ -72,7 +85,7 @@ function drainOne() {
   } as unknown as DrainContext;
   const drain = new Drain(context, bot, webhook(path), lease, time.monotonic(), false, false);
   return {
-    ...{ time, sent, steps, drain },
+    ...{ time, sent, steps, signals, drain },
     find: () => find(),
     change: (to: string) => {
       [hook, path] = [2, to];
@@ -120,4 +133,18 @@ test('an update whose webhook changed while the bot was read is put back, and no
   expect(sent).toEqual([]);
   expect(parked(steps)).toEqual(putBack);
   await Promise.all([drain.stop(0), time.advance(100)]);
+});
+
+test('a worker whose clock is slow aborts its request before the lease ends by the clock of Redis', async () => {
+  const { time, sent, signals, drain, find } = drainOne({ silent: true });
+  await time.advance(0);
+  find();
+  await time.advance(0);
+  expect(sent).toEqual(['/first']);
+  // The clock of the worker is 1 % slower than that of Redis.
+  await time.advance(limits.webhook_lease_ms * 0.98);
+  expect(signals.map(({ aborted }) => aborted)).toEqual([false]);
+  await time.advance(limits.webhook_lease_ms * 0.01);
+  expect(signals.map(({ aborted }) => aborted)).toEqual([true]);
+  await drain.done;
 });
