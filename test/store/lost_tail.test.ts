@@ -316,3 +316,27 @@ test('if Redis loses updates of a queue while a forwarder waits, these updates a
   });
   expect(shown(await poll(node, bot))).toEqual(['survives']);
 });
+
+test('if the call that opened a queue is repeated after Redis lost the queue, no update id is given out twice', async () => {
+  const { chat, user, bot } = made;
+  const say = (on: TestNode) => on.store.messages.send(chat, user.sender, text('x'));
+  const firstId = async (on: TestNode) => (await poll(on, bot))[0]?.updateId;
+  const other = await cluster.node();
+  await node.connection.client.del(cluster.keys.queueState(bot.id));
+  remember();
+  const { call } = node.hooks;
+  let lost: number | undefined;
+  node.hooks.call = async (name, run, partition) => {
+    const reply = (await call(name, run, partition)) as { readonly status: string };
+    if (name !== 'updates/open_queue' || reply.status !== 'ok' || lost !== undefined) return reply as never;
+    // The reply is lost. Another node uses the queue before Redis loses it.
+    await say(other);
+    lost = await firstId(other);
+    await loseTail();
+    return run();
+  };
+  await say(node);
+  node.hooks.call = call;
+  expect(lost).toBeDefined();
+  expect(await firstId(node)).not.toBe(lost);
+});

@@ -142,10 +142,12 @@ export function createQueues({ db, shards, scripts, keys, random }: StoreContext
     async open(bot: number): Promise<boolean> {
       const partition = partitionOf(bot);
       const at = { meta: keys.meta(partition), state: keys.queueState(bot) };
-      const start = random.int(limits.update_id_start_min, limits.update_id_start_max);
       // The first call only reads the incarnation, which is never 0.
       let [known, settings] = [0, { mask: 0, hook: '', set: '' }];
       for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
+        // Each attempt starts at another value. Redis may have opened the queue in an earlier attempt, given out ids, and
+        // lost both.
+        const start = random.int(limits.update_id_start_min, limits.update_id_start_max);
         const result = await scripts.call('updates/open_queue', partition, at, { known, start, ...settings });
         if (result.status === 'ok') return true;
         const loaded = await load(bot);
