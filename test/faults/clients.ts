@@ -12,7 +12,7 @@ import {
   edits,
   type OwnerInput,
   ownership,
-  type PinInput,
+  type PinCall,
   type PinOutput,
   pins,
   type ReactionInput,
@@ -135,20 +135,20 @@ async function pinsOf(
     messages.push(
       (await resultOf(service.app(owner, 'POST', `/api/chats/${chat}/messages`, { text }))).message_id,
     );
-  const recorder = new Recorder<PinInput, PinOutput>(history, `pin of a ${kind} chat`, next);
+  const recorder = new Recorder<PinCall, PinOutput>(history, `pin of a ${kind} chat`, next);
   const changed = (answer: Answer): PinOutput => {
     if (answer.status === 200) return 'done';
     return refusalIn(answer) === 'Bad Request: message to unpin not found' ? 'not_found' : unexpected(answer);
   };
   const shown = (answer: Answer): PinOutput => resultIn(answer).pinned_message?.message_id ?? 0;
-  const draw = (): PinInput => {
+  const draw = (): PinCall => {
     const luck = next();
     if (luck < 0.35) return { what: 'pin', message: recorder.pick(messages) };
     if (luck < 0.5) return { what: 'unpin', message: recorder.pick(messages) };
     if (luck < 0.6) return { what: 'unpin' };
     return { what: luck < 0.65 ? 'unpinAll' : 'read' };
   };
-  const byBot = (front: number, input: PinInput) => {
+  const byBot = (front: number, input: PinCall) => {
     const method = {
       pin: 'pinChatMessage',
       unpin: 'unpinChatMessage',
@@ -163,7 +163,7 @@ async function pinsOf(
       front,
     );
   };
-  const byPerson = (front: number, input: PinInput) => {
+  const byPerson = (front: number, input: PinCall) => {
     const path = `/api/chats/${chat}`;
     if (input.what === 'pin')
       return service.app(owner, 'POST', `${path}/pin`, { message_id: input.message }, front);
@@ -171,10 +171,10 @@ async function pinsOf(
     const query = input.what === 'unpin' && input.message !== undefined ? `?message_id=${input.message}` : '';
     return service.app(owner, 'DELETE', `${path}/pin${query}`, undefined, front);
   };
-  const act = (front: number, who: 'bot' | 'person', given?: PinInput) => () => {
+  const act = (front: number, who: 'bot' | 'person', given?: PinCall) => () => {
     const drawn = given ?? draw();
     // Only bots have a call that unpins all messages.
-    const input: PinInput = drawn.what === 'unpinAll' && who === 'person' ? { what: 'unpin' } : drawn;
+    const input: PinCall = drawn.what === 'unpinAll' && who === 'person' ? { what: 'unpin' } : drawn;
     const call = () => (who === 'bot' ? byBot : byPerson)(front, input);
     const reads = input.what === 'read';
     return recorder.call(`${who} at front ${front}`, input, call, reads ? shown : changed, reads);
@@ -186,7 +186,7 @@ async function pinsOf(
       act(front, 'bot', { what: 'read' }),
       act(front, 'person', { what: 'read' }),
     ]),
-    check: (all) => only(checkLinearizable(pins, operationsOf<PinInput, PinOutput>(all, recorder.key))),
+    check: (all) => only(checkLinearizable(pins, operationsOf<PinCall, PinOutput>(all, recorder.key))),
   };
 }
 

@@ -19,6 +19,8 @@ export interface Conditions {
   readonly owners: number;
   /** The share of the owners' calls that concern tokens. */
   readonly tokens: number;
+  /** The share of calls that concern pins and reactions. */
+  readonly marks: number;
   /** The share of hints that are lost. */
   readonly hintsLost: number;
   /** The share of requests that a receiver answers late, by up to 12 s. */
@@ -56,5 +58,6 @@ export function drawConditions(seed: number): Conditions {
     kinds.set(kind, known);
     return known;
   };
-  return { ...drawn, allows };
+  const marks = new SeededRandom(seed ^ 0x6b8b4567).pick([0, 0.2, 0.6]);
+  return { ...drawn, marks, allows };
 }

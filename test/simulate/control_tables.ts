@@ -4,7 +4,7 @@ import type { WebhookRow } from '../../src/postgres/webhooks/webhooks.js';
 import { makeToken } from '../../src/rules/token.js';
 import type { Secrets } from '../../src/store/core/secrets.js';
 import { sealedFor } from '../../src/store/webhooks/webhooks.js';
-import { bots, group, users } from './people.js';
+import { bots, channel, group, users } from './people.js';
 
 const everybody = [...bots, ...users] as readonly number[];
 const isBot = (id: number) => (bots as readonly number[]).includes(id);
@@ -50,7 +50,13 @@ const userRow = (id: number) => ({
 });
 
 const memberRow = (id: number) => ({
-  ...{ member_id: id, is_bot: isBot(id), status: 'member', rights: {}, version: 1 },
+  ...{
+    member_id: id,
+    is_bot: isBot(id),
+    status: id === users[0] ? 'creator' : 'member',
+    rights: {},
+    version: 1,
+  },
   ...{ until_date: null, custom_title: null, promoted_by: null },
 });
 
@@ -78,12 +84,22 @@ export function firstControlTables(secrets: Secrets): ControlTables {
   return tables;
 }
 
+const channelRow = {
+  ...groupRow,
+  id: channel.id,
+  type: 'channel',
+  title: 'Channel',
+  private: false,
+  bots: [],
+};
+const sharedRows = [groupRow, channelRow];
+
 const some = <T>(row: T | undefined | false): T[] => (row ? [row] : []);
 
 /** The statements that read rows that never change. */
 const constant: ControlAnswers = [
   [/from direct_chats where/, () => [{ incarnation: 1, blocked: false, version: 1 }]],
-  [/from chats c where c\.id/, ([id]) => some(Number(id) === group.id && groupRow)],
+  [/from chats c where c\.id/, ([id]) => some(sharedRows.find((row) => row.id === Number(id)))],
   [
     /from chat_members where chat_id = \$1 and member_id/,
     ([, id]) => some(everybody.includes(Number(id)) && memberRow(Number(id))),

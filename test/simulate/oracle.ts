@@ -17,6 +17,57 @@ const message = (start: string): Model<Input, Output, string> => ({
   },
 });
 
+/** A history with many unknown outcomes may stay undecided. It then counts as correct. */
+const bounds = { operations_max: 10_000, steps_max: 10_000 };
+
+/** The histories of the objects of one kind, by key. */
+export class Histories<I extends { readonly what: string }, O, S> {
+  readonly #operations = new Map<string, Operation<I, O>[]>();
+  /** The objects with a change that a restart of Redis may have lost. Their histories are not checked. */
+  readonly loose = new Set<string>();
+  /** The step of the last loss. */
+  #lostAt = Number.NEGATIVE_INFINITY;
+  readonly #onViolation: (what: string) => void;
+
+  constructor(onViolation: (what: string) => void) {
+    this.#onViolation = onViolation;
+  }
+
+  /** Records a call that was answered, or one with an unknown outcome (`output` is null). */
+  note(key: string, client: string, input: I, output: O | null, from: number, to: number): void {
+    const known = this.#operations.get(key) ?? [];
+    this.#operations.set(key, known);
+    const answeredAt = output === null ? Number.POSITIVE_INFINITY : to;
+    known.push({ client, key, input, output, invokedAt: from, answeredAt });
+    // The change may have been made before a loss, and again after it.
+    if (input.what !== 'read' && from <= this.#lostAt) this.loose.add(key);
+  }
+
+  /** At the step `at`, Redis lost its changes since the step `since`. */
+  lose(since: number, at: number): void {
+    this.#lostAt = at;
+    for (const [key, operations] of this.#operations)
+      if (operations.some(({ input, answeredAt }) => input.what !== 'read' && answeredAt >= since))
+        this.loose.add(key);
+  }
+
+  /**
+   * Checks the histories of all objects from which nothing was lost. `steps` returns the steps of a call that has more
+   * than one. Objects without a model are not checked.
+   */
+  verify(
+    modelOf: (key: string) => Model<I, O, S> | undefined,
+    steps: (operation: Operation<I, O>) => Operation<I, O>[] = (operation) => [operation],
+  ): void {
+    for (const [key, operations] of this.#operations) {
+      const model = this.loose.has(key) ? undefined : modelOf(key);
+      if (model === undefined) continue;
+      const [verdict] = checkLinearizable(model, operations.flatMap(steps), bounds);
+      if (verdict?.result === 'violation') this.#onViolation(verdict.explanation);
+    }
+  }
+}
+
 export interface Sent {
   readonly chat: ChatRef;
   readonly id: number;
@@ -31,15 +82,13 @@ export interface Sent {
 
 export class Oracle {
   readonly sent = new Map<string, Sent>();
-  readonly #operations = new Map<string, Operation<Input, Output>[]>();
-  /** The messages with a change that a restart of Redis may have lost. */
-  readonly loose = new Set<string>();
-  /** The step of the last loss. */
+  readonly messages: Histories<Input, Output, string>;
   #lostAt = Number.NEGATIVE_INFINITY;
   readonly #onViolation: (what: string) => void;
 
   constructor(onViolation: (what: string) => void) {
     this.#onViolation = onViolation;
+    this.messages = new Histories((what) => onViolation(`message ${what}`));
   }
 
   static key = (chat: ChatRef, id: number) => `${chatText(chat)}:${id}`;
@@ -50,39 +99,20 @@ export class Oracle {
     if (known) this.#onViolation(`message ${key} was sent twice: ${known.text} and ${sent.text}`);
     this.sent.set(key, sent);
     // The message was in Postgres before a loss, and the update of the bot only in Redis.
-    if (sent.durable && this.#lostAt >= sent.from) this.loose.add(key);
-  }
-
-  /** Records a call that was answered, or one with an unknown outcome (`output` is null). */
-  note(key: string, client: string, input: Input, output: Output | null, from: number, to: number): void {
-    const known = this.#operations.get(key) ?? [];
-    this.#operations.set(key, known);
-    known.push({
-      client,
-      key,
-      input,
-      output,
-      invokedAt: from,
-      answeredAt: output ? to : Number.POSITIVE_INFINITY,
-    });
+    if (sent.durable && this.#lostAt >= sent.from) this.messages.loose.add(key);
   }
 
   /** At the step `at`, Redis lost its changes since the step `since`. */
   lose(since: number, at: number): void {
     this.#lostAt = at;
-    for (const [key, { until }] of this.sent) if (until >= since) this.loose.add(key);
-    for (const [key, operations] of this.#operations)
-      if (operations.some(({ input, answeredAt }) => input.what === 'write' && answeredAt >= since))
-        this.loose.add(key);
+    for (const [key, { until }] of this.sent) if (until >= since) this.messages.loose.add(key);
+    this.messages.lose(since, at);
   }
 
-  /** Checks the histories of all messages from which nothing was lost. */
   verify(): void {
-    for (const [key, operations] of this.#operations) {
+    this.messages.verify((key) => {
       const sent = this.sent.get(key);
-      if (!sent || this.loose.has(key)) continue;
-      const [verdict] = checkLinearizable(message(sent.text), operations);
-      if (verdict?.result === 'violation') this.#onViolation(`message ${key}:\n${verdict.explanation}`);
-    }
+      return sent && message(sent.text);
+    });
   }
 }

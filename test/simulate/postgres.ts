@@ -197,6 +197,24 @@ statements.set('raise_incarnations', (tables, values) => {
   return raised;
 });
 
+const present = (rows: ReadonlyArray<Row | undefined>): Row[] =>
+  rows.flatMap((row) => (row?.record ? [row] : []));
+
+/** Returns the rows of a table that belong to a post. */
+const partsOf = (tables: Tables, table: string, [partition, number]: readonly unknown[]): Row[] =>
+  present([...tables.of(table).values()]).filter(
+    ({ key }) => key[0] === Number(partition) && key[1] === Number(number),
+  );
+
+/** Returns the reactions to a post by emoji, newest first. */
+const reactionsTo = (tables: Tables, place: readonly unknown[]) =>
+  partsOf(tables, 'post_reactions', place)
+    .map(({ key, version, record }) => ({
+      ...{ user_id: key[2] as number, emoji: key[3] as number },
+      ...{ version, record },
+    }))
+    .sort((a, b) => a.emoji - b.emoji || b.version - a.version);
+
 /** The queries that have no name. */
 const queries: ReadonlyArray<readonly [pattern: RegExp, run: Run]> = [
   [
@@ -233,6 +251,39 @@ const queries: ReadonlyArray<readonly [pattern: RegExp, run: Run]> = [
     },
   ],
   [/select record from bot_update_masks/, () => []],
+  [
+    /^select version, record from posts where/,
+    (tables, [partition, number]) => present([tables.of('posts').get(`${partition}:${number}`)]),
+  ],
+  [/^select version, record from post_tallies/, (tables, place) => partsOf(tables, 'post_tallies', place)],
+  [
+    /^select record from post_reactions/,
+    (tables, [partition, number, user]) =>
+      reactionsTo(tables, [partition, number])
+        .filter((row) => row.user_id === Number(user))
+        .sort((a, b) => a.version - b.version)
+        .map(({ record }) => ({ record })),
+  ],
+  [
+    /^select r\.user_id, r\.emoji, r\.version, r\.record/,
+    (tables, [emoji, partition, number, limit]) =>
+      numbersOf(emoji)
+        .sort((a, b) => a - b)
+        .flatMap((each) =>
+          reactionsTo(tables, [partition, number])
+            .filter((row) => row.emoji === each)
+            .slice(0, Number(limit)),
+        ),
+  ],
+  [
+    /^select user_id, emoji, version, record from post_reactions/,
+    (tables, [partition, number, emoji, version, , only, limit]) =>
+      reactionsTo(tables, [partition, number])
+        .filter((row) =>
+          row.emoji === Number(emoji) ? row.version < Number(version) : row.emoji > Number(emoji) && !only,
+        )
+        .slice(0, Number(limit)),
+  ],
 ];
 
 /** Maintenance is not simulated, so its statements find no daily partitions and nothing to purge. */

@@ -15,6 +15,7 @@ interface Body {
 }
 
 interface Message {
+  readonly message_id: number;
   readonly text?: string;
   readonly chat: { readonly id: number };
 }
@@ -35,6 +36,10 @@ export interface Leases {
 
 /** A process that was frozen may be late to abort its requests. */
 const isExcused = ({ from, tainted }: Request) => !from.alive || from.frozen || tainted;
+
+/** The message about a pin has no text. */
+const nameOf = (text: string | undefined, chat: string, id: number) =>
+  text ?? `service message ${chat} ${id}`;
 
 export class Receivers {
   /** The texts of accepted messages, by bot. */
@@ -95,7 +100,8 @@ export class Receivers {
     if (random.chance(this.#slowAnswers)) request.answerAtMs = nowMs + random.int(0, 12_000);
     const { update_id: id, message: sent, edited_message: edited } = JSON.parse(String(request.body)) as Body;
     const message = sent ?? edited;
-    const [text, chat] = [message?.text ?? '', `${request.bot} ${message?.chat.id}`];
+    const chat = `${request.bot} ${message?.chat.id}`;
+    const text = nameOf(message?.text, chat, message?.message_id ?? 0);
     this.#checkOverlap(request, chat);
     this.#checkUrl(request);
     const { known, seen } = this.#note(request.bot, id, text, chat);
@@ -111,8 +117,8 @@ export class Receivers {
   /** A client got the answer of a poll, so it has accepted the updates. */
   polled(bot: number, entries: readonly UpdateEntry[]): void {
     for (const { shownId: id, message } of entries) {
-      const { text = '' } = message.record.content;
       const chat = `${bot} ${isDirect(message.chat) ? message.chat.user : message.chat.id}`;
+      const text = nameOf(message.record.content.text, chat, message.id);
       const busy = this.#network.requests.find((each) => this.#chatOf.get(each) === chat);
       if (busy && !isExcused(busy) && !this.#leases.mayOverlap())
         this.#onViolation(`bot ${bot} polled ${text} while ${busy.from.name} delivers to ${chat}`);

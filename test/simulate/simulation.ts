@@ -5,13 +5,14 @@ import { ApiError } from '../../src/errors.js';
 import type { Script } from '../../src/redis/scripts/contract.js';
 import { unpackMessage } from '../../src/store/core/codec.js';
 import { isDirect, makeKeys } from '../../src/store/core/keys.js';
-import type { NewMessage, Sender } from '../../src/store/messages/messages.js';
 import type { Store } from '../../src/store/store.js';
 import { BotOwners } from './bot_owners.js';
+import { isUnknown } from './calls.js';
 import { type Conditions, drawConditions } from './conditions.js';
 import { firstControlTables } from './control_tables.js';
+import { Marks } from './marks.js';
 import { Oracle, type Sent } from './oracle.js';
-import { bots, makeSecrets, partitions, users } from './people.js';
+import { botSender, bots, makeSecrets, newMessage, partitions, userSender, users } from './people.js';
 import { SimulatedPostgres } from './postgres.js';
 import { Network, type Role, SimulatedProcess, type World } from './process.js';
 import { type Leases, Receivers } from './receivers.js';
@@ -51,10 +52,9 @@ const layout: ReadonlyArray<readonly Role[]> = [
 const restSteps = 60_000;
 const clientsMax = 10;
 const traceMax = 400;
+/** The kinds of journal entries whose key begins with the partition. The keys of other kinds begin with a chat or bot. */
+const postKinds = new Set(['post', 'react', 'tally']);
 const leaseMs = deliveryLimits.webhook_lease_ms;
-
-const isUnknown = (error: unknown) =>
-  error instanceof ApiError && (error.kind === 'unavailable' || error.kind === 'not_durable');
 
 class Simulation {
   readonly #options: Options;
@@ -66,6 +66,7 @@ class Simulation {
   readonly #receivers: Receivers;
   readonly #oracle: Oracle;
   readonly #owners: BotOwners;
+  readonly #marks: Marks;
   readonly #processes: SimulatedProcess[] = [];
   readonly faults: string[] = [];
   violation: string | null = null;
@@ -115,6 +116,7 @@ class Simulation {
     const violate = (what: string) => this.#violate(what);
     this.#receivers = new Receivers(network, scheduler, slowAnswers, this.#leases, violate);
     this.#oracle = new Oracle(violate);
+    this.#marks = new Marks(scheduler, (work) => this.#retried(work), violate);
     this.#owners = new BotOwners(scheduler, this.#receivers, (...args) => this.#answered(...args), violate);
   }
 
@@ -161,10 +163,11 @@ class Simulation {
 
   /** Each version of a partition belongs to one image of one entity. */
   #noteRow(kind: string, key: readonly number[], version: number, record: Buffer | null): void {
-    if (kind !== 'msg') return;
-    const entity = key.join(':');
+    const entity = `${kind}:${key.join(':')}`;
     const image = `${entity} ${record?.toString('latin1') ?? ''}`;
-    const place = `${this.#world.keys.partitions.of(key[0] as number)} ${version}`;
+    const [first = 0] = key;
+    const partition = postKinds.has(kind) ? first : this.#world.keys.partitions.of(first);
+    const place = `${partition} ${version}`;
     const known = this.#images.get(place);
     if (known !== undefined && known !== image)
       this.#violate(`version ${version} belongs to ${known.split(' ', 1)} and to ${entity}`);
@@ -230,6 +233,7 @@ class Simulation {
     'Redis fails over and loses its tail': async () => {
       this.#lostAt = this.#scheduler.nowMs;
       this.#oracle.lose(this.#syncedAt, this.#scheduler.steps);
+      this.#marks.lose(this.#syncedAt, this.#scheduler.steps);
       this.#receivers.forgive();
       await this.#world.redis.restart(true);
       this.#syncedAt = this.#scheduler.steps;
@@ -268,23 +272,26 @@ class Simulation {
     // Calls often concern the message of the previous call, so that calls on one message overlap.
     if (known.length > 0 && this.#random.chance(0.5)) this.#target = this.#random.pick(known);
     const target = this.#target ?? known[0];
-    const { sends } = this.#conditions;
     const drawn = this.#random.number();
+    const front = this.#random.pick(fronts);
     this.#running++;
     const ended = () => {
       this.#running--;
     };
-    const front = this.#random.pick(fronts);
-    const work = this.#random.chance(this.#conditions.owners)
-      ? this.#ownerCall(front, this.#random.pick(bots))
-      : target === undefined || drawn < sends
-        ? this.#send()
-        : drawn < 0.7
-          ? this.#write(target, false)
-          : drawn < 0.73
-            ? this.#write(target, true)
-            : this.#read(target);
+    const { marks, owners } = this.#conditions;
+    const work =
+      marks > 0 && this.#random.chance(marks)
+        ? this.#marks.call(target)
+        : this.#random.chance(owners)
+          ? this.#ownerCall(front, this.#random.pick(bots))
+          : this.#messageCall(target, drawn);
     work.catch((error) => this.#violate(`client: ${(error as Error).stack}`)).finally(ended);
+  }
+
+  #messageCall(target: Sent | undefined, drawn: number): Promise<void> {
+    if (target === undefined || drawn < this.#conditions.sends) return this.#send();
+    if (drawn < 0.7) return this.#write(target, false);
+    return drawn < 0.73 ? this.#write(target, true) : this.#read(target);
   }
 
   /** Calls fronts until one answers. Returns undefined if the outcome is unknown. */
@@ -378,7 +385,8 @@ class Simulation {
     });
     // A refusal after an attempt with an unknown outcome may come from the effect of that attempt.
     const output = done && !refused ? 'done' : null;
-    this.#oracle.note(key, seed, { what: 'write', text }, output, from, this.#scheduler.steps);
+    if (deletes) this.#marks.deleted(chat, id, output, from);
+    this.#oracle.messages.note(key, seed, { what: 'write', text }, output, from, this.#scheduler.steps);
   }
 
   async #read({ chat, id }: Sent): Promise<void> {
@@ -394,7 +402,14 @@ class Simulation {
     const version = message?.record.version ?? Number.POSITIVE_INFINITY;
     if (row && version < row.version)
       this.#violate(`message ${key} was read in version ${version}, and Postgres had ${row.version}`);
-    this.#oracle.note(key, `read${from}`, { what: 'read' }, { text: read }, from, this.#scheduler.steps);
+    this.#oracle.messages.note(
+      key,
+      `read${from}`,
+      { what: 'read' },
+      { text: read },
+      from,
+      this.#scheduler.steps,
+    );
   }
 
   // The end of a run.
@@ -461,10 +476,10 @@ class Simulation {
     for (const [key, { chat, id, text, byBot, durable }] of this.#oracle.sent) {
       const row = tables.of('messages').get(`${chat.id}:${chat.user}:${id}`);
       const record = row?.record ? unpackMessage(row.record) : null;
-      if (!row && (durable || !this.#oracle.loose.has(key)))
+      if (!row && (durable || !this.#oracle.messages.loose.has(key)))
         this.#violate(`${durable ? 'durable ' : ''}message ${key} (${text}) is not in Postgres`);
       if (row)
-        this.#oracle.note(
+        this.#oracle.messages.note(
           key,
           'postgres',
           { what: 'read' },
@@ -472,22 +487,14 @@ class Simulation {
           step,
           step + 1,
         );
-      if (byBot || this.#oracle.loose.has(key)) continue;
+      if (byBot || this.#oracle.messages.loose.has(key)) continue;
       for (const bot of isDirect(chat) ? [chat.id] : bots)
         if (!this.#receivers.accepted.get(bot)?.has(text))
           this.#violate(`bot ${bot} did not get message ${key} (${text})`);
     }
     this.#oracle.verify();
+    this.#marks.verify(tables, this.#conditions.chats);
   }
 }
-
-const profile = (id: number, isBot: boolean) =>
-  isBot ? { id, bot: 1 as const, n: `Bot ${id}`, u: `bot_${id}` } : { id, n: `User ${id}` };
-const botSender = (id: number): Sender => ({ id, isBot: true, profile: profile(id, true) });
-const userSender = (id: number): Sender => ({ id, isBot: false, profile: profile(id, false) });
-
-const newMessage = (text: string): NewMessage => ({
-  ...{ content: { text }, markup: null, flags: 0, replyTo: 0, allowMissingReply: false },
-});
 
 export const simulate = (options: Options): Promise<Report> => new Simulation(options).run();

@@ -7,6 +7,8 @@ import { checkLinearizable, type Model } from './linearizable.js';
 import {
   edits,
   ownership,
+  type PinInput,
+  type PinOutput,
   pins,
   type ReactionOutput,
   type RegisterInput,
@@ -188,6 +190,13 @@ describe('a chat has one pin in the model', () => {
     expect(verdict(pins, [pin(0, 9, 1), pin(0, 9, 2), read(10, 11, 1), unpin(12, 13, 'not_found', 2)])).toBe(
       'linearizable',
     );
+  });
+
+  test('the model unpins a deleted message, and keeps the pin of another one', () => {
+    const drop = (message: number) => op<PinInput, PinOutput>(2, 3, { what: 'drop', message }, 'done');
+    expect(verdict(pins, [pin(0, 1, 1), drop(1), read(4, 5, 0)])).toBe('linearizable');
+    expect(verdict(pins, [pin(0, 1, 1), drop(2), read(4, 5, 1)])).toBe('linearizable');
+    expect(verdict(pins, [pin(0, 1, 1), drop(1), read(4, 5, 1)])).toBe('violation');
   });
 
   test('the model rejects a replaced pin that returns, a double unpin, and a refused unpin of the pinned message', () => {

@@ -29,12 +29,14 @@ export const register: Model<RegisterInput, string | boolean, string> = {
 };
 
 /** The id of the pinned message in a chat, or 0 if there is none. */
-export type PinInput =
+export type PinCall =
   | { readonly what: 'pin'; readonly message: number }
   /** Unpins this message, or any message without `message`. */
   | { readonly what: 'unpin'; readonly message?: number }
   | { readonly what: 'unpinAll' }
   | { readonly what: 'read' };
+/** The deletion of a message also unpins it. */
+export type PinInput = PinCall | { readonly what: 'drop'; readonly message: number };
 
 /** Reads return the id of the pinned message. */
 export type PinOutput = 'done' | 'not_found' | number;
@@ -48,6 +50,8 @@ export const pins: Model<PinInput, PinOutput, number> = {
         return output === 'not_found' ? null : input.message;
       case 'unpinAll':
         return output === 'not_found' ? null : 0;
+      case 'drop':
+        return state === input.message ? 0 : state;
       case 'unpin': {
         const found = state !== 0 && (input.message ?? state) === state;
         if (output !== null && (output === 'done') !== found) return null;

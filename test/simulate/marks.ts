@@ -1,0 +1,248 @@
+/**
+ * Clients that pin messages and react to posts of a channel. Both are linearizable: the pin of each chat, and the
+ * reactions to each post.
+ */
+import { ApiError } from '../../src/errors.js';
+import { unpack } from '../../src/store/core/codec.js';
+import { type ChatRef, chatText, isDirect, partitionOfPost, postNumber } from '../../src/store/core/keys.js';
+import type { Sender } from '../../src/store/messages/messages.js';
+import type { PostState } from '../../src/store/posts/posts.js';
+import {
+  type PinInput,
+  type PinOutput,
+  pins,
+  type ReactionInput,
+  type ReactionOutput,
+  reactionSteps,
+  reactions,
+} from '../support/histories/models.js';
+import { type Ask, isUnknown } from './calls.js';
+import { Histories, type Sent } from './oracle.js';
+import { botSender, channel, newMessage, reactors, userSender, users } from './people.js';
+import type { Tables } from './postgres.js';
+import type { SimulatedProcess } from './process.js';
+import type { Scheduler } from './scheduler.js';
+
+type PinState = typeof pins extends { readonly start: infer S } ? S : never;
+type ReactionState = typeof reactions extends { readonly start: infer S } ? S : never;
+
+const emojis = ['👍', '🔥'] as const;
+const postsMax = 4;
+
+/** A call of a person about a post. It shows the post. */
+type PostCall = (front: SimulatedProcess, again: boolean) => Promise<PostState>;
+
+export class Marks {
+  readonly #scheduler: Scheduler;
+  readonly #ask: Ask;
+  readonly #onViolation: (what: string) => void;
+  readonly #pins: Histories<PinInput, PinOutput, PinState>;
+  readonly #reactions: Histories<ReactionInput, ReactionOutput, ReactionState>;
+  /** The posts by id, and the step at which the client got the answer. A loss of Redis may remove posts. */
+  readonly #posts = new Map<number, number>();
+  #lostAt = Number.NEGATIVE_INFINITY;
+  /** The people who make a call about a post, or whose last call has an unknown outcome. */
+  readonly #busy = new Set<string>();
+  #calls = 0;
+
+  constructor(scheduler: Scheduler, ask: Ask, onViolation: (what: string) => void) {
+    this.#scheduler = scheduler;
+    this.#ask = ask;
+    this.#onViolation = onViolation;
+    this.#pins = new Histories((what) => onViolation(`pin of ${what}`));
+    this.#reactions = new Histories((what) => onViolation(`reactions to ${what}`));
+  }
+
+  /** Makes one call, about a pin or about a post. */
+  async call(target: Sent | undefined): Promise<void> {
+    const { random } = this.#scheduler;
+    if (target && random.chance(0.5)) return this.#pinCall(target);
+    const posts = [...this.#posts.keys()];
+    if (posts.length === 0 || (posts.length < postsMax && random.chance(0.05))) return this.#post();
+    return this.#postCall(random.pick(posts), random.pick(reactors));
+  }
+
+  /** A message was deleted, or may have been (`output` is null). Its pin must be gone. */
+  deleted(chat: ChatRef, message: number, output: 'done' | null, from: number): void {
+    this.#pins.note(
+      chatText(chat),
+      `delete${from}`,
+      { what: 'drop', message },
+      output,
+      from,
+      this.#scheduler.steps,
+    );
+  }
+
+  /** At the step `at`, Redis lost its changes since the step `since`. */
+  lose(since: number, at: number): void {
+    this.#lostAt = at;
+    this.#pins.lose(since, at);
+    this.#reactions.lose(since, at);
+    for (const [post, until] of this.#posts)
+      if (until >= since) {
+        this.#posts.delete(post);
+        this.#reactions.loose.add(String(post));
+      }
+  }
+
+  // Pins.
+
+  #drawPin(message: number): PinInput {
+    const drawn = this.#scheduler.random.number();
+    if (drawn < 0.35) return { what: 'pin', message };
+    if (drawn < 0.5) return { what: 'unpin', message };
+    if (drawn < 0.6) return { what: 'unpin' };
+    return { what: drawn < 0.65 ? 'unpinAll' : 'read' };
+  }
+
+  async #pinCall({ chat, id }: Sent): Promise<void> {
+    const { random } = this.#scheduler;
+    const byBot = isDirect(chat) && random.chance(0.4);
+    const who = byBot ? botSender(chat.id) : userSender(isDirect(chat) ? chat.user : users[0]);
+    const input = this.#drawPin(id);
+    const seed = `pin${++this.#calls}`;
+    const from = this.#scheduler.steps;
+    const output = await this.#ask((front, again) => this.#pin(front, again, seed, chat, who, input));
+    if (output === 'refused' || (output === undefined && input.what === 'read')) return;
+    this.#pins.note(chatText(chat), seed, input, output ?? null, from, this.#scheduler.steps);
+  }
+
+  /**
+   * Returns null if the outcome is unknown, and `refused` if the message to pin does not exist. A refusal after an
+   * attempt with an unknown outcome does not tell whether that attempt took effect.
+   */
+  async #pin(
+    front: SimulatedProcess,
+    again: boolean,
+    seed: string,
+    chat: ChatRef,
+    who: Sender,
+    input: PinInput,
+  ): Promise<PinOutput | 'refused' | null> {
+    const store = front.store.under(seed, again);
+    try {
+      if (input.what === 'read') return (await store.chats.find(chat))?.pinned ?? 0;
+      if (input.what === 'pin') await store.pins.pin(chat, who, input.message, true);
+      else if (input.what === 'unpin') await store.pins.unpin(chat, who, input.message ?? null);
+      else await store.pins.unpinAll(chat, who);
+      return 'done';
+    } catch (error) {
+      if (!(error instanceof ApiError) || isUnknown(error)) throw error;
+      if (again) return null;
+      if (error.kind === 'message_to_unpin_not_found') return 'not_found';
+      if (error.kind === 'message_to_pin_not_found') return 'refused';
+      throw error;
+    }
+  }
+
+  // Reactions.
+
+  async #post(): Promise<void> {
+    const seed = `post${++this.#calls}`;
+    const from = this.#scheduler.steps;
+    const sent = await this.#ask((front, again) =>
+      front.store.under(seed, again).messages.send(channel, userSender(users[0]), newMessage(seed)),
+    );
+    if (sent?.record.post && from > this.#lostAt) this.#posts.set(sent.record.post, this.#scheduler.steps);
+  }
+
+  #drawReaction(person: string): ReactionInput {
+    const { random } = this.#scheduler;
+    const drawn = random.number();
+    if (drawn < 0.35) return { what: 'set', person, emoji: random.pick(emojis) };
+    if (drawn < 0.6) return { what: 'remove', person, emoji: random.pick(emojis) };
+    return { what: drawn < 0.65 ? 'clear' : 'read', person };
+  }
+
+  /**
+   * A person makes one call about a post at a time, and none after an unknown outcome. A read that finds the person's
+   * own reactions in Postgres only would show them later than the counts.
+   */
+  async #postCall(post: number, id: number): Promise<void> {
+    const busy = `${id} ${post}`;
+    if (this.#busy.has(busy)) return;
+    this.#busy.add(busy);
+    const input = this.#drawReaction(String(id));
+    const seed = `react${++this.#calls}`;
+    const from = this.#scheduler.steps;
+    const shown = await this.#ask((front, again) =>
+      this.#shown(post, () => this.#postCallOf(post, id, input, seed)(front, again)),
+    );
+    if (shown !== undefined || input.what === 'read') this.#busy.delete(busy);
+    if (shown === 'missing' || (shown === undefined && input.what === 'read')) return;
+    const output = shown === undefined ? null : outputOf(shown);
+    this.#reactions.note(String(post), seed, input, output, from, this.#scheduler.steps);
+  }
+
+  #postCallOf(post: number, id: number, input: ReactionInput, seed: string): PostCall {
+    const externalId = `00000000-0000-4000-8000-${String(id).padStart(12, '0')}`;
+    return ({ store }, again) => {
+      switch (input.what) {
+        case 'set':
+        case 'remove':
+          return store
+            .under(seed, again)
+            .posts.react(post, { id, externalId }, { what: input.what, emoji: input.emoji });
+        case 'clear':
+          return store.under(seed, again).posts.react(post, { id, externalId }, { what: 'clear' });
+        default:
+          return store.posts.find(post, { id, isBot: false });
+      }
+    };
+  }
+
+  /** A post may be missing only if Redis lost it. */
+  async #shown(post: number, call: () => Promise<PostState>): Promise<PostState | 'missing'> {
+    try {
+      return await call();
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.kind !== 'post_not_found') throw error;
+      if (this.#posts.has(post)) this.#onViolation(`post ${post} is missing`);
+      return 'missing';
+    }
+  }
+
+  // The end of a run.
+
+  /** Checks all histories, and that Postgres has their results. */
+  verify(tables: Tables, chats: readonly ChatRef[]): void {
+    const step = this.#scheduler.steps;
+    for (const chat of chats) {
+      const record = tables.of('chat_pins').get(`${chat.id}:${chat.user}`)?.record;
+      const [pinned = 0] = record ? unpack<[number?]>(record) : [];
+      this.#pins.note(chatText(chat), 'postgres', { what: 'read' }, Number(pinned), step, step + 1);
+    }
+    for (const post of this.#posts.keys())
+      for (const id of reactors) {
+        const stored = storedReactions(tables, post, id);
+        const input = { what: 'read', person: String(id) } as const;
+        this.#reactions.note(String(post), 'postgres', input, stored, step, step + 1);
+      }
+    this.#pins.verify(() => pins);
+    this.#reactions.verify(() => reactions, reactionSteps);
+  }
+}
+
+const outputOf = ({ own, reactions: shown }: PostState): ReactionOutput => ({
+  own,
+  counts: Object.fromEntries(shown.map(({ emoji, count }) => [emoji, count])),
+});
+
+/** Returns the counts and a person's own reactions, which have rows of their own. */
+function storedReactions(tables: Tables, post: number, id: number): ReactionOutput {
+  const isOf = ({ key }: { readonly key: readonly number[] }) =>
+    key[0] === partitionOfPost(post) && key[1] === postNumber(post);
+  const records = (table: string) => [...tables.of(table).values()].filter(isOf);
+  return {
+    own: records('post_reactions').flatMap(({ key, record }) =>
+      key[2] === id && record ? [unpack<[string]>(record)[0]] : [],
+    ),
+    counts: Object.fromEntries(
+      records('post_tallies').flatMap(({ record }) => {
+        const [emoji, count] = record ? unpack<[string, number]>(record) : ['', 0];
+        return count > 0 ? [[emoji, count]] : [];
+      }),
+    ),
+  };
+}
