@@ -4,6 +4,7 @@ import { measureLatency } from './latency.js';
 import { machineOf } from './machine.js';
 import { type MeasureOptions, measure, sidesOf } from './measure.js';
 import { balanced } from './measurements/balanced.js';
+import { durable } from './measurements/durable.js';
 import { idle } from './measurements/idle.js';
 import { journal } from './measurements/journal.js';
 import type { Measurement } from './measurements/measurement.js';
@@ -32,6 +33,7 @@ const measurements: readonly Measurement[] = [
   webhooks,
   latency,
   balanced,
+  durable,
 ];
 const scalingName = 'scaling';
 
@@ -48,6 +50,7 @@ const beside_goals: readonly string[] = [
   'mix',
   'reactions_cold',
   'balanced',
+  'durable',
   scalingName,
 ];
 

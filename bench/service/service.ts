@@ -222,12 +222,9 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       },
       async startFront(more = {}) {
         const port = await freePort();
-        const { pid, stop } = await start(
-          'front',
-          serverCore,
-          { PORT: String(port), ...more },
-          `front${ports.push(port)}`,
-        );
+        const name = `front${ports.push(port)}`;
+        const own = { PORT: String(port), ...profiled(name), ...more };
+        const { pid, stop } = await start('front', serverCore, own, name);
         return { baseUrl: `http://127.0.0.1:${port}`, pid, stop };
       },
       redisUrl: redis.url,
