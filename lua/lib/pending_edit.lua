@@ -8,17 +8,22 @@
 -- version of its message. Each change of the message raises the version. A pending edit of an older version is outdated,
 -- so an older text never replaces a newer one, and other scripts need not remove pending edits.
 
--- Returns functions for the pending edit of the message `place` (`chat:message`). The functions are created on
--- demand, because most edits need none of them.
+-- The end of the stored answer to an edit that became pending.
+local PENDING = ' pending'
+
+-- Returns functions for the pending edit of the message `place` (`chat:message`). They are made only here, because most
+-- edits need none of them.
 local function pending_edit_of(pending, due, place)
   local own = {}
 
-  -- Returns the pending edit, or nil if there is none or if the message has changed since.
-  function own.read(record)
+  -- Returns the pending edit, or nil if there is none or if the message has changed since. If `token` is given, returns
+  -- only the edit with this token.
+  function own.read(record, token)
     local header = read_header(record)
     local packed = header[6] == KIND_TEXT and redis.call('HGET', pending, place)
     if not packed then return nil end
-    local _, _, version, content, markup = unpack(cmsgpack.unpack(packed))
+    local own_token, _, version, content, markup = unpack(cmsgpack.unpack(packed))
+    if token and token ~= own_token then return nil end
     return version == header[2] and {content = content, markup = markup} or nil
   end
 

@@ -4,7 +4,7 @@
 @combine 16
 @arg     edit     bytes   msgpack array: chat, message id, editor, what (text, caption, media or markup),
                          whether the editor is the bot of an inline message, mode (absent, coalesce or due),
-                         the editor's profile (JSON) if the mode is coalesce
+                         the editor's profile (JSON) if the mode is coalesce, or the token of the pending edit if it is due
 @arg     content  bytes
 @arg     markup   bytes
 @arg     from     bytes   the editor's profile for the bots' updates
@@ -15,7 +15,7 @@
 @ok      wait_ms  int?    time until a coalesced edit is due; null if it is applied
 @err     not_pending
 ]]
-local chat, message_id, editor, what, by_way, mode, profile = unpack(cmsgpack.unpack(edit))
+local chat, message_id, editor, what, by_way, mode, detail = unpack(cmsgpack.unpack(edit))
 local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
@@ -25,21 +25,27 @@ if not c then return refuse('chat_missing', leave_ticket(ticket_key, token, inc)
 local waiting = (mode or what == 'markup' and redis.call('EXISTS', pending_key) == 1)
   and pending_edit_of(pending_key, edits_due_key, chat .. ':' .. message_id)
 local done, made = remembered(request_key)
-if made then
+-- A durable call has no mode. If it repeats an edit that became pending, it must not confirm the edit before it is stored.
+local unsure = made and not mode and done:sub(-#PENDING) == PENDING
+if made and not unsure then
   local wait = mode and waiting.wait(made, select(2, now()))
   return ok(made, c.profile, replied_record(made, sibling_prefix), 0, wait)
 end
 if tonumber(message_id) > c.seq then return refuse('not_found') end
 local record = redis.call('GET', message_key)
 if not record then return refuse('message_missing', leave_ticket(message_ticket_key, token, inc)) end
-if done then
+-- Each change of the message raises its version. Without a change the edit is made again, as a new edit.
+if unsure and read_header(record)[2] ~= read_header(made)[2] then
+  return ok(made, c.profile, replied_record(made, sibling_prefix), 0)
+end
+if done and not unsure then
   if read_header(record)[6] == KIND_DELETED then return refuse('not_found') end
   if not mode then return ok(record, c.profile, replied_record(record, sibling_prefix), 0) end
   local _, ms = now()
   local shown = waiting.apply_to(record, waiting.read(record), ms)
   return ok(shown, c.profile, replied_record(shown, sibling_prefix), 0, waiting.wait(shown, ms))
 end
-local pending = waiting and waiting.read(record)
+local pending = waiting and waiting.read(record, mode == 'due' and detail)
 if mode == 'due' then
   if not pending then return refuse('not_pending') end
   content, markup, pending = pending.content, pending.markup, nil
@@ -59,9 +65,9 @@ local edited, version = edited_record(record, meta_key, ms, editor, member and h
   content, markup, granted_key, pending)
 if not edited and version == 'too_often' and mode == 'coalesce' then
   local shown, wait = waiting.replace(record, ms,
-    {token = token, editor = editor, content = content, markup = markup, profile = profile, by_way = by_way})
+    {token = token, editor = editor, content = content, markup = markup, profile = detail, by_way = by_way})
   if not shown then return refuse('too_often') end
-  remember(request_key, chat .. ' ' .. message_id, shown)
+  remember(request_key, chat .. ' ' .. message_id .. PENDING, shown)
   return ok(shown, c.profile, replied_record(shown, sibling_prefix), 0, wait)
 end
 if not edited then return refuse(version) end

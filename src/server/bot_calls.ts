@@ -5,7 +5,7 @@ import { isUtf8 } from 'node:buffer';
 import { ApiError, fail } from '../errors.js';
 import type { Files } from '../files/files.js';
 import { parseJson } from '../rules/json.js';
-import { isBlocked } from '../store/core/control.js';
+import { mayAct } from '../store/core/control.js';
 import { directChat, sharedChat } from '../store/core/keys.js';
 import type { Store } from '../store/store.js';
 import type { Delivery } from '../store/webhooks/deliveries.js';
@@ -161,7 +161,7 @@ export function createAnswerCalls({ methods, store, files, receivers, onError }:
     const bot = await store.auth.botById(id);
     // Refuses a blocked bot, because the thief of its token may have set the webhook. Refuses a suspended bot, because
     // it may still get answers to earlier updates.
-    if (bot === null || isBlocked(bot) || bot.state !== undefined || method.params === null) return false;
+    if (!mayAct(bot) || method.params === null) return false;
     const context = { bot, store: store.under(seed, true, 'answer'), files, receivers, uploads: noFiles };
     await runMethod(
       { ...method, params: method.params },

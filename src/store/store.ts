@@ -150,7 +150,7 @@ function createParts(shared: StoreContext, { hints, onError, wake = () => {} }: 
     bots: new Bots(shared, shared.db, { control, auth, queues, webhooks, access, removal }),
     records,
     readBack,
-    pendingEdits: new PendingEdits(shared, readBack, forwarder, onError),
+    pendingEdits: new PendingEdits(shared, auth, readBack, forwarder, onError),
     erase: createErase(shared, readBack),
     history: new History(shared, chats, records),
     cold,

@@ -337,6 +337,43 @@ function coalesced(script: 'messages/edit_direct' | 'messages/edit_shared'): Cas
   const sizes = (bytes: Record<string, number>): Seed =>
     seeds.hash(keys.pendingEdits(partitionOf(chat)), bytes);
   const wait = expect.toSatisfy((ms) => Number(ms) > 3_000_000);
+  /** Repeats under an idempotency key of an edit that became pending. Durable calls have no mode. */
+  const durableRepeats = (): Case[] => {
+    const repeated = (what: string, more: Partial<Case> & Pick<Case, 'answer'>): Case => ({
+      ...edit(what, [], {
+        ...more,
+        seeds: [
+          ...(more.seeds ?? []),
+          seeds.text(
+            onceKey(chat),
+            Buffer.concat([
+              Buffer.from(`${chatText(chat)} ${id} pending\n`),
+              record({ content: { text: 'new' }, sender: user }),
+            ]),
+          ),
+        ],
+      }),
+      keys: { ...at(chat), request: onceKey(chat) },
+    });
+    return [
+      repeated('refuses to confirm an edit that is still pending', {
+        seeds: [...early(), ...pendingEdit(chat)],
+        answer: ['too_often'],
+      }),
+      repeated('makes an edit that was pending again if it was not applied', {
+        seeds: late(),
+        answer: ['ok', expect.stringContaining('new')],
+        changes: [...applied.filter((key) => key !== 'req:r'), 'req:once.s.1'],
+        after: shows('new'),
+      }),
+      repeated('confirms an edit that was pending if the message has a later version', {
+        seeds: on({ version: base + 1, content: { text: 'later' } }),
+        answer: ['ok', expect.stringContaining('new')],
+        changes: [],
+        after: shows('later'),
+      }),
+    ];
+  };
   return [
     edit('applies a coalesced edit at once after a second', coalesce, {
       ...{ seeds: late(), answer: ['ok', expect.stringContaining('new')], changes: applied },
@@ -407,6 +444,7 @@ function coalesced(script: 'messages/edit_direct' | 'messages/edit_shared'): Cas
       }),
       keys: { ...at(chat), request: onceKey(chat) },
     },
+    ...durableRepeats(),
     edit('uses an edit that a press granted for a coalesced edit', coalesce, {
       seeds: [...early(), ...pendingEdit(chat), seeds.text(keys.grantedEdits(chat, id), '1')],
       answer: ['ok'],
@@ -429,7 +467,7 @@ function coalesced(script: 'messages/edit_direct' | 'messages/edit_shared'): Cas
       seeds: [...early(), sizes({ all: limits.pending_edits_bytes_max - 1_000 })],
       answer: ['too_often'],
     }),
-    edit('applies a pending edit that is due', ['due'], {
+    edit('applies a pending edit that is due', ['due', 'P'], {
       seeds: [...late(), ...pendingEdit(chat)],
       answer: ['ok', expect.stringContaining('newer')],
       changes: [...applied, ...waiting],
@@ -439,11 +477,15 @@ function coalesced(script: 'messages/edit_direct' | 'messages/edit_shared'): Cas
         expect(await client.exists(keys.editsDue(partitionOf(chat)))).toBe(0);
       },
     }),
-    edit('does not apply a pending edit of an older version', ['due'], {
+    edit('does not apply a pending edit that replaced the one that was due', ['due', 'Q'], {
+      seeds: [...late(), ...pendingEdit(chat)],
+      answer: ['not_pending'],
+    }),
+    edit('does not apply a pending edit of an older version', ['due', 'P'], {
       seeds: [...late(), ...pendingEdit(chat, { version: base - 1 })],
       answer: ['not_pending'],
     }),
-    edit('does not apply a pending edit to a deleted message', ['due'], {
+    edit('does not apply a pending edit to a deleted message', ['due', 'P'], {
       seeds: [...on(deleted), ...pendingEdit(chat)],
       answer: ['not_pending'],
     }),

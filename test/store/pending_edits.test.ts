@@ -1,5 +1,6 @@
 /** Tests pending edits when Redis is killed. An accepted edit is never lost. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { pack } from '../../src/store/core/codec.js';
 import type { StoredMessage } from '../../src/store/core/stored_message.js';
 import { eventually } from '../journal/support.js';
 import { makeDirect, startCluster, type TestCluster, type TestNode, text } from '../support/store.js';
@@ -23,6 +24,7 @@ const edit = (value: string, node = first) =>
   });
 const stored = async (node: TestNode) =>
   (await node.store.messages.readMany(made.chat, made.bot.sender, [sent.id]))[0]?.record.content.text;
+const place = () => `${made.chat.id}.${made.chat.user}:${sent.id}`;
 const partition = () => first.keys.partitions.of(made.chat.id);
 
 test('a pending edit survives a killed Redis, and another node applies it', async () => {
@@ -50,11 +52,10 @@ test('others see the stored text until a pending edit is applied, and an older t
   await edit('two');
   first.store.pendingEdits.stop();
   expect(await stored(first)).toBe('one');
-  const place = `${made.chat.id}.${made.chat.user}:${sent.id}`;
   const pending = first.keys.pendingEdits(partition());
-  const due = () => first.connection.client.zscore(first.keys.editsDue(partition()), place);
+  const due = () => first.connection.client.zscore(first.keys.editsDue(partition()), place());
   expect(Object.keys(await first.connection.client.hgetall(pending)).sort()).toEqual(
-    [place, String(made.bot.id), 'all'].sort(),
+    [place(), String(made.bot.id), 'all'].sort(),
   );
   // A normal edit is possible once the second has passed.
   const normal = () =>
@@ -66,4 +67,63 @@ test('others see the stored text until a pending edit is applied, and an older t
   await first.store.pendingEdits.apply(partition());
   expect([await stored(first), await due()]).toEqual(['three', null]);
   expect(await first.connection.client.exists(pending)).toBe(0);
+});
+
+/** Makes an edit pending that no timer applies. */
+async function makePending(): Promise<void> {
+  await edit('one');
+  expect(await edit('two')).toMatchObject({ isPending: true });
+  first.store.pendingEdits.stop();
+}
+
+/** Applies the edits of this partition that are due, once one of them is. */
+async function applyOnceDue(): Promise<void> {
+  const due = () => first.connection.client.zscore(first.keys.editsDue(partition()), place());
+  await expect.poll(async () => Number(await due()) <= Date.now()).toBe(true);
+  await first.store.pendingEdits.apply(partition());
+}
+
+test('an edit that replaces a pending edit just before it is applied is applied on its own', async () => {
+  await makePending();
+  let replaced = false;
+  const outcomes: unknown[] = [];
+  first.hooks.call = async (name, next) => {
+    if (name === 'messages/edit_direct' && !replaced) {
+      replaced = true;
+      const { client } = first.connection;
+      // Stands for an edit of another bot at this moment.
+      await client.eval(
+        `local edit = cmsgpack.unpack(redis.call('HGET', KEYS[1], ARGV[1]))
+         edit[1], edit[4] = 'other', ARGV[2]
+         redis.call('HSET', KEYS[1], ARGV[1], cmsgpack.pack(edit))`,
+        1,
+        first.keys.pendingEdits(partition()),
+        place(),
+        pack({ text: 'six' }),
+      );
+    }
+    const result = await next();
+    if (name === 'messages/edit_direct') outcomes.push((result as { readonly status: string }).status);
+    return result;
+  };
+  await applyOnceDue();
+  expect(outcomes).toEqual(['not_pending']);
+  expect(await stored(first)).toBe('one');
+  await applyOnceDue();
+  expect(await stored(first)).toBe('six');
+});
+
+test.each([
+  ['suspended', () => first.store.oversight.suspendBot(made.bot.id, true)],
+  [
+    'blocked',
+    () => first.store.leaks.report([{ token: made.bot.token, place: 'https://a.example/' }], 'report'),
+  ],
+  ['deleted', () => first.store.bots.remove(made.user.id, made.bot.id)],
+])('a pending edit of a bot that was %s meanwhile is dropped', async (_, stop) => {
+  await makePending();
+  await stop();
+  await applyOnceDue();
+  expect(await stored(first)).toBe('one');
+  expect(await first.connection.client.exists(first.keys.pendingEdits(partition()))).toBe(0);
 });

@@ -166,6 +166,13 @@ function botImage(row: BotRow): Image {
  */
 export const isBlocked = (bot: Bot | null): boolean => bot !== null && bot.token === '' && bot.owner !== 0;
 
+/**
+ * Returns whether calls that a bot made earlier may still be applied. Refuses a blocked bot, because the calls may be
+ * those of the thief of its token.
+ */
+export const mayAct = (bot: Bot | null): bot is Bot =>
+  bot !== null && !isBlocked(bot) && bot.state === undefined;
+
 const bot: Kind<Bot> = {
   key: (keys, id) => keys.bot(id),
   async load(sql, id) {

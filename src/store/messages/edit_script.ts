@@ -15,6 +15,10 @@ export type Edit =
     }
   | { readonly what: 'markup'; readonly markup: InlineKeyboard | null };
 
+export interface PendingToken {
+  readonly token: string;
+}
+
 export interface EditCall {
   readonly request: string;
   readonly chat: ChatRef;
@@ -22,8 +26,8 @@ export interface EditCall {
   readonly messageId: number;
   /** Whether the editor is the bot of an inline message. */
   readonly isInline: boolean;
-  /** The edit, or null to apply the pending edit of the message. */
-  readonly change: Edit | null;
+  /** The edit, or the token of the pending edit that is applied. */
+  readonly change: Edit | PendingToken;
   /** Whether the edit becomes pending if the message was edited less than a second ago. */
   readonly coalesce: boolean;
 }
@@ -32,7 +36,7 @@ const nothing = Buffer.alloc(0);
 
 /** Returns the elements of the argument `edit` that tell a coalesced or pending edit from others. */
 function modeOf({ change, coalesce, editor }: EditCall): readonly string[] {
-  if (change === null) return ['due'];
+  if ('token' in change) return ['due', change.token];
   return coalesce ? ['coalesce', JSON.stringify(editor.profile)] : [];
 }
 
@@ -41,11 +45,12 @@ export function runEdit({ scripts, keys }: StoreContext, readBack: ReadBack, cal
   const { request, chat, editor, messageId, isInline, change } = call;
   const partition = keys.partitions.of(chat.id);
   const direct = isDirect(chat);
-  const what = change?.what ?? 'text';
+  const isDue = 'token' in change;
+  const what = isDue ? 'text' : change.what;
   const args = {
     edit: pack([chatText(chat), String(messageId), String(editor.id), what, isInline, ...modeOf(call)]),
-    content: change === null || change.what === 'markup' ? nothing : packContent(change.content),
-    markup: change === null ? nothing : packMarkup(change.markup),
+    content: isDue || change.what === 'markup' ? nothing : packContent(change.content),
+    markup: isDue ? nothing : packMarkup(change.markup),
     from: direct && editor.isBot ? nothing : pack(editor.profile),
   };
   const pending = { pending: keys.pendingEdits(partition), edits_due: keys.editsDue(partition) };

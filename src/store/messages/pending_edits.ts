@@ -5,8 +5,10 @@
  */
 import { ApiError } from '../../errors.js';
 import type { Timer } from '../../time.js';
+import type { Auth } from '../access/auth.js';
 import type { Profile } from '../core/codec.js';
 import type { StoreContext } from '../core/context.js';
+import { mayAct } from '../core/control.js';
 import { parseChat } from '../core/keys.js';
 import { storeLimits as limits } from '../limits.js';
 import type { Forwarder } from '../updates/forwarder.js';
@@ -42,6 +44,7 @@ function dueEdits(values: readonly string[]): DueEdit[] {
 
 export class PendingEdits {
   readonly #context: StoreContext;
+  readonly #auth: Pick<Auth, 'botById'>;
   readonly #readBack: ReadBack;
   readonly #forwarder: Forwarder;
   readonly #onError: (error: unknown) => void;
@@ -51,11 +54,13 @@ export class PendingEdits {
 
   constructor(
     context: StoreContext,
+    auth: Pick<Auth, 'botById'>,
     readBack: ReadBack,
     forwarder: Forwarder,
     onError: (error: unknown) => void,
   ) {
     this.#context = context;
+    this.#auth = auth;
     this.#readBack = readBack;
     this.#forwarder = forwarder;
     this.#onError = onError;
@@ -111,9 +116,11 @@ export class PendingEdits {
         messageId: Number(messageId),
         isInline,
       },
-      ...{ editor: { id: editor, isBot: true, profile }, change: null, coalesce: false },
+      ...{ editor: { id: editor, isBot: true, profile }, change: { token }, coalesce: false },
     };
     try {
+      // The bot may have been suspended, deleted, or blocked since the edit was accepted.
+      if (!mayAct(await this.#auth.botById(editor))) return [place, token];
       const result = await runEdit(this.#context, this.#readBack, call);
       if (result.status === 'ok') this.#forwarder.follow(call.chat.id, result);
       const isLater =

@@ -21,7 +21,11 @@ export type Repeats = ReturnType<typeof createRepeats>;
  * Creates functions that look up results of an earlier attempt. Each returns null if no earlier attempt made the
  * change. Only repeated calls cost a round trip.
  */
-export function createRepeats({ scripts, keys, again }: StoreContext, chats: Chats, records: Records) {
+export function createRepeats(
+  { scripts, keys, again, durable }: StoreContext,
+  chats: Chats,
+  records: Records,
+) {
   async function recall(partition: number, request: string) {
     if (!again) return null;
     const at = { request: keys.request(partition, request) };
@@ -69,11 +73,15 @@ export function createRepeats({ scripts, keys, again }: StoreContext, chats: Cha
             return { chat: parseChat(chat), messageId: Number(messageId) };
           })
         : null,
-    /** Returns the message that the request edited, in its state after the edit. */
+    /**
+     * Returns the message that the request edited, in its state after the edit. For a durable call, returns null if the
+     * edit became pending, because only the script finds out whether it is stored now.
+     */
     async edited(partition: number, request: string): Promise<StoredMessage | null> {
       const known = await recall(partition, request);
       if (!known?.record) return null;
-      const [name = '', id] = known.answer.split(' ');
+      const [name = '', id, pending] = known.answer.split(' ');
+      if (pending && durable) return null;
       const [message] = await show(parseChat(name), new Map([[Number(id), known.record]]));
       return message ?? null;
     },
