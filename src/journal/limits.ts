@@ -15,8 +15,6 @@ export const journalLimits = {
   journal_lease_ms: 3_000,
   flush_idle_ms_max: 3_000,
   flush_idle_cluster_ms_max: 250,
-  /** The minimum time between two reads of the journals while callers wait for a flush. */
-  flush_asked_ms: 2,
   /**
    * A front's request for a flush expires after this time. A front that still waits repeats its request
    * earlier.

@@ -86,8 +86,10 @@ const rests_after_batch = 4;
 const in_flight_max = 3;
 
 /**
- * A loop that is idle until `run`. Each turn reads a batch and puts it in flight. After a batch that was not full, or
- * after a stop, the loop waits until no batch is in flight. If the journals are empty, it waits for the next entry.
+ * A loop that is idle until `run`. Each turn reads a batch and puts it in flight. A round reads all leased journals. After
+ * a round that was not full, or after a stop, the loop waits until no batch is in flight. If the journals are empty, it
+ * waits for the next entry. In the pause before the next round, turns read only journals for which a flush is requested.
+ * After such a turn the loop waits for the commit, but not until the batch is settled.
  */
 export class Pipeline {
   readonly #options: PipelineOptions;
@@ -120,17 +122,23 @@ export class Pipeline {
   }
 
   async run(): Promise<void> {
+    const { asked, held, intervalMs } = this.#options;
     let failed = 0;
+    let nextRoundAt = Number.NEGATIVE_INFINITY;
     while (this.#stopping !== 'now') {
       const start = this.#time.monotonic();
       try {
-        const { found, idle } = await this.#turn();
+        const due = asked.take(held());
+        if (start < nextRoundAt && this.#stopping === 'no') await this.#turnFor(due);
+        else {
+          const { found, idle } = await this.#round();
+          if (this.#stopping === 'drain' && idle) break;
+          if (idle && this.#stopping === 'no') await this.#waitForEntry();
+          const intervals = found && this.#stopping === 'no' ? rests_after_batch : 1;
+          nextRoundAt = this.#inFlight.length === 0 ? start + intervals * intervalMs : start;
+        }
         failed = 0;
-        if (this.#stopping === 'drain' && idle) break;
-        if (idle && this.#stopping === 'no') await this.#waitForEntry();
-        const intervals = found && this.#stopping === 'no' ? rests_after_batch : 1;
-        if (this.#inFlight.length === 0)
-          await this.#restUntilAsked(intervals * this.#options.intervalMs - (this.#time.monotonic() - start));
+        await this.#restUntilAsked(nextRoundAt - this.#time.monotonic());
       } catch (error) {
         if (!isOlderFlush(error)) {
           this.#counts.failures++;
@@ -138,6 +146,7 @@ export class Pipeline {
         }
         await this.#settleAll().catch(() => {});
         this.#incarnations.clear();
+        nextRoundAt = Number.NEGATIVE_INFINITY;
         await this.#rest(retryMs(failed++, this.#options.random.number()));
       }
     }
@@ -167,30 +176,46 @@ export class Pipeline {
     if (this.#stopping !== 'now' && ms > 0) await this.#time.sleep(ms, { signal: this.#waking.signal });
   }
 
-  /** Pauses before the next batch. The pause is short while a caller waits for a flush. */
+  /** Pauses before the next round. A request for a flush ends the pause. */
   async #restUntilAsked(ms: number): Promise<void> {
     const { asked, held } = this.#options;
-    if (this.#stopping !== 'now' && ms > 0) await asked.sleep(ms, held, this.#waking.signal);
+    if (this.#stopping !== 'now') await asked.sleep(ms, held, this.#waking.signal);
   }
 
-  /** Runs one turn of the loop. Returns whether it found entries, and whether no entries are left or in flight. */
-  async #turn(): Promise<{ readonly found: boolean; readonly idle: boolean }> {
-    const batch = await this.#read();
+  /** Reads a batch and puts it in flight. */
+  async #take(partitions: readonly number[]): Promise<ReadAt> {
+    const batch = await this.#read(partitions);
     if (batch.failure) this.#options.onError(batch.failure);
+    if (batch.prefixes.length === 0) return batch;
     const prepared = prepareBatch(batch.prefixes, this.#incarnations);
     while (this.#inFlight.length >= in_flight_max) await this.#inFlight.shift()?.settled;
+    this.#inFlight.push(this.#begin(batch, prepared));
+    return batch;
+  }
+
+  /** Takes a batch of all leased journals. Returns whether it found entries, and whether no entries are left or in flight. */
+  async #round(): Promise<{ readonly found: boolean; readonly idle: boolean }> {
+    const { asked, held } = this.#options;
+    const batch = await this.#take(held());
     const found = batch.prefixes.length > 0;
-    if (found) this.#inFlight.push(this.#begin(batch, prepared));
     if (batch.full) return { found, idle: false };
     await this.#settleAll();
     if (found) return { found, idle: false };
-    this.#options.asked.committed([], batch.ends, batch.at);
+    asked.committed([], batch.ends);
     this.#caughtUp(batch.ends, batch.at);
     for (const partition of batch.ends) this.#lengths.set(partition, 0);
     return { found, idle: batch.failure === null && this.#unsettled.isEmpty() };
   }
 
-  async #read(): Promise<ReadAt> {
+  /** Takes a batch of these journals, and waits until it is committed. */
+  async #turnFor(partitions: readonly number[]): Promise<void> {
+    if (partitions.length === 0) return;
+    const batch = await this.#take(partitions);
+    await this.#inFlight.at(-1)?.committed;
+    if (batch.prefixes.length === 0) this.#options.asked.committed([], batch.ends);
+  }
+
+  async #read(partitions: readonly number[]): Promise<ReadAt> {
     const at = this.#time.monotonic();
     const { connection, keys } = this.#options;
     const held = new Set(this.#options.held());
@@ -200,7 +225,7 @@ export class Pipeline {
     const isInFlight = (partition: number) =>
       this.#inFlight.some(({ partitions }) => partitions.has(partition));
     for (const partition of this.#unsettled.takeBack(isInFlight)) this.#cursors.delete(partition);
-    const readable = [...held].filter((partition) => !this.#unsettled.has(partition));
+    const readable = partitions.filter((partition) => held.has(partition) && !this.#unsettled.has(partition));
     const unknown = readable.filter((partition) => !this.#incarnations.has(partition));
     if (unknown.length > 0)
       for (const [partition, incarnation] of await readIncarnations(this.#options.shard.pool, unknown))
@@ -229,7 +254,7 @@ export class Pipeline {
     await before?.committed;
     await onStep?.('read');
     const written = await writeBatch(shard.pool, prepared, onQuarantine, shard.history);
-    asked.committed(batch.prefixes, batch.ends, batch.at);
+    asked.committed(batch.prefixes, batch.ends);
     await onStep?.('committed');
     onWritten?.(written.changes);
     return written;

@@ -2,6 +2,7 @@
 import { getEventListeners } from 'node:events';
 import { expect, test } from 'vitest';
 import { createAsked } from '../../src/journal/asked.js';
+import type { Hints } from '../../src/redis/hints.js';
 import type { ScriptRunner } from '../../src/redis/scripts/scripts.js';
 import type { Keys } from '../../src/store/core/keys.js';
 import { systemTime } from '../../src/time.js';
@@ -42,4 +43,32 @@ test('a pause ends when the flusher stops, and does not start afterwards', async
   stopping.abort();
   expect(await within(1_000, pause)).toBeUndefined();
   expect(await within(1_000, sleep(60_000, stopping.signal))).toBeUndefined();
+});
+
+test('only the journals for which a flush is requested are due, and once more after the first batch', () => {
+  let request = (_: Buffer) => {};
+  const listen = async (_: string, listener: (hint: Buffer) => void) => {
+    request = listener;
+    return () => undefined;
+  };
+  const asked = createAsked({
+    hints: { listen: listen as Hints['listen'] },
+    runner: { call: async () => undefined } as unknown as ScriptRunner,
+    keys: { flushAsked: () => 'asked', flushed: () => 'flushed' } as Keys,
+    time: systemTime,
+    held: () => [0, 1, 2],
+  });
+  asked.start();
+  const prefix = { partition: 1, entries: [], last: 5, whole: true };
+  expect(asked.take([0, 1, 2])).toEqual([]);
+  request(Buffer.from('1 7'));
+  expect(asked.take([0, 1, 2])).toEqual([1]);
+  expect(asked.take([0, 1, 2])).toEqual([]);
+  asked.committed([prefix], [1]);
+  expect(asked.take([0, 1, 2])).toEqual([1]);
+  asked.committed([prefix], [1]);
+  expect(asked.take([0, 1, 2])).toEqual([]);
+  // A journal that was not read to its end is due until it is.
+  asked.committed([prefix], []);
+  expect(asked.take([0, 1, 2])).toEqual([1]);
 });
