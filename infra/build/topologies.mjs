@@ -45,7 +45,13 @@ const folders = [
 ];
 
 /** The tests that do not depend on the kind of Redis. */
-const shardFolders = ['test/store', 'test/postgres/shards', 'test/faults/shards', 'test/faults/moving'];
+const shardFolders = [
+  'test/store',
+  'test/api/durable',
+  'test/postgres/shards',
+  'test/faults/shards',
+  'test/faults/moving',
+];
 
 const usage = `npm run test:cluster -- [--only ${Object.keys(kinds).join('|')}] [test files]
 

@@ -108,7 +108,7 @@ async function callDurably(
   method: Method,
 ): Promise<void> {
   const answer = (on: Store) => answerOf(context, request, bot, method, on);
-  reply(request, await durably(context.store, answer).catch(refused));
+  reply(request, await durably(context.store, request, bot.owner, answer).catch(refused));
 }
 
 async function callOnce(
@@ -123,7 +123,8 @@ async function callOnce(
   const count = () => store.fairUse?.call(bot, null, 1);
   const keyed = { store, request, caller, method: method.name, grows: method.effect === 'grow', count };
   const answer = (on: Store) => answerOf(context, request, bot, method, on);
-  const attempt = (on: Store) => (isSafe ? durably(on, answer) : answer(on)).catch(refused);
+  const attempt = (on: Store) =>
+    (isSafe ? durably(on, request, bot.owner, answer) : answer(on)).catch(refused);
   reply(request, await answerOnce(keyed, attempt).catch(refused));
 }
 

@@ -207,7 +207,8 @@ function heldAnswers(context: CallContext, request: ApiRequest, call: EndpointCa
 
 async function callDurably(context: CallContext, request: ApiRequest, call: EndpointCall): Promise<void> {
   const { answer, send } = heldAnswers(context, request, call);
-  const outcome = await durably(context.store, answer).catch((error) => {
+  const account = accountOf(context, request, call);
+  const outcome = await durably(context.store, request, account, answer).catch((error) => {
     throw forPeople(error);
   });
   send(outcome);
@@ -233,8 +234,9 @@ async function callOnce(
   const grows = endpoint.verb !== 'DELETE' && !endpoint.path.includes('token');
   const count = () => (user === null ? undefined : store.fairUse?.person(user.id, null, 1));
   const { answer, send } = heldAnswers(context, request, call);
+  const account = accountOf(context, request, call);
   const attempt = (on: Store) =>
-    (isSafe ? durably(on, answer) : answer(on)).catch((error) => refused(forPeople(error)));
+    (isSafe ? durably(on, request, account, answer) : answer(on)).catch((error) => refused(forPeople(error)));
   const keyed = { store, request, caller, method, segments, raw: endpoint.rawBody, grows, count };
   send(await answerOnce(keyed, attempt));
 }

@@ -193,6 +193,9 @@ export const storeLimits = {
   /** How many durable calls of one front may be unanswered, and the bytes of their answers that wait. */
   durable_calls_max: 10_000,
   durable_bytes_max: 64 * 1024 * 1024,
+  /** How many of these calls and bytes may belong to one account. */
+  durable_calls_per_account_max: 2_000,
+  durable_bytes_per_account_max: 16 * 1024 * 1024,
   idempotency_ttl_ms: 24 * 3_600_000,
   idempotency_keys_max: 100_000,
   /** The size above which an answer is not stored. A repeated call rebuilds it from the records of its scripts. */

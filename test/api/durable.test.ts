@@ -5,9 +5,10 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createFlusher } from '../../src/journal/flusher.js';
 import { limits } from '../../src/limits.js';
 import { RedisHints } from '../../src/redis/hints.js';
+import { messageFlags } from '../../src/store/core/codec.js';
 import { tellFlushed } from '../../src/store/core/flush_hints.js';
 import { gate } from '../journal/support.js';
-import { call, type Reply } from '../support/keyed.js';
+import { call, dieUnnoted, type Reply } from '../support/keyed.js';
 import {
   hotTtlMs,
   makeDirect,
@@ -15,6 +16,7 @@ import {
   startCluster,
   type TestCluster,
   type TestNode,
+  text,
   within,
 } from '../support/store.js';
 
@@ -63,19 +65,21 @@ async function startFlusher(
 
 /** Keeps flushers from committing. They write to this table in each batch. */
 async function holdCommits(): Promise<() => Promise<void>> {
-  const client = new pg.Client(cluster.shardUrls[0] ?? cluster.databaseUrl);
-  await client.connect();
-  await client.query('begin');
-  await client.query('lock table partitions in share mode');
-  let held = true;
+  const urls = cluster.shardUrls.length > 0 ? cluster.shardUrls : [cluster.databaseUrl];
+  const clients = urls.map((connectionString) => new pg.Client({ connectionString }));
+  for (const client of clients) {
+    await client.connect();
+    await client.query('begin');
+    await client.query('lock table partitions in share mode');
+  }
   const release = async () => {
-    if (held) await client.end();
-    held = false;
+    for (const client of clients.splice(0)) await client.end();
   };
   ends.push(release);
   return release;
 }
 
+const byAccount = (account: number) => ({ account, onGone: () => undefined });
 const asked = { prefer: 'durable' };
 const send = (text: string, key = '', how: object = asked): Promise<Reply> =>
   call(node, bot, 'sendMessage', { chat_id: user.id, text }, key, how);
@@ -121,7 +125,41 @@ describe('durable calls', () => {
     expect(await resultOf(edit('d', {}))).toMatchObject({ text: 'd', edit_pending: true });
   });
 
-  it('under the setting DURABLE, calls that change something are durable, and reads are not', async () => {
+  it.each([
+    ['a message', ''],
+    ['an inline message', 'inline'],
+  ])('that repeats a pending edit of %s is confirmed only once the edit is stored', async (_, kind) => {
+    await startFlusher();
+    const chat = { id: bot.id, user: user.id };
+    const via = { origin: { via: bot.sender.profile }, flags: messageFlags.inline };
+    const sent = kind === '' ? text('a') : { ...text('a'), ...via };
+    const sender = kind === '' ? bot.sender : user.sender;
+    const { id } = await node.store.messages.send(chat, sender, sent);
+    const place =
+      kind === ''
+        ? { chat_id: user.id, message_id: id }
+        : { inline_message_id: node.store.inlineIds.idOf(bot.id, { chat, messageId: id }) };
+    const edit = (text: string, key: string, how: object) =>
+      call(node, bot, 'editMessageText', { ...place, text, coalesce: true }, key, how);
+    await resultOf(edit('b', '', {}));
+    node.store.pendingEdits.stop();
+    await dieUnnoted(node, () => edit('c', 'k1', {}));
+    expect(parsed(await edit('c', 'k1', asked))).toMatchObject({ ok: false, error_code: 429 });
+    const partition = cluster.keys.partitions.of(bot.id);
+    const textStored = async () => {
+      await node.store.pendingEdits.apply(partition);
+      const [message] = await node.store.messages.readMany(chat, bot.sender, [id]);
+      return message?.record.content.text;
+    };
+    await expect.poll(textStored).toBe('c');
+    const release = await holdCommits();
+    const repeated = edit('c', 'k1', asked);
+    expect(await within(300, repeated)).toBe('late');
+    await release();
+    await resultOf(repeated);
+  });
+
+  it('is every change of a front with the setting DURABLE, and no read', async () => {
     await startFlusher();
     const release = await holdCommits();
     const reply = send('kept', '', { durable: true });
@@ -179,6 +217,7 @@ describe('durable calls', () => {
     await node.connection.client.del(cluster.keys.journal(partition));
     const waitUnder = (run: string) =>
       node.store.durability.run(
+        byAccount(0),
         async (changes) => changes.set(partition, run).size,
         (answer) => answer,
       );
@@ -252,20 +291,49 @@ describe('durable calls', () => {
   });
 });
 
-describe('durable calls are limited', () => {
-  const waitForever = () =>
+describe('the number of durable calls', () => {
+  const waitForever = (account: number) =>
     node.store.durability.run(
+      byAccount(account),
       () => new Promise<string>(() => undefined),
       () => 0,
     );
 
-  it('the number of durable calls is bounded, and calls above the bound change nothing', async () => {
-    for (let i = 0; i < limits.durable_calls_max; i++) void waitForever();
+  it('is bounded, and further calls change nothing', async () => {
+    for (let i = 0; i < limits.durable_calls_max; i++) void waitForever(i);
     expect(parsed(await send('too many'))).toMatchObject({ ok: false, error_code: 429 });
     expect((await resultOf(send('usual', '', {}))).message_id).toBe(1);
   });
 
-  it('the limit of durable calls counts the bytes of an answer, not its characters', async () => {
+  it('is bounded for each account, and the calls of one account do not keep out those of another', async () => {
+    await startFlusher();
+    const other = await makeDirect(node);
+    for (let i = 0; i < limits.durable_calls_per_account_max; i++) void waitForever(user.id);
+    expect(parsed(await send('too many'))).toMatchObject({ ok: false, error_code: 429 });
+    const own = call(node, user, `POST /api/chats/${bot.id}/messages`, { text: 'a' }, '', asked);
+    await expect(own).rejects.toMatchObject({ code: 429 });
+    const params = { chat_id: other.user.id, text: 'kept' };
+    await resultOf(call(node, other.bot, 'sendMessage', params, '', asked));
+  });
+
+  it('drops when the caller of an unanswered call disconnects', async () => {
+    await startFlusher();
+    await holdCommits();
+    let disconnect = () => {};
+    const reply = send('kept', '', {
+      ...asked,
+      onAbort: (listener: () => void) => {
+        disconnect = listener;
+      },
+    });
+    expect(await within(300, reply)).toBe('late');
+    expect(node.store.durability.stats.waiting).toBe(1);
+    disconnect();
+    expect(parsed((await within(1_000, reply)) as Reply)).toMatchObject(lost);
+    expect(node.store.durability.stats).toMatchObject({ waiting: 0, bytes: 0, unconfirmed: 0 });
+  });
+
+  it('counts the bytes of an answer, not its characters', async () => {
     await startFlusher();
     const release = await holdCommits();
     const reply = send('\u00e4'.repeat(1_000));
@@ -281,6 +349,7 @@ describe('durable calls are limited', () => {
     const made = await resultOf(send('usual', '', {}));
     const partition = cluster.keys.partitions.of(bot.id);
     const large = node.store.durability.run(
+      byAccount(0),
       async (changes) => {
         changes.set(partition, node.runner.runIdOf(partition) as string);
         return 'large';

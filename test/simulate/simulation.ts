@@ -356,6 +356,7 @@ class Simulation {
       const send = (store: Store) => store.messages.send(chat, sender, newMessage(text));
       if (!durable) return send(own);
       return own.durability.run(
+        { account: sender.id, onGone: () => undefined },
         (changes) => send(own.noting(changes)),
         () => text.length,
       );

@@ -19,14 +19,15 @@ export interface Reply {
 }
 
 /**
- * The uploaded parts of a call by name, and the file store. Without them the call has no files. Also the header `Prefer`
- * and the setting DURABLE.
+ * The uploaded parts of a call by name, and the file store. Without them the call has no files. Also the header `Prefer`,
+ * the setting DURABLE, and what gets the listener for a lost connection.
  */
 export interface Upload {
   readonly files?: DispatchOptions['files'];
   readonly parts?: Readonly<Record<string, string>>;
   readonly prefer?: string;
   readonly durable?: boolean;
+  readonly onAbort?: ApiRequest['onAbort'];
 }
 
 const boundary = 'part';
@@ -52,7 +53,7 @@ export function call(
   method: string,
   params: object,
   key: string,
-  { files = noFiles, parts, prefer = '', durable = false }: Upload = {},
+  { files = noFiles, parts, prefer = '', durable = false, onAbort = () => undefined }: Upload = {},
 ): Promise<Reply> {
   const { handle } = createDispatch({
     methods,
@@ -83,7 +84,7 @@ export function call(
         aborted: false,
       },
       body: parts ? multipart(params, parts) : Buffer.from(JSON.stringify(params)),
-      onAbort: () => undefined,
+      onAbort,
       reply: (status, body) => resolve({ status, body: body.toString() }),
       replyWith: () => reject(new Error('no JSON')),
       replyStream: () => reject(new Error('no JSON')),

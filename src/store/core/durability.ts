@@ -22,6 +22,19 @@ import type { Keys } from './keys.js';
 /** The partitions that a call changed, with the run id of Redis before its first change there. */
 export type Changes = Map<number, string>;
 
+export interface DurableCall {
+  /** The account that the call counts against: the id of a person, or an address. */
+  readonly account: number | string;
+  /** The listener is called if the caller disconnects, or at once if it has. */
+  onGone(listener: () => void): void;
+}
+
+/** A call whose caller may disconnect. */
+interface Confirmation {
+  isGone: boolean;
+  readonly cancels: Array<() => void>;
+}
+
 interface Progress {
   readonly under: string;
   readonly first: number | null;
@@ -38,8 +51,10 @@ interface Wait {
 
 interface Watched {
   readonly waits: Set<Wait>;
-  /** The read that is sent at the end of this turn of the event loop. */
-  reading: Promise<Progress> | undefined;
+  /** The version up to which the journal is in Postgres, as far as announced. */
+  flushed: number;
+  /** The read that is sent at the end of this turn of the event loop. Undefined if it gave no result in time. */
+  reading: Promise<Progress | undefined> | undefined;
   /** Whether a flush was requested since the flusher's last announcement. */
   asked: boolean;
   /** Whether the read that replaces lost hints is running. */
@@ -47,6 +62,10 @@ interface Watched {
 }
 
 const incarnationOf = (version: number): number => Math.floor(version / limits.versions_per_incarnation);
+
+/** Returns whether an announcement of `flushed` confirms the changes up to `version`. */
+const isCovered = (version: number, flushed: number): boolean =>
+  version <= flushed && incarnationOf(version) === incarnationOf(flushed);
 
 async function readProgress(scripts: ScriptRunner, keys: Keys, partition: number): Promise<Progress> {
   const at = { meta: keys.meta(partition), journal: keys.journal(partition) };
@@ -87,6 +106,8 @@ export class Durability {
   readonly #hints: Pick<Hints, 'listen'>;
   readonly #watched = new Map<number, Watched>();
   readonly #asking = new Set<number>();
+  /** The shares of the accounts that have unanswered calls. */
+  readonly #accounts = new Map<number | string, { waiting: number; bytes: number }>();
   #waits = 0;
   #listens = false;
   #timer: Timer | undefined;
@@ -101,46 +122,68 @@ export class Durability {
   /**
    * Runs `work`, which records its changes. Resolves with the answer of `work` once these changes are in Postgres.
    * `sizeOf` returns the bytes of an answer. Errors: those of `work`, at once. `too_many_requests` before anything is
-   * changed, if too many calls wait. `not_durable` if the outcome is not known within durable_wait_ms_max.
+   * changed, if too many calls of the account or of all accounts wait. `not_durable` if the outcome is not known within durable_wait_ms_max, or if
+   * the caller disconnects.
    */
-  async run<T>(work: (changes: Changes) => Promise<T>, sizeOf: (answer: T) => number): Promise<T> {
+  async run<T>(
+    { account, onGone }: DurableCall,
+    work: (changes: Changes) => Promise<T>,
+    sizeOf: (answer: T) => number,
+  ): Promise<T> {
     const { stats } = this;
-    if (stats.waiting >= limits.durable_calls_max || stats.bytes >= limits.durable_bytes_max)
-      fail('too_many_requests', { retry_after: 1 });
+    const own = this.#accounts.get(account) ?? { waiting: 0, bytes: 0 };
+    const isFull =
+      stats.waiting >= limits.durable_calls_max ||
+      stats.bytes >= limits.durable_bytes_max ||
+      own.waiting >= limits.durable_calls_per_account_max ||
+      own.bytes >= limits.durable_bytes_per_account_max;
+    if (isFull) fail('too_many_requests', { retry_after: 1 });
+    this.#accounts.set(account, own);
     stats.waiting++;
+    own.waiting++;
     let bytes = 0;
     try {
       const changes: Changes = new Map();
       const answer = await work(changes);
       bytes = sizeOf(answer);
       stats.bytes += bytes;
-      await this.#confirm(changes);
+      own.bytes += bytes;
+      if (changes.size > 0) await this.#confirm(changes, onGone);
       return answer;
     } finally {
       stats.waiting--;
       stats.bytes -= bytes;
+      own.bytes -= bytes;
+      if (--own.waiting === 0) this.#accounts.delete(account);
     }
   }
 
-  async #confirm(changes: Changes): Promise<void> {
-    if (changes.size === 0) return;
+  async #confirm(changes: Changes, onGone: DurableCall['onGone']): Promise<void> {
     const until = this.#time.monotonic() + limits.durable_wait_ms_max;
-    const ends = await Promise.all([...changes].map(([at, under]) => this.#isFlushed(at, under, until)));
+    const call: Confirmation = { isGone: false, cancels: [] };
+    onGone(() => {
+      call.isGone = true;
+      for (const cancel of call.cancels) cancel();
+    });
+    const ends = await Promise.all(
+      [...changes].map(([at, under]) => this.#isFlushed(at, under, until, call)),
+    );
     const isConfirmed = ends.every(Boolean);
-    this.stats[isConfirmed ? 'confirmed' : 'unconfirmed']++;
+    if (isConfirmed || !call.isGone) this.stats[isConfirmed ? 'confirmed' : 'unconfirmed']++;
     if (!isConfirmed) throw unconfirmed();
   }
 
-  async #isFlushed(partition: number, under: string, until: number): Promise<boolean> {
+  async #isFlushed(partition: number, under: string, until: number, call: Confirmation): Promise<boolean> {
     const watched = this.#watch(partition);
-    const progress = await this.#time
-      .within(limits.durable_wait_ms_max, this.#progress(partition, watched))
-      .catch(() => undefined);
+    const progress = await this.#progress(partition, watched);
     if (progress?.under !== under) return false;
     const { last } = progress;
-    if (last === null) return true;
+    if (last === null || isCovered(last, watched.flushed)) return true;
+    if (call.isGone) return false;
     return new Promise((resolve) => {
-      this.#add(partition, watched, { under, version: last, until, end: resolve });
+      const wait: Wait = { under, version: last, until, end: resolve };
+      this.#add(partition, watched, wait);
+      call.cancels.push(() => this.#end(watched, wait, false));
     });
   }
 
@@ -154,16 +197,21 @@ export class Durability {
     }
     const known = this.#watched.get(partition);
     if (known !== undefined) return known;
-    const watched: Watched = { waits: new Set(), reading: undefined, asked: false, looking: false };
+    const watched = { waits: new Set<Wait>(), flushed: 0, reading: undefined, asked: false, looking: false };
     this.#watched.set(partition, watched);
     return watched;
   }
 
-  /** Reads the progress of a journal. All calls of one turn of the event loop share a read, which is sent after it. */
-  #progress(partition: number, watched: Watched): Promise<Progress> {
+  /**
+   * Reads the progress of a journal and requests a flush. All calls of one turn of the event loop share a read, which is
+   * sent after the turn. The request follows the read, so the flusher finds at least the same entries.
+   */
+  #progress(partition: number, watched: Watched): Promise<Progress | undefined> {
     watched.reading ??= new Promise<void>((resolve) => this.#time.soon(resolve)).then(() => {
       watched.reading = undefined;
-      return readProgress(this.#scripts, this.#keys, partition);
+      const read = readProgress(this.#scripts, this.#keys, partition);
+      this.#ask(partition, watched);
+      return this.#time.within(limits.durable_wait_ms_max, read).catch(() => undefined);
     });
     return watched.reading;
   }
@@ -201,11 +249,12 @@ export class Durability {
     const watched = this.#watched.get(partition);
     if (watched === undefined) return;
     watched.asked = false;
+    watched.flushed = Math.max(watched.flushed, version);
     for (const wait of watched.waits) {
       // A version of a later incarnation does not cover a change under an earlier one, because Redis may have
       // lost that change.
       if (incarnationOf(wait.version) < incarnationOf(version)) this.#end(watched, wait, false);
-      else if (wait.version <= version) this.#end(watched, wait, true);
+      else if (isCovered(wait.version, version)) this.#end(watched, wait, true);
     }
     if (watched.waits.size > 0) this.#ask(partition, watched);
   }
@@ -225,17 +274,17 @@ export class Durability {
       if (watched.waits.size === 0 || watched.looking) continue;
       watched.looking = true;
       watched.asked = false;
-      this.#ask(partition, watched);
       // Checks only waits that began before the read was sent.
       const waits = [...watched.waits];
       this.#progress(partition, watched)
-        .then(({ under, first }) => {
+        .then((progress) => {
+          if (progress === undefined) return;
+          const { under, first } = progress;
           for (const wait of waits) {
             if (wait.under !== under) this.#end(watched, wait, false);
             else if (first === null || first > wait.version) this.#end(watched, wait, true);
           }
         })
-        .catch(() => undefined)
         .finally(() => {
           watched.looking = false;
         });
