@@ -13,8 +13,8 @@ export const isDurable = ({ durable }: CallContext, { prefer }: ApiRequest): boo
   durable === true || (prefer !== '' && durablePreference.test(prefer));
 
 /**
- * Runs `answer` on a store that notes its changes. Resolves with its outcome once these are in Postgres. Rejects at once
- * if `answer` rejects. The call counts against `account`. Errors: `too_many_requests`, `not_durable`.
+ * Runs `answer` on a store that records its changes. Resolves with the outcome of `answer` once these changes are in
+ * Postgres. Rejects at once if `answer` rejects. The call counts against `account`. Errors: `too_many_requests`, `not_durable`.
  */
 export const durably = (
   store: Store,

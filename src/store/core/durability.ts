@@ -122,8 +122,8 @@ export class Durability {
   /**
    * Runs `work`, which records its changes. Resolves with the answer of `work` once these changes are in Postgres.
    * `sizeOf` returns the bytes of an answer. Errors: those of `work`, at once. `too_many_requests` before anything is
-   * changed, if too many calls of the account or of all accounts wait. `not_durable` if the outcome is not known within durable_wait_ms_max, or if
-   * the caller disconnects.
+   * changed, if too many calls of the account or of all accounts wait. `not_durable` if the outcome is not known within
+   * durable_wait_ms_max, or if the caller disconnects.
    */
   async run<T>(
     { account, onGone }: DurableCall,
