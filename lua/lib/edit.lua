@@ -6,18 +6,47 @@
 @err     no_text
 @err     no_caption
 @err     no_media
+@err     no_live
+@err     wrong_period
 @err     not_modified
 @err     too_often
 ]]
 -- Maps each kind of edit to the message kind that it requires, and to the error for other message kinds.
 local EDITED_KINDS = {
   text = {KIND_TEXT, 'no_text'}, caption = {KIND_MEDIA, 'no_caption'}, media = {KIND_MEDIA, 'no_media'},
+  location = {KIND_OBJECT, 'no_live'},
 }
 
 -- An edit of a caption contains no media, so the function appends the media bytes that follow the old caption.
 local function with_media_of(content, caption)
   local media_at = cmsgpack.unpack_one(content)
   return caption .. content:sub(media_at + 1)
+end
+
+-- Returns the offset of the live part of a content, the period and the end (both in seconds). This part follows the
+-- object. Returns nil if the content has no live part.
+local function live_part(content)
+  local live_at = cmsgpack.unpack_one(content, (cmsgpack.unpack_one(content)))
+  if live_at < 0 then return nil end
+  local _, live = cmsgpack.unpack_one(content, live_at)
+  return live_at, live[1], live[2]
+end
+
+-- Returns the new content of a live location, or nil and the error. An empty `location` stops it. Its live part has the
+-- new period. Without a live part, the period stays the same.
+local function moved_location(content, location, now_s)
+  local at, period, ends = live_part(content)
+  if not at then return nil, 'no_live' end
+  if ends <= now_s then return nil, 'cant_be_edited' end
+  if location == '' then return content:sub(1, at) .. cmsgpack.pack({period, 0}) end
+  local new_at, new_period = live_part(location)
+  if not new_at then return location .. content:sub(at + 1) end
+  local new_ends = ends - period + new_period
+  if new_period ~= LIMITS.live_period_s_forever
+    and (new_ends > ends + LIMITS.live_extension_s_max or new_ends > now_s + LIMITS.live_remaining_s_max) then
+    return nil, 'wrong_period'
+  end
+  return location:sub(1, new_at) .. cmsgpack.pack({new_period, new_ends})
 end
 
 -- Each press of a button allows the bot one extra edit. Uses one of these edits, and returns false if none is left. The
@@ -30,8 +59,8 @@ end
 
 -- Returns the new record and its version, or nil and the error. `may_edit_others` says whether the editor may edit
 -- messages of others. `by_way` says whether the editor is the bot of an inline message. Nobody else may edit an inline
--- message, not even its sender. `what` is text, caption, media (with their caption) or markup. An edit of the markup
--- keeps the content. `pending` is a pending edit or nil. The new edit then builds on the pending one instead of the
+-- message, not even its sender. `what` is text, caption, media (with their caption), location or markup. An edit of
+-- the markup keeps the content. A location can be edited while it is live, at any age. `pending` is a pending edit or nil. The new edit then builds on the pending one instead of the
 -- record.
 local function edited_record(record, meta, now_ms, editor, may_edit_others, by_way, what, new_content, new_markup,
   granted_key, pending)
@@ -45,12 +74,17 @@ local function edited_record(record, meta, now_ms, editor, may_edit_others, by_w
   if not (own or may_edit_others) or header[6] == KIND_SERVICE or (forwarded and what ~= 'markup') then
     return nil, 'cant_be_edited'
   end
-  if now_ms - header[3] * 1000 > LIMITS.edit_age_ms_max then return nil, 'cant_be_edited' end
+  if what ~= 'location' and now_ms - header[3] * 1000 > LIMITS.edit_age_ms_max then return nil, 'cant_be_edited' end
   local needed = EDITED_KINDS[what]
   if needed and header[6] ~= needed[1] then return nil, needed[2] end
   if pending then content, markup = pending.content, pending.markup end
   if what == 'markup' then new_content = content end
   if what == 'caption' then new_content = with_media_of(content, new_content) end
+  if what == 'location' then
+    local moved, refusal = moved_location(content, new_content, math.floor(now_ms / 1000))
+    if not moved then return nil, refusal end
+    new_content = moved
+  end
   if new_content == content and new_markup == markup then return nil, 'not_modified' end
   local too_often = now_ms - header[4] < LIMITS.edit_interval_ms_min
   if too_often and not (own and use_granted_edit(granted_key)) then return nil, 'too_often' end

@@ -1,11 +1,11 @@
 --[[
-@summary Replaces the text, caption, media or keyboard of a message in a group or a channel.
+@summary Replaces the text, caption, media, live location or keyboard of a message in a group or a channel.
 @why     The age, the kind and the last edit are checked in the record that the edit replaces.
 @combine 16
-@arg     edit     bytes   msgpack array: chat, message id, editor, what (text, caption, media or markup),
+@arg     edit     bytes   msgpack array: chat, message id, editor, what (text, caption, media, location or markup),
                          whether the editor is the bot of an inline message, mode (absent, coalesce or due),
                          the editor's profile (JSON) if the mode is coalesce, or the token of the pending edit if it is due
-@arg     content  bytes
+@arg     content  bytes   empty for an edit of the keyboard, and to stop a live location
 @arg     markup   bytes
 @arg     from     bytes   the editor's profile for the bots' updates
 @ok      record   bytes

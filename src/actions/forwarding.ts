@@ -1,6 +1,6 @@
 /** Builds forwarded and copied messages (interface §4.3, behaviour §6). */
 
-import { copyOf } from '../content/kinds.js';
+import { copyOf, forwardOf } from '../content/kinds.js';
 import { pollIn } from '../content/poll.js';
 import { type ErrorName, fail } from '../errors.js';
 import type { Random } from '../random.js';
@@ -155,7 +155,7 @@ function resentAs(
   const { content, markup } = source.record;
   const forwarded = way === 'forward';
   return {
-    content: overrides.content ?? (forwarded ? content : copyOf(content, random)),
+    content: overrides.content ?? (forwarded ? forwardOf(content) : copyOf(content, random)),
     markup: overrides.markup !== undefined ? overrides.markup : forwarded ? null : markup,
     flags:
       (forwarded ? messageFlags.forwarded : 0) |

@@ -14,7 +14,16 @@ import { boolean, entities, json, optional, parseMode, replyMarkup, text } from 
 import { captionContent, inlineKeyboardErrors, keyboard, textContent, type Writer } from './compose.js';
 import { httpsUrl, takeMedia } from './media.js';
 import { amount } from './send_media.js';
-import { contactOf, contactParams, locationOf, locationParams, venueOf, venueParams } from './send_object.js';
+import {
+  contactOf,
+  contactParams,
+  liveErrors,
+  liveLocationOf,
+  liveParams,
+  locationParams,
+  venueOf,
+  venueParams,
+} from './send_object.js';
 
 /** The errors that results of an inline query can cause. */
 export const inlineResultErrors = [
@@ -30,6 +39,7 @@ export const inlineResultErrors = [
   ...inlineKeyboardErrors,
   'wrong_file_id',
   'file_type_mismatch',
+  ...liveErrors,
 ] as const satisfies readonly ErrorName[];
 
 /** A type of result that sends a file. Its parameters begin with `name`, for example `photo_url`. */
@@ -100,14 +110,15 @@ export const inlineResults = json(z.array(result, { error: 'an array of inline q
 
 const invalid = (reason: string): never => fail('inline_result_invalid', { reason });
 
+const inlineLocation = { ...locationParams, ...liveParams };
+
 const textMessage = z.object({ message_text: text, parse_mode: parseMode, entities });
 
-/** Builds an object that a result or its message content describes. Live locations are not supported. */
+/** Builds an object that a result or its message content describes. The period of a live location starts later. */
 function objectIn(given: Readonly<Record<string, unknown>>, kind: 'location' | 'venue' | 'contact'): Content {
-  if (given.live_period) invalid('locations are not live');
   if (kind === 'contact') return { object: contactOf(parseWith(z.object(contactParams), given)) };
   if (kind === 'venue') return { object: venueOf(parseWith(z.object(venueParams), given)) };
-  return { object: locationOf(parseWith(z.object(locationParams), given)) };
+  return { object: liveLocationOf(parseWith(z.object(inlineLocation), given), 0) };
 }
 
 /** Builds the content that replaces the result's own content. */

@@ -1,5 +1,5 @@
 /** Sends content that has neither text nor a file, such as a location. */
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { Contact } from '../content/contact.js';
 import type { Location } from '../content/location.js';
 import type { Venue } from '../content/venue.js';
@@ -8,7 +8,7 @@ import { ruleLimits as limits } from '../rules/limits.js';
 import type { MethodContext } from '../server/method.js';
 import type { ContentObject } from '../store/core/codec.js';
 import { type MessageView, viewMessage } from '../view/messages.js';
-import { decimal, optional, replyMarkup, shortText } from '../wire/schema.js';
+import { answer, decimal, integer, optional, replyMarkup, shortText } from '../wire/schema.js';
 import {
   botSender,
   chatErrors,
@@ -39,6 +39,44 @@ export const locationParams = {
   longitude: decimal(-180, 180).describe('Degrees'),
   horizontal_accuracy: optional(decimal(0, 1500)).describe('Radius of uncertainty in metres'),
 };
+
+const liveNumber = (max: number, error: ErrorName) => {
+  const wrong = { error: answer(error) };
+  return optional(integer(answer(error)).pipe(z.number().min(0, wrong).max(max, wrong)));
+};
+const livePeriod = (max: number) => {
+  const wrong = answer('live_period_wrong');
+  const { live_period_s_min: min, live_period_s_forever: forever } = limits;
+  const fits = (given: number) => given === 0 || given === forever || (given >= min && given <= max);
+  return optional(integer(wrong).refine(fits, { error: wrong }));
+};
+
+/** The parameters of a live location. In all of them 0 means absent, as in the reference server. */
+export const liveParams = {
+  live_period: livePeriod(limits.live_period_s_max).describe(
+    `How long the location is live: ${limits.live_period_s_min} to ${limits.live_period_s_max} seconds, or ${limits.live_period_s_forever} without an end`,
+  ),
+  heading: liveNumber(limits.live_heading_max, 'live_heading_wrong').describe(
+    `Direction of movement of a live location, 1 to ${limits.live_heading_max} degrees`,
+  ),
+  proximity_alert_radius: liveNumber(limits.live_alert_radius_m_max, 'live_alert_radius_wrong').describe(
+    `1 to ${limits.live_alert_radius_m_max} metres. Stored and shown for a live location, but without effect`,
+  ),
+};
+
+/** The parameters of a new place of a live location. */
+export const liveEditParams = {
+  ...liveParams,
+  live_period: livePeriod(limits.live_period_s_forever).describe(
+    'New period, in seconds from the date of the message. Up to a day more than before, and up to 90 days from now',
+  ),
+};
+
+export const liveErrors = [
+  'live_period_wrong',
+  'live_heading_wrong',
+  'live_alert_radius_wrong',
+] as const satisfies readonly ErrorName[];
 
 export const venueParams = {
   latitude: locationParams.latitude,
@@ -71,6 +109,20 @@ export function locationOf(p: Given<typeof locationParams>): Location {
     latitude,
     longitude,
     ...(accuracy === undefined ? {} : { horizontal_accuracy: accuracy }),
+  };
+}
+
+/**
+ * Builds a location that is live for `live_period` seconds from `now`, a Unix time in seconds. Without a period, builds
+ * the new place of a live location.
+ */
+export function liveLocationOf(p: Given<typeof locationParams & typeof liveParams>, now: number): Location {
+  const { live_period: period, heading, proximity_alert_radius: radius } = p;
+  return {
+    ...locationOf(p),
+    ...(heading ? { heading } : {}),
+    ...(radius ? { proximity_alert_radius: radius } : {}),
+    ...(period ? { live: [period, now + period] as const } : {}),
   };
 }
 

@@ -24,4 +24,5 @@ export interface FileKind extends Kind<Media> {
 export interface ObjectKind<S extends ContentObject = ContentObject> extends Kind<S> {
   title(stored: S): string;
   copied?(stored: S, random: Random): S;
+  forwarded?(stored: S): S;
 }

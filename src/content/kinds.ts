@@ -1,6 +1,6 @@
 /** Lists all kinds of content. A message has text, one file with an optional caption, or one object. */
 import type { Random } from '../random.js';
-import type { Content, MediaType } from '../store/core/codec.js';
+import type { Content, ContentObject, MediaType } from '../store/core/codec.js';
 import type { Time } from '../time.js';
 import { animation } from './animation.js';
 import { audio } from './audio.js';
@@ -65,6 +65,18 @@ export function signOf({ media, object }: Content, words: string): string {
 export function copyOf(content: Content, random: Random): Content {
   const copied = content.object && objectKindOf(content.object.type)?.copied;
   return copied === undefined ? content : { ...content, object: copied(content.object as never, random) };
+}
+
+export function forwardOf(content: Content): Content {
+  const forwarded = content.object && objectKindOf(content.object.type)?.forwarded;
+  return forwarded === undefined ? content : { ...content, object: forwarded(content.object as never) };
+}
+
+/** Starts the period of a live location. `now` is the Unix time in seconds. */
+export function startedContent(content: Content, now: number): Content {
+  const { live, ...object } = content.object ?? {};
+  if (live === undefined) return content;
+  return { ...content, object: { ...object, live: [live[0], now + live[0]] } as ContentObject };
 }
 
 export const titleOf = ({ media, object }: Content): string | undefined =>

@@ -18,9 +18,11 @@ import { deleteMyCommands } from './commands/deleteMyCommands.js';
 import { getMyCommands } from './commands/getMyCommands.js';
 import { setMyCommands } from './commands/setMyCommands.js';
 import { editMessageCaption } from './edits/editMessageCaption.js';
+import { editMessageLiveLocation } from './edits/editMessageLiveLocation.js';
 import { editMessageMedia } from './edits/editMessageMedia.js';
 import { editMessageReplyMarkup } from './edits/editMessageReplyMarkup.js';
 import { editMessageText } from './edits/editMessageText.js';
+import { stopMessageLiveLocation } from './edits/stopMessageLiveLocation.js';
 import { stopPoll } from './edits/stopPoll.js';
 import { getFile } from './files/getFile.js';
 import { close } from './identity/close.js';
@@ -102,9 +104,11 @@ export const methods: readonly Method[] = [
   getMyCommands,
   setMyCommands,
   editMessageCaption,
+  editMessageLiveLocation,
   editMessageMedia,
   editMessageReplyMarkup,
   editMessageText,
+  stopMessageLiveLocation,
   stopPoll,
   getFile,
   close,

@@ -65,6 +65,15 @@ export const ruleLimits = {
   media_title_length_max: 256,
   object_text_length_max: 256,
   vcard_length_max: 2_048,
+  live_period_s_min: 60,
+  live_period_s_max: 86_400,
+  /** A live location with this period is live until the bot stops it. */
+  live_period_s_forever: 0x7fff_ffff,
+  /** How far an edit may set the end of a live location beyond the former end, and beyond the time of the edit. */
+  live_extension_s_max: 86_400,
+  live_remaining_s_max: 90 * 86_400,
+  live_heading_max: 360,
+  live_alert_radius_m_max: 100_000,
   poll_question_length_max: 300,
   poll_options_max: 12,
   poll_option_length_max: 100,

@@ -184,6 +184,8 @@ export const methodRows: Readonly<Record<string, Row>> = {
   editMessageCaption: ['chat', { ...at, caption: 'changed' }],
   editMessageMedia: ['chat', { ...at, media: { type: 'photo', media: url } }],
   editMessageReplyMarkup: ['chat', at],
+  editMessageLiveLocation: ['chat', { ...at, latitude: 1, longitude: 1 }],
+  stopMessageLiveLocation: ['chat', at],
   deleteMessage: ['chat', at],
   deleteMessages: ['chat', many],
   forwardMessage: ['chat', { ...at, from_chat_id: '{chat}' }],

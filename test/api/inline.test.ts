@@ -352,8 +352,8 @@ describe('answers are refused', () => {
       [{ ...article('1'), input_message_content: { title: 'x' } }],
     ],
     [
-      "can't parse inline query result: locations are not live",
-      [{ type: 'location', id: '1', latitude: 1, longitude: 1, live_period: 60 }],
+      'wrong live location period specified',
+      [{ type: 'location', id: '1', latitude: 1, longitude: 1, live_period: 59 }],
     ],
     [
       'BUTTON_DATA_INVALID',
@@ -609,6 +609,27 @@ describe('inline messages', () => {
       (await edit('editMessageMedia', { inline_message_id, media: { type: 'photo', media: 'attach://x' } }))
         .body,
     ).toEqual(bad('wrong file identifier/HTTP URL specified'));
+  });
+
+  test('the bot can move and stop a live location, whose period begins when it is sent', async () => {
+    const at = { latitude: 1, longitude: 2 };
+    const live = { type: 'location', id: '1', title: 'L', ...at, live_period: 60, reply_markup: keyboard };
+    const { message, chosen } = await sendInline(ann, other.id, live);
+    const { inline_message_id } = chosen;
+    const read = async () =>
+      (await itemsOf(service.app(ann, 'GET', `/api/chats/${other.id}/messages?limit=1`)))[0].location;
+    const { live_until } = await read();
+    expect(Math.abs(live_until - message.date - 60)).toBeLessThan(5);
+    const to = { latitude: 3, longitude: 4 };
+    expect(await resultOf(edit('editMessageLiveLocation', { inline_message_id, ...to }))).toBe(true);
+    expect(await read()).toEqual({ ...to, live_period: 60, live_until });
+    expect((await edit('stopMessageLiveLocation', { inline_message_id }, other)).body).toEqual(
+      bad('MESSAGE_ID_INVALID'),
+    );
+    await expect
+      .poll(async () => (await edit('stopMessageLiveLocation', { inline_message_id })).body)
+      .toEqual({ ok: true, result: true });
+    expect(await read()).toEqual({ ...to, live_until: 0 });
   });
 
   test('only the bot that created an inline message can edit it', async () => {

@@ -561,6 +561,8 @@ export const rows: Readonly<Record<string, Row>> = {
         'editMessageCaption',
         'editMessageMedia',
         'editMessageReplyMarkup',
+        'editMessageLiveLocation',
+        'stopMessageLiveLocation',
       ],
       ...['POST /api/bots/{username}/start', 'POST /api/chats/{chat_id}/messages'],
       'PATCH /api/chats/{chat_id}/messages/{message_id}',

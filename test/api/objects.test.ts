@@ -132,11 +132,6 @@ test.each([
   ['sendLocation', { longitude: 1 }, 'parameter "latitude" is required'],
   ['sendLocation', { latitude: 91, longitude: 1 }, 'parameter "latitude" must be a number from -90 to 90'],
   ['sendLocation', { latitude: '1e1', longitude: 1 }, 'parameter "latitude" must be a number from -90 to 90'],
-  [
-    'sendLocation',
-    { ...at, live_period: 60 },
-    'parameter "live_period" must be absent: locations are not live',
-  ],
   ['sendVenue', { ...place, title: '' }, 'parameter "title" is required'],
   [
     'sendVenue',

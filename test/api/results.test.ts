@@ -252,6 +252,10 @@ test('answers with media, pins, forwards and copies match their schemas', async 
     await call(`send${kind[0]?.toUpperCase()}${kind.slice(1)}`, { [kind]: `${files}${kind}`, ...caption });
   const at = { latitude: 1, longitude: 2 };
   await call('sendLocation', { ...at, horizontal_accuracy: 5 });
+  const live = await call('sendLocation', { ...at, live_period: 60, heading: 1, proximity_alert_radius: 1 });
+  await call('editMessageLiveLocation', { message_id: live.message_id, ...at, latitude: 3 });
+  const parked = await call('sendLocation', { ...at, live_period: 60 });
+  await call('stopMessageLiveLocation', { message_id: parked.message_id });
   await call('sendVenue', { ...at, title: 't', address: 'a', foursquare_id: 'f' });
   await call('sendDice', { emoji: '🎰' });
   const poll = await call('sendPoll', { question: 'q', options: ['a'], is_anonymous: false });

@@ -1,7 +1,14 @@
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
-import { messageFlags, messageKinds, pack, unpackMessage } from '../../src/store/core/codec.js';
+import {
+  type ContentObject,
+  messageFlags,
+  messageKinds,
+  pack,
+  packContent,
+  unpackMessage,
+} from '../../src/store/core/codec.js';
 import { type ChatRef, chatText } from '../../src/store/core/keys.js';
 import type { Case } from './cases.js';
 import {
@@ -43,6 +50,80 @@ const editArgs = (chat: ChatRef, editor: number, what: string, messageId: number
   content: pack({ text: 'new' }),
   markup: Buffer.alloc(0),
 });
+
+interface LiveEdit {
+  readonly seed: Parameters<typeof record>[0];
+  readonly answer: Case['answer'];
+  /** The object after the edit. */
+  readonly shown?: ContentObject;
+}
+
+/** Cases of live locations, which both scripts have. An empty content stops the location. */
+function liveEdits(make: (what: string, given: LiveEdit, content: Buffer) => Case): Case[] {
+  const day = 86_400;
+  const now = Math.floor(Date.now() / 1000);
+  const place = { type: 'location', latitude: 1, longitude: 2.5 };
+  const at = (object: ContentObject, date = now): LiveEdit['seed'] => ({ date, content: { object } });
+  const live = (period: number, until: number) => at({ ...place, live: [period, until] });
+  const to = { type: 'location', latitude: 3, longitude: 4 };
+  const stop = Buffer.alloc(0);
+  const moved = (period?: number) =>
+    packContent({ object: period === undefined ? to : { ...to, live: [period, 0] } });
+  const forever = limits.live_period_s_forever;
+  return [
+    make(
+      'moves a live location and keeps its period',
+      { seed: live(600, now + 600), answer: ['ok'], shown: { ...to, live: [600, now + 600] } },
+      moved(),
+    ),
+    make(
+      'changes the period of a live location',
+      { seed: live(600, now + 600), answer: ['ok'], shown: { ...to, live: [700, now + 700] } },
+      moved(700),
+    ),
+    make(
+      'removes the end of a live location',
+      { seed: live(600, now + 600), answer: ['ok'], shown: { ...to, live: [forever, now + forever] } },
+      moved(forever),
+    ),
+    make(
+      'stops a live location',
+      { seed: live(600, now + 600), answer: ['ok'], shown: { ...place, live: [600, 0] } },
+      stop,
+    ),
+    make(
+      'moves a live location that is older than 48 hours',
+      {
+        seed: at({ ...place, live: [forever, now + forever] }, old),
+        answer: ['ok'],
+        shown: { ...to, live: [forever, now + forever] },
+      },
+      moved(),
+    ),
+    make(
+      'refuses to move an ended location',
+      { seed: live(60, now - 1), answer: ['cant_be_edited'] },
+      moved(),
+    ),
+    make('refuses to stop an ended location', { seed: live(60, 0), answer: ['cant_be_edited'] }, stop),
+    make('refuses to move a location that is not live', { seed: at(place), answer: ['no_live'] }, moved()),
+    make(
+      'refuses to move a text',
+      { seed: { kind: messageKinds.text, content: { text: 'x' } }, answer: ['no_live'] },
+      moved(),
+    ),
+    make(
+      'refuses to extend a live location by more than a day',
+      { seed: live(600, now + 600), answer: ['wrong_period'] },
+      moved(601 + day),
+    ),
+    make(
+      'refuses an end of a live location in more than 90 days',
+      { seed: live(600, now + 90 * day), answer: ['wrong_period'] },
+      moved(800),
+    ),
+  ];
+}
 
 function edits(script: 'messages/edit_direct' | 'messages/edit_shared'): Case[] {
   const chat = script === 'messages/edit_direct' ? direct : group;
@@ -221,6 +302,22 @@ function edits(script: 'messages/edit_direct' | 'messages/edit_shared'): Case[] 
       'caption',
     ),
     edit('refuses an unchanged text', { seeds: on({ content: { text: 'new' } }), answer: ['not_modified'] }),
+    ...liveEdits((what, given, content) => ({
+      ...edit(what, {
+        seeds: on({ kind: messageKinds.object, ...given.seed }),
+        answer: given.answer,
+        ...(given.answer[0] === 'ok' ? { changes } : {}),
+        ...(given.shown === undefined
+          ? {}
+          : {
+              async after(client: Redis) {
+                const stored = unpackMessage((await client.getBuffer(keys.message(chat, id))) as Buffer);
+                expect(stored.content).toEqual({ object: given.shown });
+              },
+            }),
+      }),
+      args: { ...editArgs(chat, user, 'location', id), content, from: pack({ id: user }) },
+    })),
     edit('refuses a second edit within a second', {
       seeds: on({ editedAt: Date.now() + 3_600_000 }),
       answer: ['too_often'],

@@ -166,6 +166,30 @@ test('locations, venues and contacts are shown as cards that open the map or the
   await page.context().close();
 });
 
+test('the card of a live location follows the moves and shows that the location ended', async () => {
+  const at = { chat_id: alice.id, latitude: 52.52, longitude: 13.405 };
+  const sent = await resultOf(world.service.bot(made, 'sendLocation', { ...at, live_period: 600 }));
+  const place = { chat_id: alice.id, message_id: sent.message_id };
+  const page = await openAtEnd(alice, made.id);
+  const card = (name: RegExp) => page.getByRole('log').getByRole('link', { name }).last();
+  await card(/^Live location 52.52000, 13.40500 Until /).waitFor();
+  const moved = { ...place, latitude: 52.6, longitude: 13.5 };
+  await resultOf(world.service.bot(made, 'editMessageLiveLocation', moved));
+  await card(/^Live location 52.60000, 13.50000 Until /).waitFor();
+  expect(await card(/^Live location/).getAttribute('href')).toContain('mlat=52.6&mlon=13.5');
+  const stopped = async () => (await world.service.bot(made, 'stopMessageLiveLocation', place)).status;
+  await expect.poll(stopped).toBe(200);
+  await card(/^Live location ended 52.60000, 13.50000$/).waitFor();
+  // The card shows the end of the period without any event.
+  const short = await resultOf(world.service.bot(made, 'sendLocation', { ...at, live_period: 60 }));
+  await card(/^Live location 52.52000, 13.40500 Until /).waitFor();
+  await page.clock.install({ time: (short.date + 3_600) * 1000 });
+  await page.reload();
+  await card(/^Live location ended 52.52000, 13.40500$/).waitFor();
+  expect(world.faults()).toEqual([]);
+  await page.context().close();
+});
+
 test('a dice is shown large, and a video note as a circle', async () => {
   await world.service.openChat(alice, made);
   await bot.api.sendVideoNote(alice.id, new InputFile(mp4(240, 240, 7), 'v.mp4'));

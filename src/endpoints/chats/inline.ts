@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { chatOfUser, userSender, writingErrors } from '../../actions/compose.js';
 import { readableChat } from '../../actions/reading.js';
 import { viewOwn } from '../../actions/shown_messages.js';
+import { startedContent } from '../../content/kinds.js';
 import { fail } from '../../errors.js';
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { isLongerThan } from '../../rules/text.js';
@@ -96,6 +97,7 @@ export const sendInlineResult = defineEndpoint({
       if (!chosen || !bot?.inline || bot.state !== undefined) return fail('inline_result_not_found');
       return {
         ...chosen.message,
+        content: startedContent(chosen.message.content, store.time.nowSeconds()),
         flags: messageFlags.inline,
         replyTo: p.reply_to_message_id ?? 0,
         allowMissingReply: false,

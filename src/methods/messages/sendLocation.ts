@@ -1,5 +1,8 @@
 import { z } from 'zod';
 import {
+  liveErrors,
+  liveLocationOf,
+  liveParams,
   locationOf,
   locationParams,
   objectErrors,
@@ -8,19 +11,17 @@ import {
 } from '../../actions/send_object.js';
 import { defineMethod } from '../../server/method.js';
 import { message } from '../../wire/results.js';
-import { unsupported } from '../../wire/schema.js';
 
-/** Sends a point on the map. Live locations are not supported. */
+/** Sends a point on the map. With `live_period` the bot can move the point until the period ends (behaviour §4). */
 export const sendLocation = defineMethod({
   name: 'sendLocation',
   effect: 'grow',
-  summary: 'Sends a point on the map.',
-  params: z.object({
-    ...objectParams,
-    ...locationParams,
-    live_period: unsupported('locations are not live'),
-  }),
-  errors: objectErrors,
+  summary: 'Sends a point on the map. With `live_period` it can move.',
+  params: z.object({ ...objectParams, ...locationParams, ...liveParams }),
+  errors: [...objectErrors, ...liveErrors],
   result: message,
-  handler: (context, p) => sendObject(context, locationOf(p), p),
+  handler: (context, p) => {
+    const location = p.live_period ? liveLocationOf(p, context.store.time.nowSeconds()) : locationOf(p);
+    return sendObject(context, location, p);
+  },
 });

@@ -363,7 +363,7 @@ export interface Scripts {
       | { status: 'ok'; edits: string[]; wait_ms: number | null }
       | { status: 'stale_run' };
   };
-  /** Replaces the text, caption, media or keyboard of a message in a direct chat. */
+  /** Replaces the text, caption, media, live location or keyboard of a message in a direct chat. */
   'messages/edit_direct': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; sibling: string; pending: string; edits_due: string; request: string; granted: string; queue: string; due: string; queue_state: string; bot_channel: string; changes: string; channel: string };
     args: { token: string; edit: Buffer | string; content: Buffer | string; markup: Buffer | string; from: Buffer | string };
@@ -379,6 +379,8 @@ export interface Scripts {
       | { status: 'no_text' }
       | { status: 'no_caption' }
       | { status: 'no_media' }
+      | { status: 'no_live' }
+      | { status: 'wrong_period' }
       | { status: 'not_modified' }
       | { status: 'too_often' }
       | { status: 'queue_missing' }
@@ -386,7 +388,7 @@ export interface Scripts {
       | { status: 'cant_write' }
       | { status: 'not_pending' };
   };
-  /** Replaces the text, caption, media or keyboard of a message in a group or a channel. */
+  /** Replaces the text, caption, media, live location or keyboard of a message in a group or a channel. */
   'messages/edit_shared': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; sibling: string; pending: string; edits_due: string; request: string; granted: string; member: string; member_ticket: string; outbox: string; changes: string; channel: string };
     args: { token: string; edit: Buffer | string; content: Buffer | string; markup: Buffer | string; from: Buffer | string };
@@ -401,6 +403,8 @@ export interface Scripts {
       | { status: 'no_text' }
       | { status: 'no_caption' }
       | { status: 'no_media' }
+      | { status: 'no_live' }
+      | { status: 'wrong_period' }
       | { status: 'not_modified' }
       | { status: 'too_often' }
       | { status: 'member_missing'; ticket: string }

@@ -93,6 +93,11 @@ export interface Media {
 /** Content that is neither text nor a file. `src/content` defines the kinds. */
 export interface ContentObject {
   readonly type: string;
+  /**
+   * The period of a live location in seconds, and its end as Unix time in seconds. The end is 0 if the bot stopped it.
+   * Packed after the object, because scripts read it.
+   */
+  readonly live?: readonly [number, number];
 }
 
 /**
@@ -186,17 +191,27 @@ export const kindOfContent = ({ media, object }: Content): MessageKind => {
  * `entities_too_long` if the result is too large. Only links can make it too large.
  */
 export function packContent({ media, object, ...words }: Content): Buffer {
-  const behind = media ?? object;
-  const bytes = behind === undefined ? pack(words) : Buffer.concat([pack(words), pack(behind)]);
+  const parts: unknown[] = media === undefined ? [words] : [words, media];
+  if (media === undefined && object !== undefined) {
+    const { live, ...fixed } = object;
+    parts.push(fixed);
+    if (live !== undefined) parts.push(live);
+  }
+  const bytes = parts.length === 1 ? pack(words) : Buffer.concat(parts.map(pack));
   return bytes.length > limits.content_bytes_max ? fail('entities_too_long') : bytes;
 }
 
 function unpackContent(bytes: Buffer, kind: number): Content {
   if (bytes.length === 0) return {};
   if (kind !== messageKinds.media && kind !== messageKinds.object) return unpack<Content>(bytes);
-  const [words, behind] = packr.unpackMultiple(bytes) as [Content, Media | ContentObject];
+  const [words, behind, live] = packr.unpackMultiple(bytes) as [
+    Content,
+    Media | ContentObject,
+    ContentObject['live']?,
+  ];
   const isFile = kind === messageKinds.media || behind.type === 'video_note';
-  return isFile ? { ...words, media: behind as Media } : { ...words, object: behind };
+  if (isFile) return { ...words, media: behind as Media };
+  return { ...words, object: live === undefined ? behind : { ...behind, live } };
 }
 
 /** Packs the parts that the caller provides: all fields that follow version and date. */

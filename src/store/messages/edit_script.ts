@@ -13,6 +13,8 @@ export type Edit =
       readonly content: Content;
       readonly markup: InlineKeyboard | null;
     }
+  /** The new place of a live location, or null to stop it. The live part of the object has the new period, if any. */
+  | { readonly what: 'location'; readonly content: Content | null; readonly markup: InlineKeyboard | null }
   | { readonly what: 'markup'; readonly markup: InlineKeyboard | null };
 
 export interface PendingToken {
@@ -47,9 +49,10 @@ export function runEdit({ scripts, keys }: StoreContext, readBack: ReadBack, cal
   const direct = isDirect(chat);
   const isDue = 'token' in change;
   const what = isDue ? 'text' : change.what;
+  const content = isDue || change.what === 'markup' ? null : change.content;
   const args = {
     edit: pack([chatText(chat), String(messageId), String(editor.id), what, isInline, ...modeOf(call)]),
-    content: isDue || change.what === 'markup' ? nothing : packContent(change.content),
+    content: content === null ? nothing : packContent(content),
     markup: isDue ? nothing : packMarkup(change.markup),
     from: direct && editor.isBot ? nothing : pack(editor.profile),
   };

@@ -49,6 +49,8 @@ const editErrors = {
   no_text: 'no_text_to_edit',
   no_caption: 'no_caption_to_edit',
   no_media: 'media_cant_be_edited',
+  no_live: 'no_live_location_to_edit',
+  wrong_period: 'live_period_wrong',
   not_modified: 'message_not_modified',
   // Scripts return this only when they apply a due edit.
   not_pending: 'message_cant_be_edited',

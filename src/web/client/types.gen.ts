@@ -374,6 +374,14 @@ export type Post = {
     longitude: number;
     /** Radius of uncertainty in metres */
     horizontal_accuracy?: number;
+    /** Seconds after the date of the message. Present while the location is live; 2147483647 without an end */
+    live_period?: number;
+    /** Direction of movement in degrees. Present only while the location is live */
+    heading?: number;
+    /** Metres. Stored and shown, but without effect. Present only while the location is live */
+    proximity_alert_radius?: number;
+    /** Unix time in seconds until which a live location moves; 0 if its bot stopped it. Only in the application API */
+    live_until?: number;
   } | {
     type: "venue";
     location: Location;
@@ -965,6 +973,14 @@ export type Location = {
   longitude: number;
   /** Radius of uncertainty in metres */
   horizontal_accuracy?: number;
+  /** Seconds after the date of the message. Present while the location is live; 2147483647 without an end */
+  live_period?: number;
+  /** Direction of movement in degrees. Present only while the location is live */
+  heading?: number;
+  /** Metres. Stored and shown, but without effect. Present only while the location is live */
+  proximity_alert_radius?: number;
+  /** Unix time in seconds until which a live location moves; 0 if its bot stopped it. Only in the application API */
+  live_until?: number;
 };
 
 /** A place with a name and an address. */

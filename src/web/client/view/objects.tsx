@@ -3,8 +3,9 @@
  * `poll.tsx` shows polls.
  */
 
-import type { Message, ObjectKind } from '../types.js';
-import { t } from '../words.js';
+import { useEffect, useState } from 'react';
+import type { Location, Message, ObjectKind } from '../types.js';
+import { fullDate, t, timeText } from '../words.js';
 import { Icon } from './icons.js';
 
 interface Card {
@@ -13,12 +14,16 @@ interface Card {
   detail: string;
   /** The link of the card. Absent for dice and polls. */
   href?: string;
+  /** A location that is or was live. */
+  live?: Location;
 }
 
 const degrees = (value: number) => value.toFixed(5);
 
 const mapOf = ({ latitude, longitude }: { latitude: number; longitude: number }) =>
   `https://www.openstreetmap.org/?mlat=${latitude}&mlon=${longitude}#map=16/${latitude}/${longitude}`;
+
+const liveOf = (location: Location) => (location.live_until === undefined ? {} : { live: location });
 
 /** Returns the card of an object in a message, or undefined if the message has none. */
 export function objectOf({ venue, location, contact, dice, poll }: Message): Card | undefined {
@@ -27,7 +32,13 @@ export function objectOf({ venue, location, contact, dice, poll }: Message): Car
   if (venue) return { kind: 'venue', title: venue.title, detail: venue.address, href: mapOf(venue.location) };
   if (location) {
     const detail = `${degrees(location.latitude)}, ${degrees(location.longitude)}`;
-    return { kind: 'location', title: t('media_location'), detail, href: mapOf(location) };
+    return {
+      kind: 'location',
+      title: t('media_location'),
+      detail,
+      href: mapOf(location),
+      ...liveOf(location),
+    };
   }
   if (!contact) return undefined;
   const { phone_number, first_name, last_name } = contact;
@@ -39,7 +50,43 @@ export function objectOf({ venue, location, contact, dice, poll }: Message): Car
   };
 }
 
-export function ObjectCard({ card: { kind, title, detail, href } }: { card: Card }) {
+const day_ms = 86_400_000;
+const forever_s = 0x7fff_ffff;
+
+/** Returns whether the location is live, and renders again when its period ends. */
+function useIsLive(until: number): boolean {
+  const [, setEnded] = useState(0);
+  const left = until * 1000 - Date.now();
+  useEffect(() => {
+    if (left <= 0) return undefined;
+    // A longer timeout could overflow.
+    const timer = setTimeout(() => setEnded(Date.now()), Math.min(left, day_ms));
+    return () => clearTimeout(timer);
+  }, [left]);
+  return left > 0;
+}
+
+/** Shows the place of a live location, and until when it moves. The place follows the edits of the message. */
+function LiveCard({ live, detail, href }: { live: Location; detail: string; href: string | undefined }) {
+  const until = live.live_until ?? 0;
+  const isLive = useIsLive(until);
+  const time = until * 1000 - Date.now() < day_ms ? timeText(until) : fullDate(until);
+  return (
+    <a className="file" href={href} target="_blank" rel="noopener noreferrer nofollow">
+      <span className={isLive ? 'file-icon live' : 'file-icon ended'}>
+        <Icon name="map" />
+      </span>
+      <span className="file-text">
+        <strong dir="auto">{t(isLive ? 'live_location' : 'live_ended')}</strong>
+        <small dir="auto">{detail}</small>
+        {isLive && live.live_period !== forever_s && <small>{t('live_until', { date: time })}</small>}
+      </span>
+    </a>
+  );
+}
+
+export function ObjectCard({ card: { kind, title, detail, href, live } }: { card: Card }) {
+  if (live) return <LiveCard live={live} detail={detail} href={href} />;
   if (href === undefined)
     return (
       <span className="dice" role="img" aria-label={title}>
