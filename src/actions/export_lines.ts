@@ -17,6 +17,7 @@ import { viewChat, viewSelf, viewUserToken } from '../view/users.js';
 import { viewMute } from './chat_summary.js';
 import { ownBot } from './own_bot.js';
 import { personViewer } from './reading.js';
+import { viewStickerSet } from './sticker_sets.js';
 
 export type Line = Readonly<Record<string, unknown>> & { readonly kind: string };
 
@@ -77,6 +78,8 @@ async function* botLines(store: Store, files: Files, user: User): AsyncIterable<
     yield { kind: 'bot', bot: await ownBot(store, files, bot, user) };
     for (const [scope, commands] of Object.entries(await store.bots.commands(bot.id)))
       yield { kind: 'commands', bot_id: bot.id, scope, commands };
+    for (const set of await store.stickerSets.listOf(bot.id))
+      yield { kind: 'sticker_set', bot_id: bot.id, sticker_set: viewStickerSet(files, set) };
     const events = (before: number, limit: number) => store.audit.list(bot.id, before, limit);
     for await (const event of all(events, idOf, limits.id_max))
       yield { kind: 'audit', bot_id: bot.id, event: viewAudit(event) };

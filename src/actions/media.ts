@@ -20,6 +20,8 @@ export interface MediaContext {
 
 const attached = 'attach://';
 
+export const stickerErrors = ['file_too_big', 'sticker_type_invalid', 'sticker_sides_invalid'] as const;
+
 export const thumbnailErrors = ['picture_type_invalid', 'picture_animated', 'picture_too_large'] as const;
 
 /** Accepts only HTTPS URLs. The server stores them unchanged and never fetches them. Error: `wrong_file_id`. */
@@ -36,11 +38,16 @@ const short = (words: string | undefined) =>
   words &&
   [...words.slice(0, 2 * limits.media_title_length_max)].slice(0, limits.media_title_length_max).join('');
 
-const given = ({ width, height, duration, performer, title }: Described) =>
+const given = ({ width, height, duration, performer, title, emoji }: Described) =>
   Object.fromEntries(
-    Object.entries({ width, height, duration, performer: short(performer), title: short(title) }).filter(
-      ([, value]) => value,
-    ),
+    Object.entries({
+      width,
+      height,
+      duration,
+      performer: short(performer),
+      title: short(title),
+      emoji,
+    }).filter(([, value]) => value),
   ) as { readonly [K in keyof Described]: NonNullable<Described[K]> };
 
 /**
@@ -53,7 +60,7 @@ function thumbnailOf(
   name: string,
   { thumbnail }: { readonly thumbnail?: string | undefined },
 ): UploadedFile | undefined {
-  if (type === 'photo' || type === 'voice') return undefined;
+  if (type === 'photo' || type === 'voice' || type === 'sticker') return undefined;
   if (thumbnail === undefined) return name === type ? uploads.get('thumbnail') : undefined;
   if (!thumbnail.startsWith(attached)) return undefined;
   return uploads.get(thumbnail.slice(attached.length)) ?? fail('wrong_file_id');
@@ -67,7 +74,7 @@ export interface TakenMedia {
 /**
  * Returns the media of parameter `name`, which is the parameter's value or the uploaded part of that name. Measures and
  * stores an upload. Errors: `parameter_required`, `wrong_file_id`, `file_type_mismatch`, `file_empty`, `photo_invalid`,
- * `video_note_invalid`, `file_too_big`, `thumbnailErrors`, `too_many_requests`, `too_much_stored`, `unavailable`.
+ * `video_note_invalid`, `stickerErrors`, `file_too_big`, `thumbnailErrors`, `too_many_requests`, `too_much_stored`, `unavailable`.
  */
 export async function takeMedia(
   { files, uploads, bot, user }: MediaContext,

@@ -75,7 +75,7 @@ export function viewPost(store: Store, message: StoredMessage, state: PostState,
   const type = kindOf(content);
   // Nests a poll, because it has a field `type` of its own.
   if (type === 'poll') shown.media = { type, poll: view.poll };
-  else if (type !== 'text') shown.media = { type, ...([view[type]].flat()[0] as object) };
+  else if (type !== 'text') shown.media = { ...([view[type]].flat()[0] as object), type };
   return {
     ...shown,
     reactions: viewReactions(state, viewer),

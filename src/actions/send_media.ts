@@ -113,7 +113,7 @@ export const mediaErrors = [
   ...fileErrors,
 ] as const satisfies readonly ErrorName[];
 
-type FileParams = Omit<MediaDescriptor, 'type' | 'media'>;
+type FileParams = Omit<MediaDescriptor, 'type' | 'media'> & { readonly emoji?: string | undefined };
 
 type MediaParams = SendingParams & FileParams & { readonly reply_markup?: Parameters<typeof markupOf>[0] };
 

@@ -11,6 +11,7 @@ import type { FileKind, ObjectKind } from './kind.js';
 import { location } from './location.js';
 import { photo } from './photo.js';
 import { poll } from './poll.js';
+import { sticker } from './sticker.js';
 import { venue } from './venue.js';
 import { video } from './video.js';
 import { videoNote } from './video_note.js';
@@ -24,6 +25,7 @@ export const fileKinds: Readonly<Record<MediaType, FileKind>> = {
   voice,
   document,
   video_note: videoNote,
+  sticker,
 };
 
 const objectKinds = { location, venue, contact, dice, poll } as const;
@@ -57,7 +59,8 @@ export function viewContent(
 
 /** Returns the emoji and words that represent content in a notification, or '' for a text. `words` is the caption. */
 export function signOf({ media, object }: Content, words: string): string {
-  if (media !== undefined) return `${fileKinds[media.type].sign} ${words || (media.name ?? '')}`.trim();
+  if (media !== undefined)
+    return `${fileKinds[media.type].sign} ${words || (media.name ?? media.emoji ?? '')}`.trim();
   const kind = object && objectKindOf(object.type);
   return kind === undefined ? '' : `${kind.sign} ${kind.title(object as never)}`.trim();
 }
@@ -80,4 +83,6 @@ export function startedContent(content: Content, now: number): Content {
 }
 
 export const titleOf = ({ media, object }: Content): string | undefined =>
-  media === undefined ? object && objectKindOf(object.type)?.title(object as never) : media.name;
+  media === undefined
+    ? object && objectKindOf(object.type)?.title(object as never)
+    : (media.name ?? media.emoji);

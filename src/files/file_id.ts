@@ -27,6 +27,9 @@ export interface MediaFile {
   readonly performer?: string;
   readonly title?: string;
   readonly thumb?: ThumbnailFile;
+  /** The emoji and the name of the set of a sticker. */
+  readonly emoji?: string;
+  readonly set?: string;
 }
 
 export interface ThumbnailFile {
@@ -58,7 +61,9 @@ type Fields = [
   duration?: number,
   performer?: string,
   title?: string,
-  thumb?: [key: Buffer, size: number, width: number, height: number],
+  thumb?: [key: Buffer, size: number, width: number, height: number] | 0,
+  emoji?: string,
+  set?: string,
 ];
 
 function toFields(file: MediaFile): Buffer {
@@ -67,13 +72,14 @@ function toFields(file: MediaFile): Buffer {
   fields.push(file.name ?? '', file.width ?? 0, file.height ?? 0, file.duration ?? 0);
   fields.push(file.performer ?? '', file.title ?? '');
   const { thumb } = file;
-  if (thumb) fields.push([Buffer.from(thumb.key, 'hex'), thumb.size, thumb.width, thumb.height]);
+  fields.push(thumb ? [Buffer.from(thumb.key, 'hex'), thumb.size, thumb.width, thumb.height] : 0);
+  fields.push(file.emoji ?? '', file.set ?? '');
   while (fields.at(-1) === '' || fields.at(-1) === 0) fields.pop();
   return pack(fields);
 }
 
 function fromFields(bytes: Buffer): MediaFile {
-  const [type, place, size, mime, name, width, height, duration, performer, title, thumb] =
+  const [type, place, size, mime, name, width, height, duration, performer, title, thumb, emoji, set] =
     unpack<Fields>(bytes);
   const at = typeof place === 'string' ? { url: place } : { key: Buffer.from(place).toString('hex') };
   return {
@@ -88,10 +94,12 @@ function fromFields(bytes: Buffer): MediaFile {
     ...(performer && { performer }),
     ...(title && { title }),
     ...(thumb && { thumb: thumbnailOf(thumb) }),
+    ...(emoji && { emoji }),
+    ...(set && { set }),
   };
 }
 
-const thumbnailOf = ([key, size, width, height]: NonNullable<Fields[10]>): ThumbnailFile => ({
+const thumbnailOf = ([key, size, width, height]: Exclude<Fields[10], 0 | undefined>): ThumbnailFile => ({
   key: Buffer.from(key).toString('hex'),
   size,
   width,

@@ -11,6 +11,7 @@ const folders: Readonly<Record<MediaType, string>> = {
   animation: 'animations',
   voice: 'voice',
   video_note: 'videonotes',
+  sticker: 'stickers',
 };
 
 const endings: Readonly<Record<string, string>> = {
@@ -37,6 +38,17 @@ function endingOf({ name, mime }: MediaFile): string {
  */
 export function filePath(ids: FileIds, file: MediaFile): string | undefined {
   return file.key === undefined ? undefined : `${folders[file.type]}/${ids.idOf(file)}${endingOf(file)}`;
+}
+
+/** Returns a file as `getFile` shows it. */
+export function viewFileInfo(ids: FileIds, file: MediaFile) {
+  const path = filePath(ids, file);
+  return {
+    file_id: ids.idOf(file),
+    file_unique_id: ids.uniqueIdOf(file),
+    ...(file.size === undefined ? {} : { file_size: file.size }),
+    ...(path === undefined ? {} : { file_path: path }),
+  };
 }
 
 /** Returns the file of a download path. Error: `not_found` for a text that `filePath` did not make. */

@@ -25,6 +25,7 @@ export interface Described {
   readonly duration?: number | undefined;
   readonly performer?: string | undefined;
   readonly title?: string | undefined;
+  readonly emoji?: string | undefined;
 }
 
 export type Files = ReturnType<typeof createFiles>;
@@ -71,10 +72,10 @@ function shortened(name: string): string {
 /** Characters that change the direction of a text. With them, `\u202egpj.exe` looks like `exe.jpg`. */
 const directions = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
-const unnamed: readonly MediaType[] = ['photo', 'voice', 'video_note'];
+const unnamed: readonly MediaType[] = ['photo', 'voice', 'video_note', 'sticker'];
 
 /** The types whose content must be valid. A file of these types is refused if it could not be measured. */
-const checked: readonly MediaType[] = ['photo', 'video_note'];
+const checked: readonly MediaType[] = ['photo', 'video_note', 'sticker'];
 
 /** Refuses a picture that is too large or too narrow for the programs that show it. Error: `photo_invalid`. */
 function checkPhoto({ mime = '', width = 1, height = 1 }: Measured): void {
@@ -83,8 +84,21 @@ function checkPhoto({ mime = '', width = 1, height = 1 }: Measured): void {
   if (!photoType.test(mime) || !isShowable) fail('photo_invalid');
 }
 
+/** Errors: `sticker_type_invalid`, `sticker_sides_invalid`. */
+function checkSticker({ mime = '', width = 0, height = 0 }: Measured): void {
+  if (mime !== 'image/png' && mime !== 'image/webp') fail('sticker_type_invalid');
+  if (Math.max(width, height) !== limits.sticker_side_px || Math.min(width, height) < 1)
+    fail('sticker_sides_invalid');
+}
+
+const bytesMax: { readonly [T in MediaType]?: number } = {
+  video_note: limits.video_note_bytes_max,
+  sticker: limits.sticker_bytes_max,
+};
+
 function checkContent(type: MediaType, found: Measured, said: Described): void {
   if (type === 'photo') checkPhoto(found);
+  if (type === 'sticker') checkSticker(found);
   if (type !== 'video_note') return;
   const { width = 0, height = 0 } = found.width === undefined ? said : found;
   const isSquare = width === height && width <= limits.video_note_side_px_max;
@@ -109,7 +123,7 @@ function describe(type: MediaType, upload: Upload, found: Measured, said: Descri
   const duration = found.duration ?? said.duration;
   const performer = said.performer || found.performer;
   const title = said.title || found.title;
-  const timed = type !== 'photo' && type !== 'document';
+  const timed = type !== 'photo' && type !== 'document' && type !== 'sticker';
   const framed = type !== 'audio' && type !== 'voice';
   const name = unnamed.includes(type) ? '' : shortened(upload.filename);
   return {
@@ -119,6 +133,7 @@ function describe(type: MediaType, upload: Upload, found: Measured, said: Descri
     ...(name && { name }),
     ...(framed && width && height && { width, height }),
     ...(timed && duration && { duration }),
+    ...(type === 'sticker' && said.emoji && { emoji: said.emoji }),
     ...(type === 'audio' && performer && { performer }),
     ...(type === 'audio' && title && { title }),
   };
@@ -181,7 +196,8 @@ export function createFiles({
     ...createFileIds(pepper),
     /**
      * Measures an upload and stores it as a file of `owner`, with a thumbnail made from `thumbnail`. Errors:
-     * `file_empty`, `file_too_big`, `photo_invalid`, `video_note_invalid`, `too_many_requests`, `too_much_stored`,
+     * `file_empty`, `file_too_big`, `photo_invalid`, `video_note_invalid`, `sticker_type_invalid`,
+     * `sticker_sides_invalid`, `too_many_requests`, `too_much_stored`,
      * `unavailable`, and for a thumbnail those of `Pictures.make`.
      */
     async keep(
@@ -192,7 +208,7 @@ export function createFiles({
       thumbnail?: Upload,
     ): Promise<MediaFile> {
       if (upload.bytes.length === 0) fail('file_empty');
-      if (type === 'video_note' && upload.bytes.length > limits.video_note_bytes_max) fail('file_too_big');
+      if (upload.bytes.length > (bytesMax[type] ?? Number.POSITIVE_INFINITY)) fail('file_too_big');
       if (refusing?.()) fail('too_many_requests', { retry_after: 1 });
       const found = await measurer.measure(owner, upload.bytes);
       // A file that was not measured may still be valid, so the client should try again.

@@ -29,6 +29,8 @@ export const fileLimits = {
   thumbnail_side_px_max: 320,
   video_note_bytes_max: 12 * 1024 * 1024,
   video_note_side_px_max: 640,
+  sticker_bytes_max: 512 * 1024,
+  sticker_side_px: 512,
   start_picture_width_px: 640,
   start_picture_height_px: 360,
   unused_files_sweep_ms: 60_000,

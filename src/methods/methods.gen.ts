@@ -69,6 +69,7 @@ import { sendMessage } from './messages/sendMessage.js';
 import { sendMessageDraft } from './messages/sendMessageDraft.js';
 import { sendPhoto } from './messages/sendPhoto.js';
 import { sendPoll } from './messages/sendPoll.js';
+import { sendSticker } from './messages/sendSticker.js';
 import { sendVenue } from './messages/sendVenue.js';
 import { sendVideo } from './messages/sendVideo.js';
 import { sendVideoNote } from './messages/sendVideoNote.js';
@@ -77,6 +78,17 @@ import { createPost } from './posts/createPost.js';
 import { editPost } from './posts/editPost.js';
 import { getPost } from './posts/getPost.js';
 import { setMessageReaction } from './reactions/setMessageReaction.js';
+import { addStickerToSet } from './stickers/addStickerToSet.js';
+import { createNewStickerSet } from './stickers/createNewStickerSet.js';
+import { deleteStickerFromSet } from './stickers/deleteStickerFromSet.js';
+import { deleteStickerSet } from './stickers/deleteStickerSet.js';
+import { getStickerSet } from './stickers/getStickerSet.js';
+import { replaceStickerInSet } from './stickers/replaceStickerInSet.js';
+import { setStickerEmojiList } from './stickers/setStickerEmojiList.js';
+import { setStickerKeywords } from './stickers/setStickerKeywords.js';
+import { setStickerPositionInSet } from './stickers/setStickerPositionInSet.js';
+import { setStickerSetTitle } from './stickers/setStickerSetTitle.js';
+import { uploadStickerFile } from './stickers/uploadStickerFile.js';
 import { answerCallbackQuery } from './updates/answerCallbackQuery.js';
 import { deleteWebhook } from './updates/deleteWebhook.js';
 import { getUpdates } from './updates/getUpdates.js';
@@ -155,6 +167,7 @@ export const methods: readonly Method[] = [
   sendMessageDraft,
   sendPhoto,
   sendPoll,
+  sendSticker,
   sendVenue,
   sendVideo,
   sendVideoNote,
@@ -163,6 +176,17 @@ export const methods: readonly Method[] = [
   editPost,
   getPost,
   setMessageReaction,
+  addStickerToSet,
+  createNewStickerSet,
+  deleteStickerFromSet,
+  deleteStickerSet,
+  getStickerSet,
+  replaceStickerInSet,
+  setStickerEmojiList,
+  setStickerKeywords,
+  setStickerPositionInSet,
+  setStickerSetTitle,
+  uploadStickerFile,
   answerCallbackQuery,
   deleteWebhook,
   getUpdates,

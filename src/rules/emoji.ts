@@ -28,14 +28,17 @@ function qualified(bare: string): string {
 /** Caches valid emoji without U+FE0F. The cache cannot have more entries than Unicode has emoji. */
 const recommended = new Set<string>();
 
-/** Returns the form of an emoji that is stored, compared and shown, which has no U+FE0F. Error: `reaction_invalid`. */
-export function reactionEmoji(given: string): string {
+/** Returns one emoji in the form that is stored and compared, which has no U+FE0F, or null for any other text. */
+export function emojiIn(given: string): string | null {
   if (recommended.has(given)) return given;
-  if (given.length > codeUnitsMax) return fail('reaction_invalid');
+  if (given.length > codeUnitsMax) return null;
   const bare = given.replaceAll(selector, '');
-  if (!oneEmoji.test(qualified(bare))) return fail('reaction_invalid');
+  if (!oneEmoji.test(qualified(bare))) return null;
   recommended.add(bare);
   return bare;
 }
+
+/** Returns the stored form of the emoji of a reaction. Error: `reaction_invalid`. */
+export const reactionEmoji = (given: string): string => emojiIn(given) ?? fail('reaction_invalid');
 
 export const heart = '\u2764';

@@ -74,6 +74,15 @@ export const ruleLimits = {
   live_remaining_s_max: 90 * 86_400,
   live_heading_max: 360,
   live_alert_radius_m_max: 100_000,
+  sticker_set_name_length_max: 64,
+  sticker_set_title_length_max: 64,
+  stickers_per_set_max: 120,
+  /** How many stickers one call may create a set with. */
+  new_stickers_max: 50,
+  sticker_emoji_max: 20,
+  sticker_keywords_max: 20,
+  /** The length of all keywords of a sticker together. */
+  sticker_keywords_length_max: 64,
   poll_question_length_max: 300,
   poll_options_max: 12,
   poll_option_length_max: 100,

@@ -41,6 +41,7 @@ export const storeLimits = {
   deleted_username_hold_ms: 30 * 24 * 3_600_000,
   audit_events_per_bot_max: 10_000,
   memberships_ended_at_once: 100,
+  sticker_sets_per_bot_max: 100,
   /**
    * How many host names may be looked up at once for webhooks and push subscriptions. The full number is available
    * again after a minute.

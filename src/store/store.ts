@@ -28,6 +28,7 @@ import { createManagement } from './bots/management.js';
 import { createPictures } from './bots/pictures.js';
 import { createRemovalFollowing } from './bots/removal.js';
 import { createSigningSecrets } from './bots/signing_secrets.js';
+import { createStickerSets } from './bots/sticker_sets.js';
 import { Activity } from './chats/activity.js';
 import { Chats } from './chats/chats.js';
 import { History } from './chats/history.js';
@@ -184,6 +185,7 @@ const changing = {
   users: (own: StoreContext, p: Parts) => createUsers(own, p.db, p.control, p.auth, p.identities),
   identities: (own: StoreContext, p: Parts) => createIdentities(own, p.control, p.auth),
   pictures: (own: StoreContext, p: Parts) => createPictures(own, p.db, p.control, p.bots),
+  stickerSets: (own: StoreContext) => createStickerSets(own),
 };
 
 type Changing = { readonly [K in keyof typeof changing]: ReturnType<(typeof changing)[K]> };

@@ -1,5 +1,6 @@
 /** Defines the lines of an export, as the OpenAPI document shows them. */
 import { z } from 'zod';
+import { stickerSet } from '../content/sticker.js';
 import { userTokenPage } from './account_results.js';
 import { auditPage, ownedBotSettings, transferPage } from './owner_results.js';
 import { botCommandList, chat, message, unixSeconds, user } from './results.js';
@@ -25,6 +26,7 @@ export const exportLine = z
       scope: z.string().describe('Stored key of scope and language'),
       commands: botCommandList,
     }),
+    line('sticker_set', { bot_id: z.int().positive(), sticker_set: stickerSet }),
     line('audit', { bot_id: z.int().positive(), event: auditPage.shape.items.element }),
     line('transfer', { transfer: transferPage.shape.items.element }),
     line('notice', { at: unixSeconds, notice: z.looseObject({ kind: z.string() }) }).describe(

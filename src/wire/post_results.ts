@@ -27,7 +27,7 @@ function mediaOf(type: string) {
   if (type === 'poll') return z.strictObject({ type: z.literal(type), poll: contentFields.poll.unwrap() });
   const field: z.ZodObject | z.ZodArray<z.ZodObject> = contentFields[type].unwrap();
   const { shape } = field instanceof z.ZodArray ? field.element : field;
-  return z.strictObject({ type: z.literal(type), ...shape });
+  return z.strictObject({ ...shape, type: z.literal(type) });
 }
 const [firstKind = '', ...otherKinds] = kindNames;
 

@@ -151,6 +151,7 @@ export const endpointRows: Readonly<Record<string, Row>> = {
 const at = { chat_id: '{chat}', message_id: '{message}' };
 const many = { chat_id: '{chat}', message_ids: ['{message}'] };
 const url = 'https://media.example/1.jpg';
+const newSticker = { sticker: 'unknown', format: 'static', emoji_list: ['👍'] };
 const ownerThere = { chat_id: '{chat}', user_id: '{owner}' };
 
 /** For bot methods, `own` means data of the calling bot. */
@@ -231,6 +232,22 @@ export const methodRows: Readonly<Record<string, Row>> = {
   sendAnimation: ['chat', { chat_id: '{chat}', animation: url }],
   sendVoice: ['chat', { chat_id: '{chat}', voice: url }],
   sendVideoNote: ['chat', { chat_id: '{chat}', video_note: '{file}' }],
+  sendSticker: ['chat', { chat_id: '{chat}', sticker: url }],
+  uploadStickerFile: ['own', { user_id: '{owner}', sticker_format: 'static' }],
+  // Every bot may read a set whose name it knows. Other bots are refused to change it (stickers.test.ts).
+  getStickerSet: ['chat', { name: 'unknown' }],
+  createNewStickerSet: ['own', { user_id: '{owner}', name: 'x', title: 'T', stickers: [newSticker] }],
+  addStickerToSet: ['own', { user_id: '{owner}', name: 'unknown', sticker: newSticker }],
+  replaceStickerInSet: [
+    'own',
+    { user_id: '{owner}', name: 'unknown', old_sticker: 'x', sticker: newSticker },
+  ],
+  setStickerPositionInSet: ['own', { sticker: 'unknown', position: 0 }],
+  setStickerEmojiList: ['own', { sticker: 'unknown', emoji_list: ['👍'] }],
+  setStickerKeywords: ['own', { sticker: 'unknown' }],
+  setStickerSetTitle: ['own', { name: 'unknown', title: 'T' }],
+  deleteStickerFromSet: ['own', { sticker: 'unknown' }],
+  deleteStickerSet: ['own', { name: 'unknown' }],
   sendDice: ['chat', { chat_id: '{chat}' }],
   sendPoll: ['chat', { chat_id: '{chat}', question: 'Q', options: ['a'] }],
   stopPoll: ['chat', { chat_id: '{chat}', message_id: '{poll}' }],

@@ -172,7 +172,7 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
       emoji: ['❤', '👍', '🔥', '🎲', 'x'],
       parse_mode: ['HTML', 'MarkdownV2', 'Markdown', ''],
       ...{ file_id: media, media, photo: media, video: media, audio: media, document: media },
-      ...{ animation: media, voice: media, video_note: media },
+      ...{ animation: media, voice: media, video_note: media, sticker: media },
       text: ['words', '<b>bold</b>', '*bold* \\.', '👍'],
       name: ['ann'],
       ...{ description: ['a description'], short_description: ['short'], command: ['a', 'b_2'] },

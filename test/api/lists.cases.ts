@@ -444,6 +444,10 @@ const direct: Readonly<Record<string, Row>> = {
       return service.bot(bot, 'getMyCommands');
     },
   },
+  getStickerSet: {
+    bytes: 120 * kib,
+    why: 'up to 120 stickers of less than 1 KiB each: two ids, an emoji and the name of the set',
+  },
   getUserProfilePhotos: {
     ...{ bytes: 4 * kib, why: 'a bot has at most one picture, in two sizes' },
   },
@@ -553,6 +557,7 @@ export const rows: Readonly<Record<string, Row>> = {
         'sendVoice',
         'sendDocument',
         'sendVideoNote',
+        'sendSticker',
       ],
       ...['sendLocation', 'sendVenue', 'sendContact', 'sendDice', 'sendPoll'],
       ...[

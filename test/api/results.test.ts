@@ -277,6 +277,45 @@ test('answers with media, pins, forwards and copies match their schemas', async 
   const body = (await sent.json()) as { result: { video_note: { file_id: string } } };
   holdMethod('sendVideoNote', { status: sent.status, headers: {}, body });
   await call('sendVideoNote', { video_note: body.result.video_note.file_id });
+  const hold = async (method: string, form: FormData) => {
+    const url = `${service.fronts[0]?.url}/bot${bot.token}/${method}`;
+    const answer = await fetch(url, { method: 'POST', body: form });
+    const body = (await answer.json()) as { result: { file_id: string } };
+    holdMethod(method, { status: answer.status, headers: {}, body });
+    return body.result;
+  };
+  const pictures = new FormData();
+  for (const [name, value] of Object.entries({
+    ...{ user_id: String(ann.id), name: `all_by_${bot.username}`, title: 't' },
+    stickers: JSON.stringify([
+      { sticker: 'attach://s', format: 'static', emoji_list: ['👍'], keywords: ['k'] },
+      { sticker: 'attach://t', format: 'static', emoji_list: ['👍'] },
+    ]),
+  }))
+    pictures.set(name, value);
+  for (const part of ['s', 't']) pictures.set(part, new Blob([png(512, 512)]), 's.png');
+  await hold('createNewStickerSet', pictures);
+  const { stickers } = await call('getStickerSet', { name: `all_by_${bot.username}` });
+  const sticker = stickers[0].file_id;
+  await call('sendSticker', { sticker });
+  const upload = new FormData();
+  for (const [name, value] of [
+    ['user_id', String(ann.id)],
+    ['sticker_format', 'static'],
+  ] as const)
+    upload.set(name, value);
+  upload.set('sticker', new Blob([png(512, 512)]), 's.png');
+  const { file_id } = await hold('uploadStickerFile', upload);
+  const more = { format: 'static', emoji_list: ['👍'] };
+  const set = { user_id: ann.id, name: `all_by_${bot.username}` };
+  await call('addStickerToSet', { ...set, sticker: { sticker: file_id, ...more } });
+  await call('setStickerPositionInSet', { sticker, position: 1 });
+  await call('setStickerEmojiList', { sticker, emoji_list: ['👍'] });
+  await call('setStickerKeywords', { sticker, keywords: ['a'] });
+  await call('setStickerSetTitle', { ...set, title: 'new' });
+  await call('replaceStickerInSet', { ...set, old_sticker: sticker, sticker: { sticker, ...more } });
+  await call('deleteStickerFromSet', { sticker });
+  await call('deleteStickerSet', set);
   const first = await call('sendPhoto', { photo: `${files}a.jpg`, ...caption });
   const { message_id } = first;
   await call('getFile', { file_id: first.photo[0].file_id });

@@ -86,6 +86,7 @@ freeTexts.push(
   'animation',
   'voice',
   'video_note',
+  'sticker',
   'media',
   'thumbnail',
   'external_id',

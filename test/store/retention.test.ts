@@ -201,7 +201,7 @@ test('all old messages in a chat are removed, even if this takes more than one b
   expect(await node.store.history.list(sharedChat(group.id), 0, 10)).toEqual([]);
 });
 
-test('old files are removed, except pictures of bots and current photos of chats', async () => {
+test('old files are removed, except pictures of bots, current photos of chats and files in sets of stickers', async () => {
   const hour = 3_600_000;
   const key = (n: number) => n.toString(16).padStart(32, '0');
   const all = Array.from({ length: limits.retention_batch_max + 20 }, (_, n) => ({
@@ -216,6 +216,10 @@ test('old files are removed, except pictures of bots and current photos of chats
     node.store.chats.setPhoto(group, { id: ann.id, is_bot: false }, [{ ...picture, key: key(n) }], []);
   await setPhoto(8);
   await setPhoto(10);
+  const sticker = { ...picture, key: key(12), mime: 'image/png', emoji: ['😺'], keywords: [] };
+  const stickers = [sticker, { ...sticker, key: key(14) }, { ...sticker, key: key(16) }];
+  await node.store.stickerSets.add({ bot: bot.id, name: 'aging', title: 'T', stickers });
+  await node.store.stickerSets.take(bot.id, 'aging', key(14));
   const removed: string[] = [];
   const files = {
     list: async (after: string, limit: number) => all.filter((file) => file.key > after).slice(0, limit),
@@ -225,7 +229,7 @@ test('old files are removed, except pictures of bots and current photos of chats
   expect(first?.more).toBe(true);
   const second = await node.store.retention.files(hour, files);
   expect(second?.more).toBe(false);
-  const wanted = all.filter(({ at }, n) => at < Date.now() - hour && ![4, 6, 10].includes(n));
+  const wanted = all.filter(({ at }, n) => at < Date.now() - hour && ![4, 6, 10, 12, 16].includes(n));
   expect(removed).toEqual(wanted.map((file) => file.key));
   expect(await node.store.retention.files(hour, files)).toBe(null);
 });

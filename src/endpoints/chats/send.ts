@@ -48,7 +48,8 @@ type Context = EndpointContext<User>;
 
 const objects = { location: locationOf, contact: contactOf } as const;
 type ObjectName = keyof typeof objects;
-const kinds = [...mediaTypes, ...(Object.keys(objects) as ObjectName[])] as const;
+const fileTypes = mediaTypes.filter((type) => type !== 'sticker');
+const kinds = [...fileTypes, ...(Object.keys(objects) as ObjectName[])] as const;
 type Kind = (typeof kinds)[number];
 
 const wordless: readonly Kind[] = ['video_note', 'location', 'contact'];

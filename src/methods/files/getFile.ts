@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { filePath } from '../../files/file_path.js';
+import { viewFileInfo } from '../../files/file_path.js';
 import { defineMethod } from '../../server/method.js';
 import { fileInfo } from '../../wire/results.js';
 import { text } from '../../wire/schema.js';
@@ -15,12 +15,6 @@ export const getFile = defineMethod({
   handler: async ({ files }, { file_id }) => {
     const file = files.fileOf(file_id);
     await files.stillThere(file);
-    const path = filePath(files, file);
-    return {
-      file_id,
-      file_unique_id: files.uniqueIdOf(file),
-      ...(file.size === undefined ? {} : { file_size: file.size }),
-      ...(path === undefined ? {} : { file_path: path }),
-    };
+    return viewFileInfo(files, file);
   },
 });

@@ -23,7 +23,7 @@ export async function endBots(
       version = nextval('control_versions'), write_version = nextval('control_versions'),
       descriptions_version = nextval('control_versions')
     where id = any(${bots}::bigint[])`;
-  for (const table of ['bot_writers', 'bot_menu_buttons', 'bot_transfers'])
+  for (const table of ['bot_writers', 'bot_menu_buttons', 'bot_transfers', 'sticker_sets'])
     await sql.run`delete from ${fragment(table)} where bot_id = any(${bots}::bigint[])`;
   await sql.run`
     update webhooks set url_box = null, secret_box = null, certificate = null, ip_address = null,

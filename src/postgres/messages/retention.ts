@@ -136,13 +136,14 @@ export const estimateRows = async (sql: Sql, partition: Partition) =>
   (await sql.firstValue<number>`
     select greatest(reltuples, 0)::bigint as rows from pg_class where oid = ${partition}::regclass`) ?? 0;
 
-/** Returns the given files that are pictures of bots or current photos of chats. */
+/** Returns the given files that are pictures of bots, current photos of chats, or in a set of stickers. */
 export async function picturesAmong(sql: Sql, keys: readonly string[]): Promise<Set<string>> {
   const pictures = await sql.column<string>`
     select k.key from unnest(${keys}::text[]) k (key),
       jsonb_build_array(jsonb_build_object('key', k.key)) sizes
     where exists (select from bots b where b.pictures @> jsonb_build_object('avatar', sizes)
       or b.pictures @> jsonb_build_object('start_picture', sizes))
-      or exists (select from chats c where c.photo @> sizes)`;
+      or exists (select from chats c where c.photo @> sizes)
+      or exists (select from sticker_sets s where s.stickers @> sizes)`;
   return new Set(pictures);
 }

@@ -64,6 +64,7 @@ export const mediaTypes = [
   'animation',
   'voice',
   'video_note',
+  'sticker',
 ] as const;
 export type MediaType = (typeof mediaTypes)[number];
 
@@ -87,6 +88,9 @@ export interface Media {
   readonly title?: string;
   readonly performer?: string;
   readonly spoiler?: true;
+  /** The emoji and the name of the set of a sticker. */
+  readonly emoji?: string;
+  readonly set?: string;
   readonly thumb?: Media;
 }
 
@@ -101,8 +105,8 @@ export interface ContentObject {
 }
 
 /**
- * The part of a message that an edit replaces: a text, or media with their caption. A video note and an object have no
- * caption.
+ * The part of a message that an edit replaces: a text, or media with their caption. A video note, a sticker and an object have
+ * no caption.
  */
 export interface Content {
   readonly text?: string;
@@ -180,9 +184,14 @@ function isEmpty(object: object): boolean {
   return true;
 }
 
-/** Returns the message kind for this content. A video note is stored as an object, because it has no caption either. */
+const wordless: readonly string[] = ['video_note', 'sticker'] satisfies readonly MediaType[];
+
+/**
+ * Returns the message kind for this content. Video notes and stickers are stored as objects, because they have no
+ * caption either.
+ */
 export const kindOfContent = ({ media, object }: Content): MessageKind => {
-  if (media !== undefined && media.type !== 'video_note') return messageKinds.media;
+  if (media !== undefined && !wordless.includes(media.type)) return messageKinds.media;
   return (media ?? object) === undefined ? messageKinds.text : messageKinds.object;
 };
 
@@ -209,7 +218,7 @@ function unpackContent(bytes: Buffer, kind: number): Content {
     Media | ContentObject,
     ContentObject['live']?,
   ];
-  const isFile = kind === messageKinds.media || behind.type === 'video_note';
+  const isFile = kind === messageKinds.media || wordless.includes(behind.type);
   if (isFile) return { ...words, media: behind as Media };
   return { ...words, object: live === undefined ? behind : { ...behind, live } };
 }

@@ -129,6 +129,7 @@ export type Message = {
   voice?: Voice;
   document?: Document;
   video_note?: VideoNote;
+  sticker?: Sticker;
   location?: Location;
   venue?: Venue;
   contact?: Contact;
@@ -253,7 +254,20 @@ export type Post = {
   /** Id of the album */
   media_group_id?: string;
   media?: {
+    /** Id with which the file can be sent again */
+    file_id: string;
+    /** Id that is equal for equal files, but does not give access to the file */
+    file_unique_id: string;
+    /** bytes */
+    file_size?: number;
+    /** URL of media that were sent by URL. Only in the application API */
+    url?: string;
+    /** pixels; 0 when unknown */
+    width: number;
+    /** pixels; 0 when unknown */
+    height: number;
     type: "photo";
+  } | {
     /** Id with which the file can be sent again */
     file_id: string;
     /** Id that is equal for equal files, but does not give access to the file */
@@ -266,8 +280,14 @@ export type Post = {
     width: number;
     /** pixels; 0 when unknown */
     height: number;
-  } | {
+    file_name?: string;
+    mime_type?: string;
+    /** seconds; 0 when unknown */
+    duration: number;
+    /** Small preview picture of the file */
+    thumbnail?: PhotoSize;
     type: "video";
+  } | {
     /** Id with which the file can be sent again */
     file_id: string;
     /** Id that is equal for equal files, but does not give access to the file */
@@ -286,28 +306,8 @@ export type Post = {
     duration: number;
     /** Small preview picture of the file */
     thumbnail?: PhotoSize;
-  } | {
     type: "animation";
-    /** Id with which the file can be sent again */
-    file_id: string;
-    /** Id that is equal for equal files, but does not give access to the file */
-    file_unique_id: string;
-    /** bytes */
-    file_size?: number;
-    /** URL of media that were sent by URL. Only in the application API */
-    url?: string;
-    /** pixels; 0 when unknown */
-    width: number;
-    /** pixels; 0 when unknown */
-    height: number;
-    file_name?: string;
-    mime_type?: string;
-    /** seconds; 0 when unknown */
-    duration: number;
-    /** Small preview picture of the file */
-    thumbnail?: PhotoSize;
   } | {
-    type: "audio";
     /** Id with which the file can be sent again */
     file_id: string;
     /** Id that is equal for equal files, but does not give access to the file */
@@ -324,8 +324,8 @@ export type Post = {
     title?: string;
     /** Small preview picture of the file */
     thumbnail?: PhotoSize;
+    type: "audio";
   } | {
-    type: "voice";
     /** Id with which the file can be sent again */
     file_id: string;
     /** Id that is equal for equal files, but does not give access to the file */
@@ -338,8 +338,8 @@ export type Post = {
     mime_type?: string;
     /** seconds; 0 when unknown */
     duration: number;
+    type: "voice";
   } | {
-    type: "document";
     /** Id with which the file can be sent again */
     file_id: string;
     /** Id that is equal for equal files, but does not give access to the file */
@@ -352,8 +352,8 @@ export type Post = {
     mime_type?: string;
     /** Small preview picture of the file */
     thumbnail?: PhotoSize;
+    type: "document";
   } | {
-    type: "video_note";
     /** Id with which the file can be sent again */
     file_id: string;
     /** Id that is equal for equal files, but does not give access to the file */
@@ -368,8 +368,28 @@ export type Post = {
     duration: number;
     /** Small preview picture of the file */
     thumbnail?: PhotoSize;
+    type: "video_note";
   } | {
-    type: "location";
+    /** Id with which the file can be sent again */
+    file_id: string;
+    /** Id that is equal for equal files, but does not give access to the file */
+    file_unique_id: string;
+    /** bytes */
+    file_size?: number;
+    /** URL of media that were sent by URL. Only in the application API */
+    url?: string;
+    /** pixels; 0 when unknown */
+    width: number;
+    /** pixels; 0 when unknown */
+    height: number;
+    type: "sticker";
+    is_animated: false;
+    is_video: false;
+    /** Emoji that the sticker stands for */
+    emoji?: string;
+    /** Name of the set from which the sticker was sent */
+    set_name?: string;
+  } | {
     latitude: number;
     longitude: number;
     /** Radius of uncertainty in metres */
@@ -382,8 +402,8 @@ export type Post = {
     proximity_alert_radius?: number;
     /** Unix time in seconds until which a live location moves; 0 if its bot stopped it. Only in the application API */
     live_until?: number;
+    type: "location";
   } | {
-    type: "venue";
     location: Location;
     title: string;
     address: string;
@@ -391,19 +411,20 @@ export type Post = {
     foursquare_type?: string;
     google_place_id?: string;
     google_place_type?: string;
+    type: "venue";
   } | {
-    type: "contact";
     phone_number: string;
     first_name: string;
     last_name?: string;
     /** vCard with further data of the contact */
     vcard?: string;
+    type: "contact";
   } | {
-    type: "dice";
     /** 🎲, 🎯, 🎳, 🏀, ⚽, 🎰 */
     emoji: string;
     /** 1 to 6 for 🎲, 🎯 and 🎳, 1 to 5 for 🏀 and ⚽, 1 to 64 for 🎰. Drawn by the server */
     value: number;
+    type: "dice";
   } | {
     type: "poll";
     poll: Poll;
@@ -629,6 +650,7 @@ export type MessageEvent = {
   voice?: Voice;
   document?: Document;
   video_note?: VideoNote;
+  sticker?: Sticker;
   location?: Location;
   venue?: Venue;
   contact?: Contact;
@@ -819,7 +841,7 @@ export type MessagePreview = {
   message_id: number;
   /** Unix time in seconds */
   date: number;
-  kind: "text" | "photo" | "video" | "animation" | "audio" | "voice" | "document" | "video_note" | "location" | "venue" | "contact" | "dice" | "poll" | "group_chat_created" | "new_chat_members" | "left_chat_member" | "new_chat_title" | "new_chat_photo" | "delete_chat_photo" | "pinned_message" | "service";
+  kind: "text" | "photo" | "video" | "animation" | "audio" | "voice" | "document" | "video_note" | "sticker" | "location" | "venue" | "contact" | "dice" | "poll" | "group_chat_created" | "new_chat_members" | "left_chat_member" | "new_chat_title" | "new_chat_photo" | "delete_chat_photo" | "pinned_message" | "service";
   from?: User;
   /** Person or bot who joined or left, in a service message */
   member?: User;
@@ -965,6 +987,29 @@ export type VideoNote = {
   duration: number;
   /** Small preview picture of the file */
   thumbnail?: PhotoSize;
+};
+
+/** A picture of 512 pixels a side. */
+export type Sticker = {
+  /** Id with which the file can be sent again */
+  file_id: string;
+  /** Id that is equal for equal files, but does not give access to the file */
+  file_unique_id: string;
+  /** bytes */
+  file_size?: number;
+  /** URL of media that were sent by URL. Only in the application API */
+  url?: string;
+  /** pixels; 0 when unknown */
+  width: number;
+  /** pixels; 0 when unknown */
+  height: number;
+  type: "regular";
+  is_animated: false;
+  is_video: false;
+  /** Emoji that the sticker stands for */
+  emoji?: string;
+  /** Name of the set from which the sticker was sent */
+  set_name?: string;
 };
 
 /** A point on the map, in degrees. */
@@ -1135,6 +1180,7 @@ export type InlineResult = {
   voice?: Voice;
   document?: Document;
   video_note?: VideoNote;
+  sticker?: Sticker;
   location?: Location;
   venue?: Venue;
   contact?: Contact;

@@ -8,6 +8,7 @@ import type {
   PhotoSize,
   Poll,
   Self,
+  Sticker,
   Video,
   Post as WirePost,
 } from './types.gen.js';
@@ -19,7 +20,7 @@ export type AddPolicy = Self['add_to_groups'];
 export type Button = InlineKeyboard['inline_keyboard'][number][number];
 
 /** Describes a file of any kind. A video note has its length as width and height. */
-export type FileRef = Document & Partial<PhotoSize & Video & Audio>;
+export type FileRef = Document & Partial<PhotoSize & Video & Audio & Pick<Sticker, 'emoji' | 'set_name'>>;
 
 /** Names the content of a message that has neither text nor a file. */
 export type ObjectKind = Extract<MessagePreview['kind'], 'location' | 'venue' | 'contact' | 'dice' | 'poll'>;

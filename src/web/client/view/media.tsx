@@ -25,6 +25,7 @@ export function mediumOf(message: Message): Medium | undefined {
   const note = message.video_note;
   if (note)
     return { kind: 'video_note', file: { ...note, width: note.length, height: note.length }, spoiler };
+  if (message.sticker) return { kind: 'sticker', file: message.sticker, spoiler };
   for (const kind of ['animation', 'video', 'audio', 'voice', 'document'] as const) {
     const file = message[kind];
     if (file) return { kind, file, spoiler };
@@ -222,6 +223,7 @@ interface MediaProps {
 export function Media({ medium, alt, open }: MediaProps) {
   const [hidden, setHidden] = useState(medium.spoiler);
   const { kind, file } = medium;
+  const { set_name } = file;
   if (kind === 'document') return <FileCard file={file} />;
   if (hidden)
     return (
@@ -231,7 +233,9 @@ export function Media({ medium, alt, open }: MediaProps) {
       </button>
     );
   const show = (url: string) =>
-    kind === 'photo' ? (
+    kind === 'sticker' ? (
+      <img className="sticker" src={url} alt={file.emoji ?? alt} title={set_name} />
+    ) : kind === 'photo' ? (
       <Picture url={url} file={file} alt={alt} open={open} />
     ) : (
       <Player url={url} kind={kind} />
@@ -246,6 +250,13 @@ export function Media({ medium, alt, open }: MediaProps) {
     return (
       <div className="video-note">
         <OnDemand medium={medium}>{show}</OnDemand>
+      </div>
+    );
+  if (kind === 'sticker')
+    return (
+      <div className="sticker-box">
+        <Stored file={file}>{show}</Stored>
+        {set_name !== undefined && <small>{set_name}</small>}
       </div>
     );
   const small = kind === 'photo' || kind === 'voice' || (kind === 'animation' && (file.file_size ?? 0) < 5e6);

@@ -171,6 +171,7 @@ export const en = {
   media_location: 'Location',
   media_photo: 'Photo',
   media_poll: 'Poll',
+  media_sticker: 'Sticker',
   media_unavailable: 'This content can’t be shown.',
   media_venue: 'Place',
   media_video: 'Video',

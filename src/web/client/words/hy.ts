@@ -173,6 +173,7 @@ export const words: Words = {
   media_location: 'Տեղադրություն',
   media_photo: 'Լուսանկար',
   media_poll: 'Հարցում',
+  media_sticker: 'Պիտակ',
   media_unavailable: 'Հնարավոր չէ ցուցադրել։',
   media_venue: 'Վայր',
   media_video: 'Տեսանյութ',

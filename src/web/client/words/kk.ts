@@ -173,6 +173,7 @@ export const words: Words = {
   media_location: 'Орналасқан жері',
   media_photo: 'Фото',
   media_poll: 'Сауалнама',
+  media_sticker: 'Стикер',
   media_unavailable: 'Мұны көрсету мүмкін емес.',
   media_venue: 'Орын',
   media_video: 'Бейне',

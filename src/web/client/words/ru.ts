@@ -173,6 +173,7 @@ export const words: Words = {
   media_location: 'Геопозиция',
   media_photo: 'Фото',
   media_poll: 'Опрос',
+  media_sticker: 'Стикер',
   media_unavailable: 'Показать не удалось.',
   media_venue: 'Место',
   media_video: 'Видео',

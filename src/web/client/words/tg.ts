@@ -173,6 +173,7 @@ export const words: Words = {
   media_location: 'Ҷойгиршавӣ',
   media_photo: 'Акс',
   media_poll: 'Пурсиш',
+  media_sticker: 'Стикер',
   media_unavailable: 'Инро нишон додан намешавад.',
   media_venue: 'Ҷой',
   media_video: 'Видео',

@@ -173,6 +173,7 @@ export const words: Words = {
   media_location: 'Урнашу',
   media_photo: 'Фото',
   media_poll: 'Сораштыру',
+  media_sticker: 'Стикер',
   media_unavailable: 'Моны күрсәтеп булмый.',
   media_venue: 'Урын',
   media_video: 'Видео',

@@ -173,6 +173,7 @@ export const words: Words = {
   media_location: 'Joylashuv',
   media_photo: 'Surat',
   media_poll: 'So‘rovnoma',
+  media_sticker: 'Stiker',
   media_unavailable: 'Buni koʻrsatib boʻlmaydi.',
   media_venue: 'Joy',
   media_video: 'Video',

@@ -1,0 +1,35 @@
+import { z } from 'zod';
+import {
+  checkStickerUser,
+  inputSticker,
+  inputStickerErrors,
+  setErrors,
+  setName,
+  stickerUser,
+  withStickers,
+} from '../../actions/sticker_sets.js';
+import { defineMethod } from '../../server/method.js';
+import type { SetSticker } from '../../store/bots/sticker_sets.js';
+
+/** Adds a sticker at the end of a set of this bot. */
+export const addStickerToSet = defineMethod({
+  name: 'addStickerToSet',
+  effect: 'configure',
+  summary: 'Adds a sticker to a set.',
+  params: z.object({ user_id: stickerUser, name: setName, sticker: inputSticker }),
+  errors: [
+    ...inputStickerErrors,
+    ...setErrors,
+    'sticker_user_not_found',
+    'too_many_stickers',
+    'sticker_in_set',
+  ],
+
+  handler: async (context, p) => {
+    const { bot, store } = context;
+    await checkStickerUser(store, bot, p.user_id);
+    await withStickers(context, [p.sticker], ([made]) =>
+      store.stickerSets.append(bot.id, p.name, made as SetSticker),
+    );
+  },
+});

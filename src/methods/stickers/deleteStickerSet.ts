@@ -1,0 +1,14 @@
+import { z } from 'zod';
+import { setErrors, setName } from '../../actions/sticker_sets.js';
+import { defineMethod } from '../../server/method.js';
+
+/** Deletes a set of this bot. Messages still show its stickers. */
+export const deleteStickerSet = defineMethod({
+  name: 'deleteStickerSet',
+  effect: 'configure',
+  summary: 'Deletes a set of stickers.',
+  params: z.object({ name: setName }),
+  errors: [...setErrors],
+
+  handler: ({ bot, store }, { name }) => store.stickerSets.remove(bot.id, name),
+});

@@ -1,0 +1,32 @@
+import { z } from 'zod';
+import {
+  checkStickerUser,
+  inputSticker,
+  inputStickerErrors,
+  placeOfSticker,
+  setName,
+  stickerId,
+  stickerOfSetErrors,
+  stickerUser,
+  withStickers,
+} from '../../actions/sticker_sets.js';
+import { defineMethod } from '../../server/method.js';
+import type { SetSticker } from '../../store/bots/sticker_sets.js';
+
+/** Puts a new sticker in the place of another one. */
+export const replaceStickerInSet = defineMethod({
+  name: 'replaceStickerInSet',
+  effect: 'configure',
+  summary: 'Replaces a sticker in a set.',
+  params: z.object({ user_id: stickerUser, name: setName, old_sticker: stickerId, sticker: inputSticker }),
+  errors: [...inputStickerErrors, ...stickerOfSetErrors, 'sticker_user_not_found', 'sticker_in_set'],
+
+  handler: async (context, p) => {
+    const { bot, store, files } = context;
+    await checkStickerUser(store, bot, p.user_id);
+    const { key } = placeOfSticker(files, p.old_sticker);
+    await withStickers(context, [p.sticker], ([made]) =>
+      store.stickerSets.replace(bot.id, p.name, key, made as SetSticker),
+    );
+  },
+});

@@ -1,0 +1,77 @@
+/** Holds SQL statements for sets of stickers. */
+import { type Database, fragment, type Sql } from '../sql.js';
+
+/** A sticker in a set. The file is in the blob store under `key`. */
+export interface SetSticker {
+  readonly key: string;
+  /** bytes */
+  readonly size: number;
+  readonly mime: string;
+  /** pixels */
+  readonly width: number;
+  readonly height: number;
+  readonly emoji: readonly string[];
+  readonly keywords: readonly string[];
+}
+
+export interface StickerSet {
+  readonly bot: number;
+  /** The name as the bot wrote it. */
+  readonly name: string;
+  readonly title: string;
+  readonly stickers: readonly SetSticker[];
+}
+
+const columns = fragment('bot_id as bot, shown_name as name, title, stickers');
+
+export const loadStickerSet = (sql: Sql, name: string) => sql.first<StickerSet>`
+  select ${columns} from sticker_sets where name = lower(${name})`;
+
+/**
+ * Stores a new set. Returns `taken` if another set has this name, and `too_many` if the bot already has `max` sets.
+ */
+export const addStickerSet = (
+  db: Database,
+  { bot, name, title, stickers }: StickerSet,
+  max: number,
+): Promise<'added' | 'taken' | 'too_many'> =>
+  db.transaction(async (sql) => {
+    // Sets of one bot are counted and added one after the other.
+    await sql.run`select from bots where id = ${bot} for no key update`;
+    const count = await sql.value<number>`select count(*)::int from sticker_sets where bot_id = ${bot}`;
+    if (count >= max) return 'too_many';
+    const isAdded = await sql.some`
+      insert into sticker_sets (name, bot_id, shown_name, title, stickers)
+      values (lower(${name}), ${bot}, ${name}, ${title}, ${JSON.stringify(stickers)}::jsonb)
+      on conflict do nothing returning 1`;
+    return isAdded ? 'added' : 'taken';
+  });
+
+/**
+ * Changes a set of the bot. `change` returns the new title and stickers, or throws. Returns false if the bot has no set
+ * with this name.
+ */
+export const changeStickerSet = (
+  db: Database,
+  bot: number,
+  name: string,
+  change: (set: StickerSet) => Partial<Pick<StickerSet, 'title' | 'stickers'>>,
+): Promise<boolean> =>
+  db.transaction(async (sql) => {
+    const set = await sql.first<StickerSet>`
+      select ${columns} from sticker_sets where name = lower(${name}) and bot_id = ${bot} for update`;
+    if (set === null) return false;
+    const { title, stickers } = { ...set, ...change(set) };
+    await sql.run`
+      update sticker_sets set title = ${title}, stickers = ${JSON.stringify(stickers)}::jsonb
+      where name = lower(${name})`;
+    return true;
+  });
+
+export const removeStickerSet = (db: Database, bot: number, name: string): Promise<boolean> =>
+  db.transaction(
+    (sql) => sql.some`delete from sticker_sets where name = lower(${name}) and bot_id = ${bot} returning 1`,
+  );
+
+export const loadStickerSetsOf = (sql: Sql, bot: number) => sql.rows<StickerSet>`
+  select ${columns} from sticker_sets where bot_id = ${bot} order by sticker_sets.name`;

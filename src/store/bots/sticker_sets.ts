@@ -1,0 +1,85 @@
+/** Stores sets of stickers in Postgres. A set belongs to the bot that made it, whoever owns the bot. */
+import { fail } from '../../errors.js';
+import * as rows from '../../postgres/bots/sticker_sets.js';
+import { ruleLimits } from '../../rules/limits.js';
+import type { StoreContext } from '../core/context.js';
+import { storeLimits as limits } from '../limits.js';
+
+export type { SetSticker, StickerSet } from '../../postgres/bots/sticker_sets.js';
+
+type SetSticker = rows.SetSticker;
+
+export type StickerSets = ReturnType<typeof createStickerSets>;
+
+type Stickers = readonly SetSticker[];
+
+export function createStickerSets({ db }: StoreContext) {
+  /** Changes the stickers of a set of the bot. Error: `sticker_set_invalid`, and those of `change`. */
+  async function change(bot: number, name: string, make: (stickers: Stickers) => Stickers): Promise<void> {
+    const isFound = await rows.changeStickerSet(db, bot, name, ({ stickers }) => ({
+      stickers: make(stickers),
+    }));
+    if (!isFound) fail('sticker_set_invalid');
+  }
+
+  /** Changes one sticker. `make` gets its place in the list. Error: `sticker_set_not_modified` if it is not there. */
+  const changeOne = (
+    bot: number,
+    name: string,
+    key: string,
+    make: (list: Stickers, at: number) => Stickers,
+  ) =>
+    change(bot, name, (stickers) => {
+      const at = stickers.findIndex((sticker) => sticker.key === key);
+      return at < 0 ? fail('sticker_set_not_modified') : make(stickers, at);
+    });
+
+  return {
+    /** Returns a set of any bot. Error: `sticker_set_invalid`. */
+    async find(name: string): Promise<rows.StickerSet> {
+      return (await rows.loadStickerSet(db, name)) ?? fail('sticker_set_invalid');
+    },
+    /** Errors: `sticker_set_name_taken`, `too_many_sticker_sets`. */
+    async add(set: rows.StickerSet): Promise<void> {
+      const outcome = await rows.addStickerSet(db, set, limits.sticker_sets_per_bot_max);
+      if (outcome === 'taken') fail('sticker_set_name_taken');
+      if (outcome === 'too_many') fail('too_many_sticker_sets');
+    },
+    /** Error: `sticker_set_invalid`. */
+    async setTitle(bot: number, name: string, title: string): Promise<void> {
+      if (!(await rows.changeStickerSet(db, bot, name, () => ({ title })))) fail('sticker_set_invalid');
+    },
+    /** Error: `sticker_set_invalid`. */
+    async remove(bot: number, name: string): Promise<void> {
+      if (!(await rows.removeStickerSet(db, bot, name))) fail('sticker_set_invalid');
+    },
+    /** Adds a sticker at the end. Errors: `sticker_set_invalid`, `too_many_stickers`, `sticker_in_set`. */
+    append: (bot: number, name: string, sticker: SetSticker) =>
+      change(bot, name, (stickers) => {
+        if (stickers.length >= ruleLimits.stickers_per_set_max) fail('too_many_stickers');
+        if (stickers.some(({ key }) => key === sticker.key)) fail('sticker_in_set');
+        return [...stickers, sticker];
+      }),
+    /** Moves a sticker to a place that counts from 0. A place behind the last one counts as the last one. */
+    move: (bot: number, name: string, key: string, place: number) =>
+      changeOne(bot, name, key, (list, at) =>
+        list.toSpliced(at, 1).toSpliced(place, 0, list[at] as SetSticker),
+      ),
+    take: (bot: number, name: string, key: string) =>
+      changeOne(bot, name, key, (list, at) => list.toSpliced(at, 1)),
+    update: (
+      bot: number,
+      name: string,
+      key: string,
+      fields: Partial<Pick<SetSticker, 'emoji' | 'keywords'>>,
+    ) => changeOne(bot, name, key, (list, at) => list.with(at, { ...(list[at] as SetSticker), ...fields })),
+    /** Puts a new sticker in the place of another one. Error: `sticker_in_set`. */
+    replace: (bot: number, name: string, key: string, sticker: SetSticker) =>
+      changeOne(bot, name, key, (list, at) => {
+        if (list.some((one, i) => i !== at && one.key === sticker.key)) fail('sticker_in_set');
+        return list.with(at, sticker);
+      }),
+    /** Returns up to `sticker_sets_per_bot_max` sets. */
+    listOf: (bot: number) => rows.loadStickerSetsOf(db, bot),
+  };
+}

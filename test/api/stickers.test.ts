@@ -1,0 +1,373 @@
+import { Api, InputFile } from 'grammy';
+import pg from 'pg';
+import sharp from 'sharp';
+import { afterAll, beforeEach, expect, test } from 'vitest';
+import { fileLimits } from '../../src/files/limits.js';
+import { ruleLimits } from '../../src/rules/limits.js';
+import { storeLimits } from '../../src/store/limits.js';
+import { type Eviction, openEviction } from '../interface/eviction.js';
+import { mp4, png } from '../support/samples.js';
+import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
+
+let service: Service;
+let eviction: Eviction;
+let db: pg.Pool;
+let ann: TestUser;
+let bot: TestBot;
+let other: TestBot;
+let api: Api;
+let name: string;
+
+onSharedService(async (running) => {
+  service = running;
+  eviction = await openEviction(service);
+  db = new pg.Pool({ connectionString: service.databaseUrl, max: 1 });
+  ann = await service.newUser('ann');
+});
+beforeEach(async () => {
+  bot = await service.newBot(ann, 'artist');
+  other = await service.newBot(ann, 'rival');
+  await service.openChat(ann, bot);
+  await service.openChat(ann, other);
+  api = new Api(bot.token, { apiRoot: service.fronts[0]?.url as string });
+  name = `cats_by_${bot.username}`;
+});
+afterAll(async () => {
+  await eviction?.close();
+  await db?.end();
+});
+
+const call = (method: string, params: object, by = bot) => service.bot(by, method, { ...params });
+const refuses = async (answer: ReturnType<typeof call>, text: string) => {
+  const { status, body } = await answer;
+  expect([status, body.description]).toEqual([400, `Bad Request: ${text}`]);
+};
+const newest = async (chat = bot.id) =>
+  (await itemsOf(service.app(ann, 'GET', `/api/chats/${chat}/messages?limit=1`)))[0];
+const picture = (bytes = png(512, 400)) => new InputFile(bytes, 's.png');
+const input = (emoji = '😺', bytes?: Buffer) => ({
+  sticker: picture(bytes),
+  format: 'static' as const,
+  emoji_list: [emoji],
+});
+const ids = async (set = name) => (await api.getStickerSet(set)).stickers.map(({ file_id }) => file_id);
+const uniques = async () =>
+  (await api.getStickerSet(name)).stickers.map(({ file_unique_id }) => file_unique_id);
+const make = (emoji: readonly string[] = ['😺', '😸', '😹']) =>
+  api.createNewStickerSet(
+    ann.id,
+    name,
+    'Cats',
+    emoji.map((one) => input(one)),
+  );
+/** Calls that change a set, in the name of a bot. `sticker` is in the set. */
+const changes = (sticker: string): ReadonlyArray<readonly [method: string, params: object]> => [
+  ['addStickerToSet', { user_id: ann.id, name, sticker: { sticker, format: 'static', emoji_list: ['😺'] } }],
+  ['setStickerSetTitle', { name, title: 'Taken' }],
+  ['setStickerPositionInSet', { sticker, position: 1 }],
+  ['setStickerEmojiList', { sticker, emoji_list: ['🐶'] }],
+  ['setStickerKeywords', { sticker, keywords: ['dog'] }],
+  [
+    'replaceStickerInSet',
+    {
+      ...{ user_id: ann.id, name, old_sticker: sticker },
+      sticker: { sticker, format: 'static', emoji_list: ['🐶'] },
+    },
+  ],
+  ['deleteStickerFromSet', { sticker }],
+  ['deleteStickerSet', { name }],
+];
+
+test('a sticker is sent as an upload, by file_id and by URL', async () => {
+  const webp = await sharp(png(300, 512)).webp().toBuffer();
+  const sent = await api.sendSticker(ann.id, new InputFile(webp, 's.webp'), { emoji: '😺' });
+  expect(sent.sticker).toEqual({
+    ...{ file_id: expect.any(String), file_unique_id: expect.any(String), file_size: webp.length },
+    ...{ type: 'regular', width: 300, height: 512, is_animated: false, is_video: false, emoji: '😺' },
+  });
+  expect(sent).not.toHaveProperty('caption');
+  expect(await newest()).toMatchObject({ message_id: sent.message_id, sticker: sent.sticker });
+  const { file_id } = sent.sticker;
+  expect((await api.sendSticker(ann.id, file_id)).sticker).toEqual(sent.sticker);
+  const { file_path } = await api.getFile(file_id);
+  expect(file_path).toMatch(/^stickers\/.*\.webp$/);
+  const answer = await fetch(`${service.fronts[1]?.url}/file/bot${bot.token}/${file_path}`);
+  expect(Buffer.from(await answer.arrayBuffer())).toEqual(webp);
+  const url = 'https://example.org/s.webp';
+  const byUrl = await resultOf(call('sendSticker', { chat_id: ann.id, sticker: url }));
+  expect(byUrl.sticker).toMatchObject({ width: 0, height: 0, type: 'regular' });
+  expect((await newest()).sticker.url).toBe(url);
+});
+
+test('a sticker is forwarded, copied, read back from Postgres and posted, but has no caption', async () => {
+  await make();
+  const [file_id] = await ids();
+  const { message_id, sticker } = await resultOf(call('sendSticker', { chat_id: ann.id, sticker: file_id }));
+  expect(sticker).toMatchObject({ set_name: name, emoji: '😺', width: 512, height: 400 });
+  for (const [method, given, text] of [
+    ['editMessageText', { text: 'x' }, 'there is no text in the message to edit'],
+    ['editMessageCaption', { caption: 'x' }, 'there is no caption in the message to edit'],
+  ] as const)
+    await refuses(call(method, { chat_id: ann.id, message_id, ...given }), text);
+  const source = { chat_id: ann.id, from_chat_id: ann.id, message_id };
+  expect(await resultOf(call('forwardMessage', source))).toMatchObject({ sticker });
+  await resultOf(call('copyMessage', { ...source, caption: 'ignored' }));
+  await eviction.evict(new Set([String(ann.id), String(bot.id)]));
+  const copy = await newest();
+  expect(copy.sticker).toEqual(sticker);
+  expect(copy).not.toHaveProperty('caption');
+  const chats = await itemsOf(service.app(ann, 'GET', '/api/chats'));
+  expect(chats.find(({ id }: { id: number }) => id === bot.id).last_message).toMatchObject({
+    kind: 'sticker',
+  });
+  const channel = await resultOf(service.app(ann, 'POST', '/api/chats', { type: 'channel', title: 'News' }));
+  await resultOf(
+    service.app(ann, 'PUT', `/api/chats/${channel.id}/members/${bot.id}`, {
+      status: 'administrator',
+      rights: { can_post_messages: true },
+    }),
+  );
+  await resultOf(call('sendSticker', { chat_id: channel.id, sticker: file_id }));
+  const [post] = await itemsOf(service.app(ann, 'GET', `/api/chats/${channel.id}/posts`));
+  expect(post.media).toMatchObject({ type: 'sticker', set_name: name });
+});
+
+test('members need the permission for other messages to send stickers', async () => {
+  await make();
+  const group = await service.newGroup(ann, 'Quiet', [bot]);
+  const [sticker] = await ids();
+  const admin = await service.newBot(ann, 'guard');
+  const rights = { status: 'administrator', rights: { can_restrict_members: true } };
+  await resultOf(service.app(ann, 'PUT', `/api/chats/${group}/members/${admin.id}`, rights));
+  const permissions = { can_send_messages: true, can_send_photos: true };
+  await resultOf(
+    call(
+      'restrictChatMember',
+      { chat_id: group, user_id: bot.id, permissions, use_independent_chat_permissions: true },
+      admin,
+    ),
+  );
+  await refuses(
+    call('sendSticker', { chat_id: group, sticker }),
+    'not enough rights to send stickers to the chat',
+  );
+});
+
+test.each<[string, Buffer, string]>([
+  ['has no side of 512 pixels', png(511, 511), 'STICKER_PNG_DIMENSIONS'],
+  ['has a side over 512 pixels', png(513, 512), 'STICKER_PNG_DIMENSIONS'],
+  ['is a video', mp4(512, 512, 1), 'STICKER_PNG_NOPNG'],
+  ['is a text', Buffer.from('not a picture'), 'STICKER_PNG_NOPNG'],
+  [
+    'is over 512 KiB',
+    Buffer.concat([png(512, 512), Buffer.alloc(fileLimits.sticker_bytes_max)]),
+    'file is too big',
+  ],
+])('a sticker that %s is refused everywhere, and nothing is stored', async (_, bytes, text) => {
+  const stored = async () => (await resultOf(service.app(ann, 'GET', '/api/me/uploads'))).bytes;
+  await make(['😺']);
+  const before = await stored();
+  const failure = expect.objectContaining({ description: `Bad Request: ${text}` });
+  await expect(api.sendSticker(ann.id, picture(bytes))).rejects.toEqual(failure);
+  await expect(api.uploadStickerFile(ann.id, 'static', picture(bytes))).rejects.toEqual(failure);
+  await expect(api.addStickerToSet(ann.id, name, input('😺', bytes))).rejects.toEqual(failure);
+  const two = [input('😺'), input('😸', bytes)];
+  await expect(api.createNewStickerSet(ann.id, `two_by_${bot.username}`, 'T', two)).rejects.toEqual(failure);
+  expect(await stored()).toBe(before);
+  expect(await ids()).toHaveLength(1);
+});
+
+test('a bot creates a set, and any bot reads it', async () => {
+  expect(await make()).toBe(true);
+  const set = await resultOf(call('getStickerSet', { name: name.toUpperCase() }, other));
+  expect(set).toEqual({
+    ...{ name, title: 'Cats', sticker_type: 'regular' },
+    stickers: ['😺', '😸', '😹'].map((emoji) =>
+      expect.objectContaining({ emoji, set_name: name, type: 'regular', width: 512, height: 400 }),
+    ),
+  });
+  const shared = await resultOf(
+    call('sendSticker', { chat_id: ann.id, sticker: set.stickers[1].file_id }, other),
+  );
+  expect(shared.sticker).toEqual(set.stickers[1]);
+});
+
+test('stickers are added, moved, replaced, described and removed', async () => {
+  await make(['😺', '😸']);
+  const { file_id } = await api.uploadStickerFile(ann.id, 'static', picture());
+  const added = {
+    ...{ sticker: file_id, format: 'static' as const },
+    ...{ emoji_list: ['🐱' as const, '😻' as const], keywords: ['cat'] },
+  };
+  expect(await api.addStickerToSet(ann.id, name, added)).toBe(true);
+  const [a, b, c] = (await uniques()) as [string, string, string];
+  const idOf = async (at: number) => (await ids())[at] as string;
+  expect(await api.setStickerPositionInSet(await idOf(2), 0)).toBe(true);
+  expect(await uniques()).toEqual([c, a, b]);
+  await api.setStickerPositionInSet(await idOf(0), 119);
+  expect(await uniques()).toEqual([a, b, c]);
+  const old = await idOf(0);
+  await api.setStickerEmojiList(old, ['🐶', '🐕']);
+  expect((await api.getStickerSet(name)).stickers[0]).toMatchObject({ emoji: '🐶', file_unique_id: a });
+  await api.setStickerKeywords(old, ['dog', 'hund']);
+  const { rows } = await db.query('select stickers from sticker_sets where name = lower($1)', [name]);
+  expect(rows[0].stickers.map(({ keywords }: { keywords: string[] }) => keywords)).toEqual([
+    ['dog', 'hund'],
+    [],
+    ['cat'],
+  ]);
+  await api.setStickerSetTitle(name, 'Dogs');
+  expect((await api.getStickerSet(name)).title).toBe('Dogs');
+  await api.replaceStickerInSet(ann.id, name, old, input('🐼'));
+  const [replaced, second, third] = await uniques();
+  expect([second, third]).toEqual([b, c]);
+  expect(replaced).not.toBe(a);
+  await api.deleteStickerFromSet(await idOf(1));
+  expect(await uniques()).toEqual([replaced, c]);
+  await refuses(call('deleteStickerFromSet', { sticker: old }), 'STICKERSET_NOT_MODIFIED');
+  expect(await api.deleteStickerSet(name)).toBe(true);
+  await refuses(call('getStickerSet', { name }), 'STICKERSET_INVALID');
+  // A message still shows a sticker of a deleted set.
+  await resultOf(call('sendSticker', { chat_id: ann.id, sticker: old }));
+});
+
+test('only the bot that made a set changes it, also for another bot of the same owner', async () => {
+  await make();
+  const before = await api.getStickerSet(name);
+  const [sticker] = await ids();
+  for (const [method, params] of changes(sticker as string))
+    await refuses(call(method, params, other), 'STICKERSET_INVALID');
+  expect(await api.getStickerSet(name)).toEqual(before);
+});
+
+test('simultaneous changes of a set do not overwrite each other', async () => {
+  await make(['😺']);
+  const uploads = await Promise.all(
+    Array.from({ length: 8 }, () => api.uploadStickerFile(ann.id, 'static', picture())),
+  );
+  await Promise.all(
+    uploads.map(({ file_id: sticker }, i) =>
+      resultOf(
+        service.bot(
+          bot,
+          'addStickerToSet',
+          { user_id: ann.id, name, sticker: { sticker, format: 'static', emoji_list: ['😺'] } },
+          i % 2,
+        ),
+      ),
+    ),
+  );
+  expect(new Set(await uniques()).size).toBe(9);
+});
+
+test.each<[string, (username: string) => string]>([
+  ['does not end with the username', () => 'cats'],
+  ['ends with another username', (username) => `cats_by_x${username}`],
+  ['begins with a digit', (username) => `1cats_by_${username}`],
+  ['has two underscores in a row', (username) => `cats__x_by_${username}`],
+  ['has other letters', (username) => `кот_by_${username}`],
+  ['has 65 characters', (username) => `${'c'.repeat(61 - username.length)}_by_${username}`],
+])('a name that %s is refused', async (_, nameOf) => {
+  const given = { user_id: ann.id, name: nameOf(bot.username), title: 'T' };
+  const stickers = [{ sticker: 'x', format: 'static', emoji_list: ['😺'] }];
+  await refuses(call('createNewStickerSet', { ...given, stickers }), 'invalid sticker set name is specified');
+});
+
+const keywordsText = 'sticker keywords are invalid: up to 20, with up to 64 characters together';
+test.each<[method: string, params: object, text: string]>([
+  ['createNewStickerSet', { title: '' }, 'PACK_TITLE_INVALID'],
+  ['createNewStickerSet', { title: 'x'.repeat(65) }, 'PACK_TITLE_INVALID'],
+  ['createNewStickerSet', { stickers: [] }, 'STICKERS_EMPTY'],
+  ['createNewStickerSet', { sticker_type: 'mask' }, 'only regular sticker sets are supported'],
+  ['createNewStickerSet', { user_id: 1 }, 'user not found'],
+  ['uploadStickerFile', { user_id: 1, sticker: 'attach://x', sticker_format: 'static' }, 'user not found'],
+  [
+    'uploadStickerFile',
+    { sticker: 'https://example.org/a.png', sticker_format: 'static' },
+    'wrong file identifier/HTTP URL specified',
+  ],
+  ['uploadStickerFile', { sticker_format: 'video' }, 'only static stickers are supported'],
+  ['getStickerSet', { name: 'unknown' }, 'STICKERSET_INVALID'],
+  ['setStickerSetTitle', { title: '  ' }, 'PACK_TITLE_INVALID'],
+  ['deleteStickerFromSet', { sticker: 'x' }, 'wrong file identifier/HTTP URL specified'],
+  ['setStickerEmojiList', { sticker: 'x', emoji_list: [] }, 'invalid sticker emojis'],
+  ['setStickerEmojiList', { sticker: 'x', emoji_list: ['a'] }, 'invalid sticker emojis'],
+  ['setStickerEmojiList', { sticker: 'x', emoji_list: Array(21).fill('😺') }, 'invalid sticker emojis'],
+  ['setStickerKeywords', { sticker: 'x', keywords: Array(21).fill('a') }, keywordsText],
+  ['setStickerKeywords', { sticker: 'x', keywords: ['a'.repeat(65)] }, keywordsText],
+  ['sendSticker', { sticker: 'attach://x' }, 'wrong file identifier/HTTP URL specified'],
+  ['sendSticker', { sticker: 'https://example.org/a.png', emoji: 'ab' }, 'invalid sticker emojis'],
+  ['sendSticker', {}, 'parameter "sticker" is required'],
+])('%s refuses %j', async (method, params, text) => {
+  const stickers = [{ sticker: 'x', format: 'static', emoji_list: ['😺'] }];
+  await refuses(
+    call(method, { chat_id: ann.id, user_id: ann.id, name, title: 'T', stickers, ...params }),
+    text,
+  );
+});
+
+test('a sticker is refused if its file is a URL, a photo, of another format or already in the set', async () => {
+  await make(['😺']);
+  const { photo } = await api.sendPhoto(ann.id, picture());
+  const add = (sticker: string | undefined, more: object = {}) =>
+    call('addStickerToSet', {
+      ...{ user_id: ann.id, name },
+      sticker: { sticker, format: 'static', emoji_list: ['😺'], ...more },
+    });
+  const wrong = 'wrong file identifier/HTTP URL specified';
+  await refuses(add('https://example.org/a.png'), wrong);
+  const byUrl = await api.sendSticker(ann.id, 'https://example.org/a.png');
+  await refuses(add(byUrl.sticker.file_id), wrong);
+  await refuses(add(photo[0]?.file_id), "can't use file of type Photo as Sticker");
+  await refuses(add('x', { format: 'animated' }), 'only static stickers are supported');
+  await refuses(add((await ids())[0]), 'sticker is already in the set');
+  await refuses(call('deleteStickerFromSet', { sticker: byUrl.sticker.file_id }), 'STICKERSET_INVALID');
+  await refuses(
+    call('setStickerPositionInSet', { sticker: photo[0]?.file_id, position: 0 }),
+    'STICKERSET_INVALID',
+  );
+  const failure = expect.objectContaining({
+    description: 'Bad Request: sticker set name is already occupied',
+  });
+  await expect(make()).rejects.toEqual(failure);
+});
+
+test('a set has up to 120 stickers, and a bot up to 100 sets', async () => {
+  await make(['😺']);
+  await db.query(
+    `update sticker_sets set stickers = (select jsonb_agg(jsonb_set(stickers->0, '{key}', to_jsonb(md5(n::text))))
+       from generate_series(1, $2::int) n) where name = lower($1)`,
+    [name, ruleLimits.stickers_per_set_max - 1],
+  );
+  await api.addStickerToSet(ann.id, name, input());
+  const failure = (text: string) => expect.objectContaining({ description: `Bad Request: ${text}` });
+  await expect(api.addStickerToSet(ann.id, name, input())).rejects.toEqual(failure('STICKERS_TOO_MUCH'));
+  expect((await api.getStickerSet(name)).stickers).toHaveLength(120);
+  await db.query(
+    `insert into sticker_sets (name, bot_id, shown_name, title, stickers)
+     select n || 'x' || $1::bigint, $1::bigint, n, 't', '[]' from generate_series(2, $2::int) n`,
+    [bot.id, storeLimits.sticker_sets_per_bot_max],
+  );
+  const one = `one_by_${bot.username}`;
+  await expect(api.createNewStickerSet(ann.id, one, 'T', [input()])).rejects.toEqual(
+    failure('too many sticker sets'),
+  );
+});
+
+test('a set stays with a transferred bot, is exported, and is deleted with the bot', async () => {
+  await make(['😺']);
+  const exported = await fetch(`${service.fronts[0]?.url}/api/me/export`, {
+    headers: { authorization: `Bearer ${ann.token}` },
+  });
+  const lines = (await exported.text())
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line));
+  expect(lines.filter(({ kind, bot_id }) => kind === 'sticker_set' && bot_id === bot.id)).toEqual([
+    { kind: 'sticker_set', bot_id: bot.id, sticker_set: await api.getStickerSet(name) },
+  ]);
+  await resultOf(service.app(ann, 'DELETE', `/api/me/bots/${bot.id}`));
+  expect((await db.query('select from sticker_sets where bot_id = $1', [bot.id])).rowCount).toBe(0);
+  await refuses(call('getStickerSet', { name }, other), 'STICKERSET_INVALID');
+});
