@@ -40,8 +40,10 @@ export const keywords = optional(
 );
 
 /** Accepts only the format `static`. */
-export const stickerFormat = text
-  .refine((given) => given === 'static', { error: answer('sticker_format_unsupported') })
+export const stickerFormat = z
+  .literal('static', {
+    error: ({ input }) => (input === undefined ? '' : answer('sticker_format_unsupported')),
+  })
   .describe('Only `static`: a PNG or WebP');
 
 const inputStickerFields = z.object(

@@ -22,6 +22,7 @@ const byName: Readonly<Record<string, unknown>> = {
   message_id: 17,
   text: 'Hello',
   emoji: '👍',
+  emoji_list: '👍',
   url: 'https://bot.example/updates',
   username: 'shop_bot',
   name: 'Shop',

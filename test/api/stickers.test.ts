@@ -290,6 +290,11 @@ test.each<[method: string, params: object, text: string]>([
   ['uploadStickerFile', { sticker_format: 'video' }, 'only static stickers are supported'],
   ['getStickerSet', { name: 'unknown' }, 'STICKERSET_INVALID'],
   ['setStickerSetTitle', { title: '  ' }, 'PACK_TITLE_INVALID'],
+  [
+    'setStickerPositionInSet',
+    { sticker: 'x', position: -1 },
+    'parameter "position" must be an integer of at least 0',
+  ],
   ['deleteStickerFromSet', { sticker: 'x' }, 'wrong file identifier/HTTP URL specified'],
   ['setStickerEmojiList', { sticker: 'x', emoji_list: [] }, 'invalid sticker emojis'],
   ['setStickerEmojiList', { sticker: 'x', emoji_list: ['a'] }, 'invalid sticker emojis'],

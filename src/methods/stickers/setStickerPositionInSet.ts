@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { placeOfSticker, stickerId, stickerOfSetErrors } from '../../actions/sticker_sets.js';
-import { ruleLimits as limits } from '../../rules/limits.js';
 import { defineMethod } from '../../server/method.js';
-import { clampedInteger } from '../../wire/schema.js';
+import { integer } from '../../wire/schema.js';
+
+const place = 'an integer of at least 0';
 
 /** Moves a sticker within its set. */
 export const setStickerPositionInSet = defineMethod({
@@ -11,9 +12,9 @@ export const setStickerPositionInSet = defineMethod({
   summary: 'Moves a sticker within its set.',
   params: z.object({
     sticker: stickerId,
-    position: clampedInteger(0, limits.stickers_per_set_max).describe(
-      'New position, from 0. Clamped to the positions of the set',
-    ),
+    position: integer(place)
+      .refine((given) => given >= 0, { error: place })
+      .describe('New position, from 0. A position behind the last sticker counts as the last one'),
   }),
   errors: [...stickerOfSetErrors],
 
