@@ -1,6 +1,6 @@
 /** Checks of files and of other content: photos, documents, albums, locations, contacts, dice and polls. */
 import { type Check, expectLike, expectTrue, type Session, show } from './check.js';
-import { mp4, png, wav } from './samples.js';
+import { mp4, png, sticker as square, wav } from './samples.js';
 
 const check = (proves: string, run: Check['run'], needs: Check['needs'] = ['chat']): Check => ({
   subject: 'media',
@@ -101,6 +101,57 @@ async function objects(s: Session): Promise<void> {
   });
 }
 
+async function liveLocations(s: Session): Promise<void> {
+  const place = { latitude: 56.95, longitude: 24.1 };
+  const live = { ...place, live_period: 600 };
+  const { message_id, location } = await s.result('sendLocation', { chat_id: s.chat, ...live });
+  expectLike(location, live, 'the live location');
+  const at = { chat_id: s.chat, message_id };
+  const moved = await s.result('editMessageLiveLocation', { ...at, ...place, latitude: 57 });
+  expectLike(moved.location, { ...live, latitude: 57 }, 'the moved location');
+  const other = await s.result('sendLocation', { chat_id: s.chat, ...live });
+  const stopped = await s.result('stopMessageLiveLocation', { ...at, message_id: other.message_id });
+  expectTrue(stopped.location.live_period === undefined, 'the stopped location is still live');
+  const again = { ...at, message_id: other.message_id };
+  await s.refused('stopMessageLiveLocation', again, 'message_cant_be_edited');
+  await s.refused(
+    'stopMessageLiveLocation',
+    { ...at, message_id: await s.send() },
+    'no_live_location_to_edit',
+  );
+}
+
+async function stickers(s: Session): Promise<void> {
+  const { username } = await s.result('getMe');
+  const set = { user_id: s.chat, name: `check_${Date.now().toString(36)}_by_${username}` };
+  const made = { format: 'static', emoji_list: ['👍'] };
+  const one = { sticker: 'attach://one', ...made };
+  const files = { one: file(square, 'one.png') };
+  await s.result('createNewStickerSet', { ...set, title: 'Check', stickers: [one] }, { files });
+  try {
+    const upload = { files: { sticker: file(square, 'two.png') } };
+    const { file_id } = await s.result('uploadStickerFile', { ...set, sticker_format: 'static' }, upload);
+    await s.result('addStickerToSet', { ...set, sticker: { sticker: file_id, ...made } });
+    const read = async () => (await s.result('getStickerSet', { name: set.name })).stickers;
+    const [first] = await read();
+    const sent = await s.result('sendSticker', { chat_id: s.chat, sticker: first.file_id });
+    expectLike(sent.sticker, { set_name: set.name, emoji: '👍', width: 512 }, 'the sticker');
+    const sticker = first.file_id;
+    await s.result('setStickerPositionInSet', { sticker, position: 1 });
+    const places = (await read()).map((each: typeof first) => each.file_unique_id);
+    expectTrue(places[1] === first.file_unique_id, 'the sticker was not moved');
+    await s.result('setStickerEmojiList', { sticker, emoji_list: ['🔥'] });
+    await s.result('setStickerKeywords', { sticker, keywords: ['fire'] });
+    await s.result('setStickerSetTitle', { name: set.name, title: 'Other' });
+    await s.result('replaceStickerInSet', { ...set, old_sticker: sticker, sticker: one }, { files });
+    await s.refused('deleteStickerFromSet', { sticker }, 'sticker_set_not_modified');
+    await s.result('deleteStickerFromSet', { sticker: (await read())[0].file_id });
+  } finally {
+    await s.result('deleteStickerSet', { name: set.name });
+  }
+  await s.refused('getStickerSet', { name: set.name }, 'sticker_set_invalid');
+}
+
 async function polls(s: Session): Promise<void> {
   const options = ['tea', 'milk'];
   const { message_id, poll } = await s.result('sendPoll', { chat_id: s.chat, question: 'What?', options });
@@ -120,6 +171,8 @@ export const mediaChecks: readonly Check[] = [
   check('sendMediaGroup sends an album', albums),
   check('captions and media are edited', mediaEdits),
   check('locations, venues, contacts and dice are sent', objects),
+  check('live locations are moved and stopped', liveLocations),
+  check('stickers are sent, and sets of stickers are changed', stickers, ['direct']),
   check('polls are sent and closed', polls),
   check(
     'getFile refuses an unknown file',

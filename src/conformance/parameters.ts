@@ -13,6 +13,7 @@ import { asText, type Encoding, encodings, type Given } from './encodings.js';
 interface Shape {
   readonly type?: string | readonly string[];
   readonly enum?: readonly unknown[];
+  readonly const?: unknown;
   readonly anyOf?: readonly Shape[];
   readonly items?: Shape;
   readonly minItems?: number;
@@ -32,11 +33,13 @@ const known: Readonly<Record<string, unknown>> = {
   type: 'photo',
   media: picture,
   command: 'start',
+  emoji_list: '👍',
 };
 
 /** Returns a value of the shape. If a call with it were accepted, it would change no existing chat. */
 function plausible(shape: Shape, name = ''): unknown {
   if (name in known && shape.type !== 'array' && shape.type !== 'object') return known[name];
+  if (shape.const !== undefined) return shape.const;
   if (shape.enum) return shape.enum[0];
   if (shape.anyOf) return plausible(shape.anyOf[0] as Shape, name);
   switch (Array.isArray(shape.type) ? shape.type[0] : shape.type) {
@@ -46,7 +49,7 @@ function plausible(shape: Shape, name = ''): unknown {
     case 'boolean':
       return false;
     case 'array':
-      return Array.from({ length: shape.minItems ?? 1 }, () => plausible(shape.items ?? {}));
+      return Array.from({ length: shape.minItems ?? 1 }, () => plausible(shape.items ?? {}, name));
     case 'object':
       return required(shape);
     default:
@@ -62,6 +65,7 @@ const optionalParts: Readonly<Record<string, Given>> = {
   sendMessageDraft: { chat_id: nobody },
   sendPhoto: { photo: picture },
   sendPoll: { question: 'x', options: ['x'] },
+  sendSticker: { sticker: picture },
   sendVideo: { video: picture },
   sendVoice: { voice: picture },
 };

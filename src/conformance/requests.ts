@@ -90,7 +90,7 @@ export const requestChecks: readonly Check[] = [
   check('a parameter in the body overrides the query', merges),
   check('names of methods ignore case', anyCase),
   check('an unknown method answers 404', async (s) => {
-    for (const name of ['getNothing', 'get', 'sendSticker', 'getMeX'])
+    for (const name of ['getNothing', 'get', 'sendGame', 'getMeX'])
       await refuses(s, 'method_not_found', name, {}, name);
   }),
   check('an unknown path answers 404', async (s) => {

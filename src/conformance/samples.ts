@@ -9,6 +9,12 @@ export const png = Buffer.from(
   'base64',
 );
 
+/** A picture of 512 × 1 pixels. */
+export const sticker = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAgAAAAABCAAAAACN0EmqAAAADklEQVR42mNgGAUjGgAAAgEAAdzMQn4AAAAASUVORK5CYII=',
+  'base64',
+);
+
 /** A video of 64 × 64 pixels and one second, whose frame cannot be decoded. */
 export const mp4 = Buffer.from(
   [
