@@ -360,7 +360,7 @@ test('a set has up to 120 stickers, and a bot up to 100 sets', async () => {
   );
 });
 
-test('a set stays with a transferred bot, is exported, and is deleted with the bot', async () => {
+test('a set is exported, stays with a transferred bot, and is deleted with the bot', async () => {
   await make(['😺']);
   const exported = await fetch(`${service.fronts[0]?.url}/api/me/export`, {
     headers: { authorization: `Bearer ${ann.token}` },
@@ -372,7 +372,11 @@ test('a set stays with a transferred bot, is exported, and is deleted with the b
   expect(lines.filter(({ kind, bot_id }) => kind === 'sticker_set' && bot_id === bot.id)).toEqual([
     { kind: 'sticker_set', bot_id: bot.id, sticker_set: await api.getStickerSet(name) },
   ]);
-  await resultOf(service.app(ann, 'DELETE', `/api/me/bots/${bot.id}`));
+  const heir = await service.newUser('heir');
+  const to = { username: heir.username, confirm: true };
+  await resultOf(service.app(ann, 'POST', `/api/me/bots/${bot.id}/transfer`, to));
+  expect((await call('getStickerSet', { name }, other)).body.result).toMatchObject({ name, title: 'Cats' });
+  await resultOf(service.app(heir, 'DELETE', `/api/me/bots/${bot.id}`));
   expect((await db.query('select from sticker_sets where bot_id = $1', [bot.id])).rowCount).toBe(0);
   await refuses(call('getStickerSet', { name }, other), 'STICKERSET_INVALID');
 });
