@@ -268,6 +268,7 @@ export const catalogue = {
   poll_while_webhook: conflict(
     "can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first",
   ),
+  poll_while_consumers: conflict("can't use getUpdates method without consumer while consumers are active"),
   poll_terminated_by_poll: conflict(
     'terminated by other getUpdates request; make sure that only one bot instance is running',
   ),

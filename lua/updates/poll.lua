@@ -16,12 +16,18 @@
 @err     webhook_active
 @err     terminated
 @err     terminated_by_webhook
+@err     shared
 ]]
 local s = redis.call('HMGET', state_key, 'seq', 'poll', 'hook', 'leased', 'mask')
 if not s[1] then return refuse('queue_missing') end
 if s[3] then return refuse(first and 'webhook_active' or 'terminated_by_webhook') end
 if first then
   if redis.call('HGET', meta_key, 'run') ~= run then return refuse('stale_run') end
+  -- The mark of consumers, see `lib/consumer.lua`.
+  if s[2] and s[2]:byte() == 42 then
+    local _, ms = now()
+    if tonumber(s[2]:sub(2)) > ms then return refuse('shared') end
+  end
   -- A changed mask is journaled, so the journal must have room.
   if mask ~= '' and mask ~= s[5] and closed(meta_key, journal_key, run) then return refuse('journal_full') end
   redis.call('HSET', state_key, 'poll', poll)

@@ -5,6 +5,7 @@
 @repeatable Each version switches once and drops once.
 @flag    allow-oom
 @key     channel   {NN}:on_bot:<bot>       CHANNEL
+@key     consumption  {NN}:consumption:<bot>  HASH
 @arg     bot      text
 @arg     version  text   version of the settings and signing secrets
 @arg     set      text   version at which the webhook was last set or deleted; after it only signing secrets may have
@@ -21,7 +22,7 @@ if not s[1] then return refuse('queue_missing') end
 local _, ms = now()
 set_mask({meta = meta_key, journal = journal_key, state = state_key, bot = bot}, s[7], mask)
 if drop ~= '' and tonumber(drop) > tonumber(s[4] or 0) then
-  redis.call('UNLINK', queue_key, parked_key, retries_key, attempts_key)
+  redis.call('UNLINK', queue_key, parked_key, retries_key, attempts_key, consumption_key)
   redis.call('HSET', state_key, 'bytes', 0, 'dropped', drop, 'dropped_to', s[1])
 end
 if tonumber(version) <= tonumber(s[3] or 0) then return ok(0, 0) end

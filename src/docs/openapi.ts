@@ -111,6 +111,9 @@ function parameter(place: 'query' | 'path', name: string, { properties, required
 
 const keyHeader: Json = { $ref: '#/components/parameters/IdempotencyKey' };
 const coalesceHeader: Json = { $ref: '#/components/parameters/Coalesce' };
+const consumerHeaders: Json[] = ['Consumer', 'ConsumerTimeout'].map((name) => ({
+  $ref: `#/components/parameters/${name}`,
+}));
 
 function requestBody(schema: Json, required: boolean): Json {
   const types = [jsonType, 'application/x-www-form-urlencoded', 'multipart/form-data'];
@@ -158,7 +161,11 @@ function methodPath(method: Method, base: string, components: Components): Json 
       summary: method.name,
       description: method.summary,
       security: [],
-      parameters: [...(changes ? [keyHeader] : []), ...(method.coalesces ? [coalesceHeader] : [])],
+      parameters: [
+        ...(changes ? [keyHeader] : []),
+        ...(method.coalesces ? [coalesceHeader] : []),
+        ...(method.consumes ? consumerHeaders : []),
+      ],
       ...(names.length > 0
         ? { requestBody: requestBody(schemaRef(component), parameters.required.length > 0) }
         : {}),
@@ -328,6 +335,18 @@ const fixedComponents: Json = {
       name: 'X-Service-Coalesce',
       in: 'header',
       description: 'The value `1` has the effect of the parameter `coalesce: true`',
+      schema: { type: 'string' },
+    },
+    Consumer: {
+      name: 'X-Service-Consumer',
+      in: 'header',
+      description: 'Has the effect of the parameter `consumer`',
+      schema: { type: 'string' },
+    },
+    ConsumerTimeout: {
+      name: 'X-Service-Consumer-Timeout',
+      in: 'header',
+      description: 'Has the effect of the parameter `consumer_timeout`, if `X-Service-Consumer` is set',
       schema: { type: 'string' },
     },
   },

@@ -8,6 +8,8 @@ export class Head {
   lastEventId = '';
   idempotencyKey = '';
   coalesce = '';
+  consumer = '';
+  consumerTimeout = '';
   forwardedFor = '';
   contentLength = '';
   transferEncoding = '';
@@ -64,6 +66,12 @@ function visit(name: string, value: string): void {
       break;
     case 'x-service-coalesce':
       head.coalesce = value;
+      break;
+    case 'x-service-consumer':
+      head.consumer = value;
+      break;
+    case 'x-service-consumer-timeout':
+      head.consumerTimeout = value;
       break;
     case 'transfer-encoding':
       head.transferEncoding = value;

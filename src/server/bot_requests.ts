@@ -87,6 +87,10 @@ function run(context: CallContext, request: ApiRequest, method: Method, bot: Bot
   }
   const { values, files: uploads } = parseParams(request);
   if (method.coalesces && request.coalesce === '1') values.coalesce ??= 'true';
+  if (method.consumes && request.consumer !== '') {
+    values.consumer ??= request.consumer;
+    if (request.consumerTimeout !== '') values.consumer_timeout ??= request.consumerTimeout;
+  }
   const given = { bot, store, files, receivers, uploads, onGone };
   const called = () => runMethod(method as Parameters<typeof runMethod>[0], given, values);
   return uploads.size === 0 ? called() : store.uploads.take(bot.owner, bytesOf(uploads)).then(called);

@@ -53,6 +53,8 @@ interface Traits {
   readonly inAnswers?: false;
   /** Whether the header `X-Service-Coalesce: 1` sets the parameter `coalesce`. */
   readonly coalesces?: true;
+  /** Whether the headers `X-Service-Consumer` and `X-Service-Consumer-Timeout` set parameters. */
+  readonly consumes?: true;
   /** Handles calls with `inline_message_id`. Absent if the method does not change inline messages. */
   readonly ofInline?: OfInline;
 }

@@ -21,6 +21,10 @@ export interface ApiRequest {
   readonly prefer: string;
   /** The header `X-Service-Coalesce`, or '' if absent. */
   readonly coalesce: string;
+  /** The header `X-Service-Consumer`, or '' if absent. */
+  readonly consumer: string;
+  /** The header `X-Service-Consumer-Timeout`, or '' if absent. */
+  readonly consumerTimeout: string;
   /** The header `X-Forwarded-For`, or '' if absent. Any client can set it. */
   readonly forwardedFor: string;
   /** The header `X-Request-Id`, or '' if absent. Any client can set it. */

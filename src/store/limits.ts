@@ -60,6 +60,16 @@ export const storeLimits = {
   poll_tick_ms: 1_000,
   /** How many waiting polls one script call checks. */
   polls_peeked_max: 500,
+  /** How many consumers may share the queue of a bot, and how long the name of one may be. */
+  consumers_max: 64,
+  consumer_name_length_max: 32,
+  /** After this time without a step of its polls, other consumers take over the chats of a consumer. */
+  consumer_lease_s_default: 4,
+  consumer_lease_s_max: 60,
+  /** The minimum time between two steps of a waiting poll with a consumer name. */
+  consumer_step_ms_min: 20,
+  /** How long Redis keeps which consumer holds which chat after the last poll. */
+  consumers_ttl_ms: 10 * 60_000,
   queue_length_max: 100_000,
   queue_bytes_max: 128 * 1024 * 1024,
   queue_age_ms_max: 24 * 3_600_000,

@@ -30,6 +30,8 @@ function requestOf(call: InnerCall, resolve: (outcome: Outcome) => void): ApiReq
     lastEventId: '',
     idempotencyKey: '',
     coalesce: '',
+    consumer: '',
+    consumerTimeout: '',
     forwardedFor: '',
     prefer: '',
     requestId: '',

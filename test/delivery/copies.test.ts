@@ -253,7 +253,7 @@ test(
     const { client } = world.front.connection;
     const hook = await client.hget(keys.queueState(bot.id), 'hook');
     const partition = keys.partitions.of(bot.id);
-    const at = queueKeys(keys, bot.id);
+    const at = { ...queueKeys(keys, bot.id), consumption: keys.consumption(bot.id) };
     const late = { version: '1', set: '1', active: true, drop: `${hook}`, mask: '' };
     await world.front.runner.call('webhooks/switch', partition, at, { bot: `${bot.id}`, ...late });
     expect(await served.pending()).toBe(0);

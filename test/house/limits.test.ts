@@ -39,6 +39,18 @@ test.each([
     'a process must know the shared key of a request as long as Redis keeps it',
     limits.unsettled_request_ms >= limits.request_id_ttl_ms,
   ],
+  [
+    'the chats of a dead consumer must move within five seconds',
+    limits.consumer_lease_s_default * 1_000 + limits.consumer_step_ms_min < 5_000,
+  ],
+  [
+    'a waiting consumer must renew its lease in time, although two renewals are late',
+    limits.poll_tick_ms * 3 <= limits.consumer_lease_s_default * 1_000,
+  ],
+  [
+    'Redis must know what a consumer got until its lease has ended',
+    limits.consumer_lease_s_max * 1_000 < limits.consumers_ttl_ms,
+  ],
   ['a lease must survive two lost renewals', limits.auth_lease_renew_ms * 3 <= limits.auth_lease_ms],
   [
     'callers must get an answer before a silent connection is replaced',

@@ -26,6 +26,8 @@ const routes: Record<string, RequestHandler> = {
       lastEventId,
       idempotencyKey,
       coalesce,
+      consumer,
+      consumerTimeout,
       remoteAddress,
     } = request;
     const body = request.body.toString();
@@ -37,6 +39,8 @@ const routes: Record<string, RequestHandler> = {
       lastEventId,
       idempotencyKey,
       coalesce,
+      consumer,
+      consumerTimeout,
       remoteAddress,
       body,
     };
@@ -103,6 +107,8 @@ test('a handler receives the request as it was sent', async () => {
     'Last-Event-ID': '17',
     'Idempotency-Key': 'k-1',
     'X-Service-Coalesce': '1',
+    'X-Service-Consumer': 'one',
+    'X-Service-Consumer-Timeout': '30',
   };
   const sent = await fetch(`${base}/echo?a=%20b&c`, { method: 'PATCH', headers, body: '{"é":1}' });
   expect(sent.headers.get('content-type')).toBe('application/json');
@@ -114,6 +120,8 @@ test('a handler receives the request as it was sent', async () => {
     lastEventId: '17',
     idempotencyKey: 'k-1',
     coalesce: '1',
+    consumer: 'one',
+    consumerTimeout: '30',
     remoteAddress: '127.0.0.1',
     body: '{"é":1}',
   });
@@ -127,6 +135,8 @@ test('a handler receives the request as it was sent', async () => {
     lastEventId: '',
     idempotencyKey: '',
     coalesce: '',
+    consumer: '',
+    consumerTimeout: '',
     body: '',
   };
   expect(JSON.parse(bare.text.split('\r\n\r\n')[1]!)).toMatchObject(empty);

@@ -24,6 +24,7 @@ import { postCountCases } from './post_counts.cases.js';
 import { reactionCases } from './post_reactions.cases.js';
 import { postCases } from './posts.cases.js';
 import { presenceCases } from './presence.cases.js';
+import { consumerCases } from './update_consumers.cases.js';
 import { pollCases } from './update_polls.cases.js';
 import { pressCases } from './update_presses.cases.js';
 import { updateCases } from './updates.cases.js';
@@ -46,6 +47,7 @@ const cases: readonly Case[] = [
   ...pinCases,
   ...updateCases,
   ...pollCases,
+  ...consumerCases,
   ...pressCases,
   ...authCases,
   ...chatCases,

@@ -123,6 +123,24 @@ const polls: Case[] = [
   }),
   look('refuses a different run id', { seeds: three, answer: ['stale_run'] }, { run: 'other' }),
   look('reports a missing queue', { seeds: [open()], answer: ['queue_missing'] }),
+  look('refuses a poll while a consumer has a lease', {
+    seeds: [...three, seeds.queue({ poll: `*${Date.now() + 600_000}` })],
+    answer: ['shared'],
+  }),
+  look('becomes the current poll once no consumer has a lease', {
+    seeds: [...three, seeds.queue({ poll: `*${Date.now() - 1}` })],
+    answer: ['ok', expect.toSatisfy((rows) => ids(rows).join() === '39-0,40-0,41-0')],
+    changes: [state],
+    after: async (client) => expect(await client.hget(keys.queueState(bot), 'poll')).toBe('mine'),
+  }),
+  look(
+    'ends a poll that a consumer replaced',
+    {
+      seeds: [...three, seeds.queue({ poll: `*${Date.now() + 600_000}` })],
+      answer: ['terminated'],
+    },
+    { first: false },
+  ),
   look('refuses a poll while a webhook is set', {
     seeds: [...three, seeds.queue({ hook: 'w' })],
     answer: ['webhook_active'],

@@ -165,6 +165,16 @@ const switches: Case[] = [
     },
     { ...off, set: '0', drop: '9' },
   ),
+  change(
+    'drops the assignments of consumers together with the updates',
+    {
+      seeds: [...three, seeds.queue(), seeds.hash(keys.consumption(bot), { cur: 41 })],
+      answer: ['ok', 0],
+      changes: [state, stream, `consumption:${bot}`],
+      after: async (client) => expect(await client.exists(keys.consumption(bot))).toBe(0),
+    },
+    { ...off, set: '0', drop: '9' },
+  ),
   change('reports a missing queue', { seeds: [seeds.open(home)], answer: ['queue_missing'] }),
   change('refuses a different run id', {
     seeds: [seeds.open(home, { run: 'before' })],

@@ -12,6 +12,7 @@ export const at = {
   ...{ meta: keys.meta(home), journal: keys.journal(home), state: keys.queueState(bot) },
   ...{ queue: keys.queue(bot), parked: keys.parked(bot), retries: keys.retries(bot) },
   ...{ attempts: keys.attempts(bot), due: keys.webhooksDue(home), channel: keys.botChannel(bot) },
+  consumption: keys.consumption(bot),
 };
 export const state = `queue_state:${bot}`;
 export const stream = `queue:${bot}`;

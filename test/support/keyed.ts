@@ -76,6 +76,8 @@ export function call(
         idempotencyKey: key,
         prefer,
         coalesce: '',
+        consumer: '',
+        consumerTimeout: '',
         ...{ range: '', ifRange: '', ifNoneMatch: '', forwardedFor: '', keyId: '', signature: '' },
         ...{ called: '', calledBy: 0, host: 'localhost', acceptEncoding: '', acceptedTypes: '' },
         remoteAddress: '127.0.0.1',

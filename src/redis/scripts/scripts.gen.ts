@@ -705,6 +705,20 @@ export interface Scripts {
       | { status: 'ok' }
       | { status: 'stale_run' };
   };
+  /** Performs one step of a poll with a consumer name: renews the consumer's lease, confirms updates, takes over the */
+  'updates/consume': {
+    keys: { state: string; queue: string; consumers: string; consumption: string; assigned: string; holders: string; meta: string; journal: string; channel: string };
+    args: { bot: string; name: string; poll: string; first: boolean; offset: number | string; limit: number | string; mask: string; lease: number | string };
+    result:
+      | { status: 'ok'; rows: unknown; more: boolean; wait: number }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'queue_missing' }
+      | { status: 'webhook_active' }
+      | { status: 'terminated' }
+      | { status: 'terminated_by_webhook' }
+      | { status: 'too_many_consumers' };
+  };
   /** Reads the data of a bot's queue for getWebhookInfo. */
   'updates/info': {
     keys: { state: string; queue: string };
@@ -739,7 +753,8 @@ export interface Scripts {
       | { status: 'queue_missing' }
       | { status: 'webhook_active' }
       | { status: 'terminated' }
-      | { status: 'terminated_by_webhook' };
+      | { status: 'terminated_by_webhook' }
+      | { status: 'shared' };
   };
   /** Handles a press of an inline button in a direct chat: queues a callback query for the bot. */
   'updates/press_direct': {
@@ -969,7 +984,7 @@ export interface Scripts {
   };
   /** Switches a bot between polling and webhook, as its settings say. Drops its queue if requested. */
   'webhooks/switch': {
-    keys: { meta: string; journal: string; state: string; queue: string; due: string; parked: string; retries: string; attempts: string; channel: string };
+    keys: { meta: string; journal: string; state: string; queue: string; due: string; parked: string; retries: string; attempts: string; channel: string; consumption: string };
     args: { bot: string; version: string; set: string; active: boolean; drop: string; mask: string };
     result:
       | { status: 'ok'; wake: boolean; more: boolean }

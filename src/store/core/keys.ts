@@ -162,6 +162,17 @@ export class Keys {
   readonly queueMarks = (bot: number) => `${this.#near(bot)}:queue_marks:${bot}`;
   /** CHANNEL: carries a hint when a bot's queue changes. */
   readonly botChannel = (bot: number) => `${this.#near(bot)}:on_bot:${bot}`;
+  /** ZSET of a bot's consumers, by the end of their leases (ms). Bounded by limits.consumers_max. Expires. */
+  readonly consumers = (bot: number) => `${this.#near(bot)}:consumers:${bot}`;
+  /**
+   * HASH: the cursor of a shared queue, and for each consumer its poll, its offset and the updates that it got. Bounded by
+   * limits.consumers_max and limits.updates_batch_max. Expires.
+   */
+  readonly consumption = (bot: number) => `${this.#near(bot)}:consumption:${bot}`;
+  /** ZSET of `consumer:update_id:chat`: updates that a consumer will get. Bounded by the queue. Expires. */
+  readonly assigned = (bot: number) => `${this.#near(bot)}:assigned:${bot}`;
+  /** HASH: the consumer and the number of unconfirmed updates, by chat. Bounded by the queue. Expires. */
+  readonly holders = (bot: number) => `${this.#near(bot)}:holders:${bot}`;
   /** STRING: the control record of a bot's webhook. May be evicted. */
   readonly webhook = (bot: number) => `${this.#near(bot)}:webhook:${bot}`;
   /** ZSET of `chat:update_id`: updates that wait behind a failed update. Bounded by the queue. */

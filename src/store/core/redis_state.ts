@@ -114,6 +114,10 @@ export const redisRecords: readonly RedisRecord[] = [
   single('parked', 'updates behind a failed one', lost('pending updates of bots')),
   single('retries', 'retry times of chats', lost('retries of webhooks')),
   single('attempts', 'delivery attempts of a chat', lost('retries of webhooks'), '*'),
+  single('consumers', 'consumers of a shared queue', again('by the next poll')),
+  single('consumption', 'what consumers got', again('their unconfirmed updates come again'), '*'),
+  single('assigned', 'updates assigned to consumers', again('by the next poll')),
+  single('holders', 'consumers by chat', again('by the next poll'), '*'),
   single('webhooks_due', 'webhooks that are due', again('by the next update')),
   single('counts_due', 'posts whose reaction counts must be sent', again('by the next reaction')),
   single(

@@ -1,9 +1,10 @@
 /**
- * Runs long polls. Each bot has at most one waiting poll in the whole installation. Hints wake polls, and a check every
- * second finds updates whose hints were lost.
+ * Runs long polls. Each bot has at most one waiting poll in the whole installation, or one for each of its consumers
+ * (decision 0067). Hints wake polls, and a check every second finds updates whose hints were lost.
  */
 import { fail } from '../../errors.js';
 import type { Hints } from '../../redis/hints.js';
+import type { Scripts } from '../../redis/scripts/scripts.gen.js';
 import type { Time, Timer } from '../../time.js';
 import type { Auth } from '../access/auth.js';
 import { fillAttemptsMax, type StoreContext } from '../core/context.js';
@@ -19,10 +20,24 @@ export interface PollRequest {
   readonly timeout: number;
   /** The new mask of update kinds. Null keeps the current mask. */
   readonly mask: number | null;
+  /**
+   * The consumer that polls. It shares the queue with other consumers, and `offset` must not be negative. `leaseMs` is
+   * the time without a poll after which its chats may move to others.
+   */
+  readonly consumer?: { readonly name: string; readonly leaseMs: number } | undefined;
   /** Returns false once the token is no longer accepted. The poll then ends. */
   readonly valid?: () => boolean | Promise<boolean>;
   readonly onGone: (listener: () => void) => void;
 }
+
+/** The result of one step of a poll. A waiting poll must make its next step within `waitMs`, even without a hint. */
+interface Step {
+  readonly entries: UpdateEntry[];
+  readonly waitMs: number;
+}
+
+/** Begins a hint about a newer poll of one consumer. The name of the consumer follows. */
+const consumerHint = 'p ';
 
 /**
  * A poll that waits. It sleeps until somebody requests a check. It ends when its client disconnects or its node shuts
@@ -66,6 +81,17 @@ class Waiter {
   }
 }
 
+type Refusal = Exclude<
+  (Scripts['updates/poll'] | Scripts['updates/consume'])['result']['status'],
+  'ok' | 'stale_run' | 'journal_full'
+>;
+
+/** Returns whether a hint may matter to a poll. Only a hint about a newer poll of another consumer does not. */
+function concerns(hint: Buffer, { consumer }: PollRequest): boolean {
+  const text = hint.length <= consumerHint.length + limits.consumer_name_length_max ? String(hint) : '';
+  return !text.startsWith(consumerHint) || text.slice(consumerHint.length) === consumer?.name;
+}
+
 async function checkToken({ valid }: PollRequest): Promise<void> {
   if (valid !== undefined && !(await valid())) fail('unauthorized');
 }
@@ -87,14 +113,15 @@ export class Polls {
   }
 
   /**
-   * Waits for updates and returns them, oldest first. Errors: `poll_while_webhook`, `poll_terminated_by_poll` for the
-   * older of two polls, `poll_terminated_by_webhook`, `unauthorized`.
+   * Waits for updates and returns them, oldest first. Errors: `poll_while_webhook`, `poll_while_consumers`,
+   * `poll_terminated_by_poll` for the older of two polls without a consumer or of one consumer,
+   * `poll_terminated_by_webhook`, `too_many_requests` for too many consumers, `unauthorized`.
    */
   async poll(bot: number, request: PollRequest): Promise<UpdateEntry[]> {
     const name = this.#context.uniqueText();
-    const entries = await this.#check(bot, name, true, request);
-    if (entries.length > 0 || request.timeout === 0 || this.#closing) return entries;
-    return this.#wait(bot, name, request);
+    const step = await this.#step(bot, name, true, request);
+    if (step.entries.length > 0 || request.timeout === 0 || this.#closing) return step.entries;
+    return this.#wait(bot, name, request, step);
   }
 
   waiting(): number {
@@ -107,16 +134,28 @@ export class Polls {
     for (const waiter of this.#waiters.values()) waiter.end();
   }
 
-  async #check(bot: number, name: string, first: boolean, request: PollRequest) {
-    const { scripts, keys } = this.#context;
+  #step(bot: number, name: string, first: boolean, request: PollRequest): Promise<Step> {
+    return request.consumer === undefined
+      ? this.#check(bot, name, first, request)
+      : this.#consume(bot, name, first, request, request.consumer);
+  }
+
+  #keysOf(bot: number) {
+    const { keys } = this.#context;
     const partition = keys.partitions.of(bot);
-    const at = {
+    return {
       meta: keys.meta(partition),
       journal: keys.journal(partition),
       state: keys.queueState(bot),
       queue: keys.queue(bot),
       channel: keys.botChannel(bot),
     };
+  }
+
+  async #check(bot: number, name: string, first: boolean, request: PollRequest): Promise<Step> {
+    const { scripts, keys } = this.#context;
+    const partition = keys.partitions.of(bot);
+    const at = this.#keysOf(bot);
     let args = {
       bot: String(bot),
       poll: name,
@@ -127,51 +166,111 @@ export class Polls {
     };
     for (let attempt = 0; attempt < fillAttemptsMax; ) {
       const result = await scripts.call('updates/poll', partition, at, args);
-      switch (result.status) {
-        case 'ok':
-          if (!result.more) return (result.rows as unknown[]).map(readUpdate);
-          // Confirms the updates of a long queue in several calls. A newer poll may replace this poll between two of
-          // them.
-          args = { ...args, first: false, mask: '' };
-          break;
-        case 'queue_missing':
-          if (!(await this.#queues.open(bot))) return fail('unauthorized');
-          attempt++;
-          break;
-        case 'webhook_active':
-          return fail('poll_while_webhook');
-        case 'terminated':
-          return fail('poll_terminated_by_poll');
-        case 'terminated_by_webhook':
-          return fail('poll_terminated_by_webhook');
+      if (result.status === 'ok') {
+        if (!result.more) {
+          return { entries: (result.rows as unknown[]).map(readUpdate), waitMs: Number.POSITIVE_INFINITY };
+        }
+        // Confirms the updates of a long queue in several calls. A newer poll may replace this poll between two of them.
+        args = { ...args, first: false, mask: '' };
+      } else {
+        await this.#afterRefusal(bot, result.status);
+        attempt++;
       }
     }
     return fail('unavailable', { retry_after: 1 });
   }
 
-  async #wait(bot: number, name: string, request: PollRequest): Promise<UpdateEntry[]> {
-    const deadline = this.#context.time.monotonic() + request.timeout * 1_000;
+  async #consume(
+    bot: number,
+    name: string,
+    first: boolean,
+    request: PollRequest,
+    consumer: NonNullable<PollRequest['consumer']>,
+  ): Promise<Step> {
+    const { scripts, keys } = this.#context;
+    const partition = keys.partitions.of(bot);
+    const at = {
+      ...this.#keysOf(bot),
+      consumers: keys.consumers(bot),
+      consumption: keys.consumption(bot),
+      assigned: keys.assigned(bot),
+      holders: keys.holders(bot),
+    };
+    let args = {
+      bot: String(bot),
+      name: consumer.name,
+      poll: name,
+      first,
+      offset: request.offset,
+      limit: request.limit,
+      mask: request.mask === null ? '' : String(request.mask),
+      lease: consumer.leaseMs,
+    };
+    for (let attempt = 0; attempt < fillAttemptsMax; ) {
+      const result = await scripts.call('updates/consume', partition, at, args);
+      if (result.status === 'ok') {
+        const { rows, more, wait } = result;
+        if (!more) {
+          const waitMs = wait < 0 ? limits.poll_tick_ms : Math.min(limits.poll_tick_ms, wait + 1);
+          return { entries: (rows as unknown[]).map(readUpdate), waitMs };
+        }
+        args = { ...args, first: false, mask: '' };
+      } else {
+        await this.#afterRefusal(bot, result.status);
+        attempt++;
+      }
+    }
+    return fail('unavailable', { retry_after: 1 });
+  }
+
+  /** Opens a missing queue. Turns any other refusal into its error. */
+  async #afterRefusal(bot: number, status: Refusal): Promise<void> {
+    switch (status) {
+      case 'queue_missing':
+        if (!(await this.#queues.open(bot))) fail('unauthorized');
+        return;
+      case 'webhook_active':
+        return fail('poll_while_webhook');
+      case 'shared':
+        return fail('poll_while_consumers');
+      case 'terminated':
+        return fail('poll_terminated_by_poll');
+      case 'terminated_by_webhook':
+        return fail('poll_terminated_by_webhook');
+      case 'too_many_consumers':
+        return fail('too_many_requests', { retry_after: limits.consumer_lease_s_default });
+    }
+  }
+
+  async #wait(bot: number, name: string, request: PollRequest, made: Step): Promise<UpdateEntry[]> {
+    const { time, keys } = this.#context;
+    const deadline = time.monotonic() + request.timeout * 1_000;
     const waiter = new Waiter(bot, name);
     const requestCheck = () => waiter.requestCheck();
     request.onGone(() => waiter.end());
     this.#waiters.set(name, waiter);
-    this.#timer ??= this.#context.time.every(limits.poll_tick_ms, () => this.#onTick()).unref();
+    if (request.consumer === undefined)
+      this.#timer ??= time.every(limits.poll_tick_ms, () => this.#onTick()).unref();
     const forget = this.#auth.onForgotten(`bot:${bot}`, requestCheck);
     // Checks the queue once the subscription is active, because the hints of earlier updates were missed. Does not wait
     // for the subscription itself, which may take long while Redis is unreachable.
-    const listening = this.#hints.listen(this.#context.keys.botChannel(bot), requestCheck);
+    const listening = this.#hints.listen(keys.botChannel(bot), (hint) => {
+      if (concerns(hint, request)) requestCheck();
+    });
     listening.then(requestCheck, () => undefined);
     try {
       // Checks the token again, because it may have been revoked before this poll subscribed to revocations.
       await checkToken(request);
-      for (;;) {
-        const left = deadline - this.#context.time.monotonic();
+      for (let { waitMs } = made; ; ) {
+        const left = deadline - time.monotonic();
         if (left <= 0 || waiter.ended) return [];
-        await waiter.sleep(this.#context.time, left);
+        await waiter.sleep(time, Math.min(left, waitMs));
         if (waiter.ended) return [];
         await checkToken(request);
-        const entries = await this.#check(bot, name, false, request);
-        if (entries.length > 0) return entries;
+        const step = await this.#step(bot, name, false, request);
+        if (step.entries.length > 0) return step.entries;
+        waitMs = step.waitMs;
+        if (request.consumer !== undefined) await time.sleep(limits.consumer_step_ms_min);
       }
     } finally {
       this.#waiters.delete(name);

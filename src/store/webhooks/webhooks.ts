@@ -81,7 +81,7 @@ export class Webhooks {
   async #switchTo(bot: number, args: Omit<SwitchArgs, 'bot'>) {
     const { scripts, keys } = this.#context;
     const partition = keys.partitions.of(bot);
-    const at = queueKeys(keys, bot);
+    const at = { ...queueKeys(keys, bot), consumption: keys.consumption(bot) };
     for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
       const result = await scripts.call('webhooks/switch', partition, at, { bot: String(bot), ...args });
       if (result.status === 'ok') {

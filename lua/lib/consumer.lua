@@ -1,0 +1,181 @@
+--[[
+@summary Shares a bot's queue among consumers: which consumer holds which chat, and which updates each of them got.
+@key     state        {NN}:queue_state:<bot>  HASH
+@key     queue        {NN}:queue:<bot>        STREAM
+@key     consumers    {NN}:consumers:<bot>    ZSET
+@key     consumption  {NN}:consumption:<bot>  HASH
+@key     assigned     {NN}:assigned:<bot>     ZSET
+@key     holders      {NN}:holders:<bot>      HASH
+]]
+-- Every update at or below the cursor (`cur`) is confirmed, sent to a consumer, or in `assigned`. A chat with such
+-- unconfirmed updates has a holder: the only consumer that gets updates of this chat.
+
+-- A prime. Squares of smaller numbers are exact in a double.
+local CONSUMER_PRIME = 16777213
+
+-- Returns the end of the latest lease in ms, or 0 if the last poll of the bot had no consumer. `poll` is the field of
+-- the queue's state. While consumers poll, it is an asterisk and this time, instead of the name of a poll.
+local function shared_until(poll)
+  return tonumber((poll or ''):match('^%*(%d+)$') or 0)
+end
+
+local function consumer_digest(text)
+  return tonumber(redis.sha1hex(text):sub(1, 6), 16)
+end
+
+-- Returns the other consumers with a lease, those whose lease has ended, the ms until the next lease ends (-1 for none),
+-- and the end of the own lease.
+local function read_consumers(at, name, ms)
+  local live, dead, wait, own = {}, {}, -1, nil
+  local found = redis.call('ZRANGE', at.consumers, 0, -1, 'WITHSCORES')
+  for i = 1, #found, 2 do
+    local left = tonumber(found[i + 1]) - ms
+    if found[i] == name then
+      own = tonumber(found[i + 1])
+    elseif left > 0 then
+      live[#live + 1] = found[i]
+      wait = wait < 0 and left or math.min(wait, left)
+    else
+      dead[#dead + 1] = found[i]
+    end
+  end
+  return live, dead, wait, own
+end
+
+-- Returns the consumer of a chat without a holder. Each consumer has a weight for each chat, and the highest one wins
+-- (rendezvous hashing). If a consumer joins, it therefore gets its share of the chats, and no other chat moves. `seeds`
+-- caches the digests of names.
+local function pick_consumer(names, seeds, chat)
+  local digest, best, most = consumer_digest(chat), nil, -1
+  for _, name in ipairs(names) do
+    seeds[name] = seeds[name] or consumer_digest(name)
+    local weight = (seeds[name] + digest) % CONSUMER_PRIME
+    weight = (weight * weight + seeds[name]) % CONSUMER_PRIME
+    weight = (weight * weight + digest) % CONSUMER_PRIME
+    if weight > most or (weight == most and name < best) then best, most = name, weight end
+  end
+  return best
+end
+
+-- Assigns an update to the holder of its chat. If no consumer of `names` holds the chat, picks one. `added` is 1 for an
+-- update after the cursor, and 0 for one that another consumer had.
+local function assign_update(at, names, seeds, id, chat, added)
+  local holder, count = (redis.call('HGET', at.holders, chat) or ''):match('^(%S+) (%d+)$')
+  local present = false
+  for _, name in ipairs(names) do present = present or name == holder end
+  if not present then holder = pick_consumer(names, seeds, chat) end
+  redis.call('HSET', at.holders, chat, ('%s %d'):format(holder, (count or 0) + added))
+  redis.call('ZADD', at.assigned, 0, ('%s:%016.0f:%s'):format(holder, tonumber(id), chat))
+end
+
+-- Call this when an update is confirmed or gone. A chat without unconfirmed updates has no holder.
+local function release_update(at, chat)
+  local holder, count = (redis.call('HGET', at.holders, chat) or ''):match('^(%S+) (%d+)$')
+  if count == '1' then
+    redis.call('HDEL', at.holders, chat)
+  elseif count then
+    redis.call('HSET', at.holders, chat, ('%s %d'):format(holder, count - 1))
+  end
+end
+
+local function assigned_to(at, name, limit)
+  return redis.call('ZRANGE', at.assigned, '[' .. name .. ':', '(' .. name .. ';', 'BYLEX', 'LIMIT', 0, limit)
+end
+
+-- Returns the id and the chat of a member of `assigned`.
+local function split_assigned(member)
+  local id, chat = member:match('^[^:]+:(%d+):(.+)$')
+  return ('%.0f'):format(tonumber(id)), chat
+end
+
+-- Returns the unconfirmed updates that a consumer got, as arrays of id, chat and bytes.
+local function read_sent(at, name)
+  local packed = redis.call('HGET', at.consumption, 's:' .. name)
+  return packed and cmsgpack.unpack(packed) or {}
+end
+
+-- Moves updates of a consumer without a lease to other consumers: those that it got, and at most `budget` others. Returns
+-- whether it has no more, and the remaining budget. The score 0 marks a consumer that may have lost some of its chats.
+local function take_over(at, names, seeds, name, budget)
+  redis.call('ZADD', at.consumers, 0, name)
+  local sent = read_sent(at, name)
+  for _, each in ipairs(sent) do assign_update(at, names, seeds, each[1], each[2], 0) end
+  redis.call('HDEL', at.consumption, 's:' .. name, 'p:' .. name, 'o:' .. name)
+  local members = assigned_to(at, name, budget)
+  for _, member in ipairs(members) do
+    redis.call('ZREM', at.assigned, member)
+    local id, chat = split_assigned(member)
+    assign_update(at, names, seeds, id, chat, 0)
+  end
+  local finished = #members < budget
+  if finished then redis.call('ZREM', at.consumers, name) end
+  return finished, budget - #members - #sent
+end
+
+-- Removes the updates below `offset` that a consumer got. If the consumer repeats its offset, it may have missed the
+-- last answer. The offset then confirms only the update just below it, because the consumer must have seen this update.
+-- Returns the unconfirmed updates and the bytes of the removed ones.
+local function confirm_sent(at, sent, offset, former)
+  local rest, bytes = {}, 0
+  for _, each in ipairs(sent) do
+    local id = tonumber(each[1])
+    if id < offset and (offset ~= former or id == offset - 1) then
+      if redis.call('XDEL', at.queue, each[1] .. '-0') == 1 then bytes = bytes + each[3] end
+      release_update(at, each[2])
+    else
+      rest[#rest + 1] = each
+    end
+  end
+  return rest, bytes
+end
+
+-- Assigns the updates after the cursor, a limited number of them. Returns true if there may be more.
+local function assign_new(at, names, seeds)
+  local cursor = redis.call('HGET', at.consumption, 'cur')
+  local entries, _, more = read_within(at.queue, '(' .. cursor .. '-0', '+', LIMITS.updates_batch_max)
+  for _, entry in ipairs(entries) do
+    cursor = entry[1]:match('^%d+')
+    assign_update(at, names, seeds, cursor, entry[2][6], 1)
+  end
+  if #entries > 0 then redis.call('HSET', at.consumption, 'cur', cursor) end
+  return more
+end
+
+-- Adds updates that are assigned to a consumer to those that it got, up to `limit` and a size. Returns how many
+-- assigned ones it removed.
+local function add_assigned(at, name, sent, limit)
+  local bytes = 0
+  for _, each in ipairs(sent) do bytes = bytes + each[3] end
+  local taken = 0
+  for _, member in ipairs(assigned_to(at, name, math.max(0, limit - #sent))) do
+    if bytes >= LIMITS.script_read_bytes_max then break end
+    redis.call('ZREM', at.assigned, member)
+    taken = taken + 1
+    local id, chat = split_assigned(member)
+    local entry = redis.call('XRANGE', at.queue, id .. '-0', id .. '-0')[1]
+    if entry then
+      sent[#sent + 1] = {id, chat, entry_bytes(entry[2])}
+      bytes = bytes + sent[#sent][3]
+    else
+      release_update(at, chat)
+    end
+  end
+  table.sort(sent, function(a, b) return tonumber(a[1]) < tonumber(b[1]) end)
+  return taken
+end
+
+-- Returns the entries of the first updates that a consumer got, and all updates that it got. Leaves out those that are
+-- no longer in the queue.
+local function entries_of_sent(at, sent, limit)
+  local rows, rest = {}, {}
+  for i, each in ipairs(sent) do
+    local entry = i > limit or redis.call('XRANGE', at.queue, each[1] .. '-0', each[1] .. '-0')[1]
+    if entry then
+      rest[#rest + 1] = each
+      if i <= limit then rows[#rows + 1] = entry end
+    else
+      release_update(at, each[2])
+    end
+  end
+  return rows, rest
+end

@@ -1,0 +1,100 @@
+--[[
+@summary Performs one step of a poll with a consumer name: renews the consumer's lease, confirms updates, takes over the
+         chats of consumers that died, and reads the updates of the consumer's own chats.
+@why     At any time, only one consumer may get the updates of a chat. A consumer that died and its successor must not
+         both change who holds a chat.
+@repeatable Confirmed updates stay confirmed. Updates that were read are read again until they are confirmed.
+@flag    allow-oom
+@key     channel  {NN}:on_bot:<bot>       CHANNEL
+@arg     bot      text
+@arg     name     text    the consumer
+@arg     poll     text    random name of this poll
+@arg     first    flag    whether this is the first step of the poll
+@arg     offset   int     the first step confirms the updates below it that the consumer got
+@arg     limit    int
+@arg     mask     text    new mask of kinds, or empty
+@arg     lease    int     ms without a step after which others may take the consumer's chats
+@ok      rows     raw     stream entries, fewer than `limit` where they are large
+@ok      more     flag    the step had too much to do, and read nothing: call again
+@ok      wait     int     ms until the lease of another consumer ends, -1 for none
+@err     webhook_active
+@err     terminated
+@err     terminated_by_webhook
+@err     too_many_consumers
+]]
+local s = redis.call('HMGET', state_key, 'seq', 'poll', 'hook', 'leased', 'mask')
+if not s[1] then return refuse('queue_missing') end
+if s[3] then return refuse(first and 'webhook_active' or 'terminated_by_webhook') end
+if redis.call('HGET', meta_key, 'run') ~= run then return refuse('stale_run') end
+local shared = shared_until(s[2])
+local c = redis.call('HMGET', consumption_key, 'cur', 'p:' .. name, 'o:' .. name)
+if not first and (shared == 0 or (c[2] and c[2] ~= poll)) then return refuse('terminated') end
+local at = {meta = meta_key, journal = journal_key, state = state_key, queue = queue_key, channel = channel_key, bot = bot,
+  consumers = consumers_key, consumption = consumption_key, assigned = assigned_key, holders = holders_key}
+local keys = {consumption_key, consumers_key, assigned_key, holders_key}
+local _, ms = now()
+-- Polls without a consumer, webhooks and drops do not maintain the assignments, so they are made again from the queue.
+local known = shared > 0 and c[1]
+local live, dead, wait, own = {}, {}, -1, nil
+if known then live, dead, wait, own = read_consumers(at, name, ms) end
+if first and #live >= LIMITS.consumers_max then return refuse('too_many_consumers') end
+if first and mask ~= '' and mask ~= s[5] and closed(meta_key, journal_key, run) then return refuse('journal_full') end
+
+if not known then
+  redis.call('UNLINK', unpack(keys))
+  redis.call('HSET', consumption_key, 'cur', 0)
+end
+local lease_end = ms + tonumber(lease)
+redis.call('HSET', state_key, 'poll', ('*%.0f'):format(math.max(shared, lease_end)))
+-- Others have begun to take over this consumer's chats. It must not hold chats until they have finished.
+local retired = own == 0 and #live > 0
+if retired then dead[#dead + 1] = name else redis.call('ZADD', consumers_key, lease_end, name) end
+local sent, seeds = {}, {}
+if not retired then
+  live[#live + 1] = name
+  sent = read_sent(at, name)
+end
+if first then
+  set_mask(at, s[5], mask)
+  if s[2] and shared == 0 then redis.call('SPUBLISH', channel_key, 'p') end
+  if known and c[2] and c[2] ~= poll then redis.call('SPUBLISH', channel_key, 'p ' .. name) end
+  local freed
+  local below = tonumber(offset) <= tonumber(s[1]) + 1 and tonumber(offset) or 0
+  sent, freed = confirm_sent(at, sent, below, tonumber(c[3] or -1))
+  if freed > 0 then redis.call('HINCRBY', state_key, 'bytes', ('%d'):format(-freed)) end
+  local oldest = redis.call('XRANGE', queue_key, '-', '+', 'COUNT', 1)[1]
+  if oldest and ms - tonumber(oldest[2][4]) > LIMITS.queue_age_ms_max then
+    local q = read_queue(state_key)
+    dead_letter_excess(q, at, ms)
+    redis.call('HSET', state_key, 'bytes', q.bytes)
+  end
+end
+if not retired then redis.call('HSET', consumption_key, 'p:' .. name, poll, 'o:' .. name, offset) end
+
+local function leave(rows, more)
+  if not retired and #sent > 0 then redis.call('HSET', consumption_key, 's:' .. name, cmsgpack.pack(sent)) end
+  if not retired and #sent == 0 then redis.call('HDEL', consumption_key, 's:' .. name) end
+  for _, key in ipairs(keys) do redis.call('PEXPIRE', key, LIMITS.consumers_ttl_ms) end
+  return ok(rows, more and 1 or 0, wait)
+end
+
+-- No update is read before all chats of dead consumers have moved. Otherwise a chat's new holder could get a later
+-- update first.
+local finished, budget = true, LIMITS.script_entries_max
+for _, each in ipairs(dead) do
+  if budget > 0 and finished then finished, budget = take_over(at, live, seeds, each, budget) else finished = false end
+end
+if #dead > 0 then redis.call('SPUBLISH', channel_key, 'u') end
+if not finished or retired then return leave({}, true) end
+-- A webhook was just deleted. The receiver may still acknowledge requests that are in flight.
+if s[4] and tonumber(s[4]) > ms then return leave({}, false) end
+
+local most = tonumber(limit)
+local taken, more = add_assigned(at, name, sent, most), false
+if #sent < most then
+  more = assign_new(at, live, seeds)
+  taken = taken + add_assigned(at, name, sent, most)
+end
+local rows
+rows, sent = entries_of_sent(at, sent, most)
+return leave(rows, #rows == 0 and (more or taken > 0))

@@ -1,0 +1,314 @@
+/** Test cases for a poll with a consumer name. */
+import type { Redis } from 'ioredis';
+import { expect } from 'vitest';
+import { limits } from '../../src/limits.js';
+import type { Case } from './cases.js';
+import { consumerKeys, lapsed, stepArgs, stepped } from './consumer_world.js';
+import { full, home, ids, type More, open, state, stream, three } from './update_world.js';
+import { base, bot, keys, type Seed, seeds } from './world.js';
+
+const [consumers, consumption, assigned, holders] = ['consumers', 'consumption', 'assigned', 'holders'].map(
+  (kind) => `${kind}:${bot}`,
+) as [string, string, string, string];
+const mine = [consumers, consumption, holders, state];
+
+const share = (what: string, more: More, args = {}): Case => ({
+  ...{ script: 'updates/consume', what, keys: consumerKeys },
+  args: stepArgs(args),
+  ...more,
+});
+const reads = (...expected: string[]) => [
+  'ok',
+  expect.toSatisfy((rows) => ids(rows).join() === expected.join()),
+];
+const left = async (client: Redis) => (await client.xrange(keys.queue(bot), '-', '+')).map(([id]) => id);
+const keeps =
+  (...expected: string[]) =>
+  async (client: Redis) =>
+    expect(await left(client)).toEqual(expected);
+const entries = (count: number, chat = (i: number) => `${bot}.${i}`): Seed[] =>
+  Array.from({ length: count }, (_, i) => seeds.entry(100 + i, { c: chat(i) }));
+/** A queue with some updates, each of its own chat. */
+const many = (count: number): Seed[] => [
+  open(),
+  seeds.queue({ seq: 99 + count, bytes: 1_000 }),
+  ...entries(count),
+];
+const later = { poll: 'next' };
+const whole = ['39-0', '40-0', '41-0'];
+
+const cases: Case[] = [
+  share('reads the updates of chats without a holder', {
+    seeds: three,
+    answer: reads(...whole),
+    changes: mine,
+    async after(client) {
+      expect(await client.hgetall(keys.holders(bot))).toEqual({ [`${bot}.5000000007`]: 'a 3' });
+      const [kind, end] = String(await client.hget(keys.queueState(bot), 'poll')).split('*');
+      expect([kind, Number(end) - Date.now()]).toEqual(['', expect.closeTo(4_000, -3)]);
+      for (const key of [keys.consumers(bot), keys.consumption(bot), keys.holders(bot)])
+        expect(await client.pttl(key)).toBeGreaterThan(limits.consumers_ttl_ms - 60_000);
+    },
+  }),
+  share(
+    'reads the same updates again until they are confirmed',
+    { seeds: [...three, stepped()], answer: reads(...whole), changes: [consumers, consumption, state] },
+    later,
+  ),
+  share(
+    'confirms the updates below its offset that it got',
+    {
+      seeds: [...three, stepped()],
+      answer: reads('41-0'),
+      changes: [...mine, stream],
+      after: keeps('41-0'),
+    },
+    { ...later, offset: '41' },
+  ),
+  share(
+    'frees a chat when all its updates are confirmed',
+    {
+      seeds: [...three, stepped()],
+      answer: reads(),
+      changes: [...mine, stream],
+      async after(client) {
+        expect(await left(client)).toEqual([]);
+        expect(await client.exists(keys.holders(bot))).toBe(0);
+      },
+    },
+    { ...later, offset: '42' },
+  ),
+  share(
+    'confirms nothing for an offset past the next update',
+    {
+      seeds: [...three, stepped()],
+      answer: reads(...whole),
+      changes: [consumers, consumption, state],
+      after: keeps(...whole),
+    },
+    { ...later, offset: '43' },
+  ),
+  share(
+    'confirms no update that another consumer got',
+    {
+      seeds: [...three, stepped()],
+      answer: reads(),
+      changes: [consumers, consumption, state],
+      after: keeps(...whole),
+    },
+    { name: 'b', poll: 'theirs', offset: '42' },
+  ),
+  share(
+    'confirms nothing that it has not got yet',
+    { seeds: three, answer: reads(...whole), changes: mine, after: keeps(...whole) },
+    { offset: '42' },
+  ),
+  share(
+    'confirms only the update just below an offset that it repeats, since the last answer may be lost',
+    {
+      seeds: [...three, stepped({ offset: '41' })],
+      answer: reads('39-0', '41-0'),
+      changes: [...mine, stream],
+      after: keeps('39-0', '41-0'),
+    },
+    { ...later, offset: '41' },
+  ),
+  share(
+    'takes over the updates of a dead consumer, in order and first',
+    {
+      seeds: [
+        ...three,
+        stepped(),
+        seeds.queue({ seq: 42, poll: `*${Date.now() + 600_000}` }),
+        seeds.entry(42),
+        lapsed('a'),
+      ],
+      answer: reads(...whole, '42-0'),
+      changes: [consumers, consumption, holders],
+      after: async (client) => expect(await client.zrange(keys.consumers(bot), '0', '-1')).toEqual(['b']),
+    },
+    { name: 'b', poll: 'theirs' },
+  ),
+  share(
+    'keeps its own updates after a pause if nobody took them over',
+    {
+      seeds: [...three, stepped(), lapsed('a')],
+      answer: reads('40-0', '41-0'),
+      changes: [...mine, stream],
+    },
+    { ...later, offset: '40' },
+  ),
+  share('moves a limited number of updates at once, and reads none before all have moved', {
+    seeds: [
+      ...many(limits.script_entries_max + 1),
+      (client) =>
+        client.eval(
+          `redis.call('HSET', KEYS[1], 'cur', ARGV[1])
+             for i = 100, ARGV[1] do
+               redis.call('ZADD', KEYS[2], 0, ('gone:%016d:%d.%d'):format(i, ARGV[2], i - 100))
+               redis.call('HSET', KEYS[3], ('%d.%d'):format(ARGV[2], i - 100), 'gone 1')
+             end`,
+          3,
+          keys.consumption(bot),
+          keys.assigned(bot),
+          keys.holders(bot),
+          100 + limits.script_entries_max,
+          bot,
+        ),
+      lapsed('gone'),
+      seeds.queue({ seq: 700, poll: `*${Date.now() + 600_000}` }),
+    ],
+    answer: ['ok', [], 1],
+    changes: [consumers, consumption, holders, assigned],
+    async after(client) {
+      const members = await client.zrange(keys.assigned(bot), '0', '-1');
+      expect(members.filter((member) => member.startsWith('gone:'))).toHaveLength(1);
+      expect(await client.zscore(keys.consumers(bot), 'gone')).toBe('0');
+    },
+  }),
+  share(
+    'gives a consumer back no chats while others take them over',
+    {
+      seeds: [
+        ...many(2),
+        stepped({ limit: '1' }),
+        stepped({ name: 'b', poll: 'theirs' }),
+        (client) => client.zadd(keys.consumers(bot), 0, 'a'),
+      ],
+      answer: ['ok', [], 1],
+      changes: [...mine, assigned],
+      after: async (client) => expect(await client.zrange(keys.consumers(bot), '0', '-1')).toEqual(['b']),
+    },
+    later,
+  ),
+  share('has at most as many unconfirmed updates as an answer may have', {
+    seeds: many(limits.updates_batch_max + 5),
+    answer: ['ok', expect.toSatisfy((rows) => (rows as unknown[]).length === limits.updates_batch_max), 0],
+    changes: mine,
+  }),
+  share('reads large updates up to the limit in bytes', {
+    seeds: [
+      open(),
+      seeds.queue({ seq: 140, bytes: 1 }),
+      ...Array.from({ length: 40 }, (_, i) => seeds.entry(100 + i, { r: Buffer.alloc(100_000) })),
+    ],
+    answer: [
+      'ok',
+      expect.toSatisfy((rows) => {
+        const bytes = (rows as unknown[]).length * 100_000;
+        return bytes >= limits.script_read_bytes_max && bytes < limits.script_read_bytes_max + 200_000;
+      }),
+    ],
+    changes: [...mine, assigned],
+  }),
+  share(
+    'skips assigned updates that left the queue',
+    {
+      seeds: [...many(3), stepped({ limit: '1' }), (client) => client.xdel(keys.queue(bot), '101-0')],
+      answer: reads('100-0', '102-0'),
+      changes: [...mine, assigned],
+    },
+    later,
+  ),
+  share(
+    'assigns the updates again after the queue was dropped',
+    {
+      seeds: [...three, stepped(), (client) => client.unlink(keys.consumption(bot))],
+      answer: reads(...whole),
+      changes: [consumers, consumption, state],
+    },
+    { first: false, offset: '42' },
+  ),
+  share(
+    'assigns the updates again after a poll without a consumer',
+    {
+      seeds: [...three, stepped(), seeds.queue({ poll: 'plain', bytes: 300 })],
+      answer: reads(...whole),
+      changes: [consumers, consumption, state],
+    },
+    { ...later, offset: '41' },
+  ),
+  share(
+    'reads the queue again for the same poll, and confirms nothing',
+    {
+      seeds: [...three, stepped()],
+      answer: reads(...whole),
+      changes: [consumers, consumption, state],
+    },
+    { first: false, offset: '42' },
+  ),
+  share('moves updates older than a day to dead letters', {
+    seeds: [
+      open(),
+      seeds.queue({ bytes: 300 }),
+      seeds.entry(40, { t: `${Date.now() - limits.queue_age_ms_max - 1_000}` }),
+      seeds.entry(41),
+    ],
+    answer: reads('41-0'),
+    changes: [...mine, stream, 'journal', 'meta'],
+    async after(client) {
+      const [entry] = await client.xrange(keys.journal(home), '-', '+');
+      expect([entry?.[0], entry?.[1][1]]).toEqual([`${base + 1}-0`, `dead:${bot}:40`]);
+    },
+  }),
+  share(
+    'stores a new mask',
+    {
+      seeds: three,
+      answer: reads(...whole),
+      changes: [...mine, 'journal', 'meta'],
+      after: async (client) => expect(await client.hget(keys.queueState(bot), 'mask')).toBe('5'),
+    },
+    { mask: '5' },
+  ),
+  share(
+    'refuses a new mask while the journal is full',
+    { seeds: [...full(), ...three.slice(1), seeds.queue({ mask: 4 })], answer: ['journal_full'] },
+    { mask: '5' },
+  ),
+  share('reads nothing just after a webhook was deleted, since open requests may still be acknowledged', {
+    seeds: [...three, seeds.queue({ leased: Date.now() + 600_000 })],
+    answer: ['ok', [], 0],
+    changes: [consumers, consumption, state],
+  }),
+  share('says when the lease of another consumer ends', {
+    seeds: [...three, stepped({ name: 'b', lease: '60000' })],
+    answer: ['ok', [], 0, expect.closeTo(60_000, -4)],
+    changes: [consumers, consumption],
+  }),
+  share('refuses one consumer too many', {
+    seeds: [
+      ...three,
+      seeds.queue({ poll: `*${Date.now() + 600_000}` }),
+      seeds.hash(keys.consumption(bot), { cur: 0 }),
+      async (client) => {
+        for (let i = 0; i < limits.consumers_max; i++)
+          await client.zadd(keys.consumers(bot), Date.now() + 600_000, `c${i}`);
+      },
+    ],
+    answer: ['too_many_consumers'],
+  }),
+  share('refuses a different run id', { seeds: three, answer: ['stale_run'] }, { run: 'other' }),
+  share('reports a missing queue', { seeds: [open()], answer: ['queue_missing'] }),
+  share('refuses a poll while a webhook is set', {
+    seeds: [...three, seeds.queue({ hook: 'w' })],
+    answer: ['webhook_active'],
+  }),
+  share(
+    'ends a poll once a webhook was set',
+    { seeds: [...three, stepped(), seeds.queue({ hook: 'w' })], answer: ['terminated_by_webhook'] },
+    { first: false },
+  ),
+  share(
+    'ends a poll that a newer poll of the same consumer replaced',
+    { seeds: [...three, stepped({ poll: 'newer' })], answer: ['terminated'] },
+    { first: false },
+  ),
+  share(
+    'ends a poll that a poll without a consumer replaced',
+    { seeds: [...three, stepped(), seeds.queue({ poll: 'plain' })], answer: ['terminated'] },
+    { first: false },
+  ),
+];
+
+export const consumerCases: readonly Case[] = cases;
