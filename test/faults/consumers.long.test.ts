@@ -1,0 +1,32 @@
+/** Pollers of one bot share its queue and are killed under load. No update is lost, and each chat stays in order. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type Service, startService } from '../support/service.js';
+import { share } from './consumers.js';
+import { amount, atMost, long, patienceMs, report } from './report.js';
+
+let service: Service;
+beforeAll(async () => {
+  service = await startService({ fronts: 2 });
+});
+afterAll(() => service?.stop());
+
+test(
+  'R28: killing pollers of one bot loses no update, keeps the order, and moves their chats within 5 s',
+  async () => {
+    // A chat that moved must not lose its new poller within the time that is measured.
+    const amounts = { pollers: 8, kills: long ? 20 : 3, updates: amount(800, 1_000_000), gapMs: 8_000 };
+    const verdict = await share(service, amounts, amount(60_000, 600_000));
+    report('R28', 'pollers of one bot killed under load', { ...verdict }, [
+      atMost('lost or overtaken in their chat', verdict.lost + verdict.early, 0),
+      atMost(
+        'longest time from sending to processing within 10 s after a kill, ms',
+        verdict.longestAfterKillMs,
+        5_000,
+      ),
+    ]);
+    expect(verdict).toMatchObject({ lost: 0, early: 0, pollers: 8 });
+    expect(verdict.updates).toBeGreaterThanOrEqual(amounts.updates);
+    expect(verdict.again).toBeGreaterThan(0);
+  },
+  patienceMs,
+);

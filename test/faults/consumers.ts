@@ -1,0 +1,222 @@
+/**
+ * One bot with several pollers that share its queue, people who write to it, and kills of pollers and fronts. Only
+ * counters are kept, so any number of updates is possible. The text of a message is its number in the chat and the time
+ * when it was sent.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+
+export interface Amounts {
+  readonly pollers: number;
+  readonly kills: number;
+  /** The number of updates. There are more if the kills take longer. */
+  readonly updates: number;
+  /** The minimum time between two kills, in ms. */
+  readonly gapMs: number;
+}
+
+interface Chat {
+  readonly user: TestUser;
+  /** The next number to send, and the next number that no poller has processed. */
+  sent: number;
+  next: number;
+}
+
+export interface SharingVerdict {
+  readonly updates: number;
+  readonly kills: number;
+  readonly lost: number;
+  /** Updates that a poller got although an earlier update of their chat had not been processed. */
+  readonly early: number;
+  readonly again: number;
+  readonly pollers: number;
+  readonly longestMs: number;
+  readonly longestAfterKillMs: number;
+}
+
+const peopleCount = 24;
+/** How many unprocessed updates a person may have. The queue of the bot is limited. */
+const aheadMax = 500;
+
+/** A process of the bot. It loses its offset and the answers in flight when it is killed. */
+class Poller {
+  readonly #ended = new AbortController();
+  readonly finished: Promise<void>;
+  processed = 0;
+
+  constructor(url: (round: number) => string, name: string, process: (update: Update) => void) {
+    this.finished = this.#run(url, name, process);
+  }
+
+  async #run(url: (round: number) => string, name: string, process: (update: Update) => void) {
+    const { signal } = this.#ended;
+    const headers = { 'X-Service-Consumer': name, 'Content-Type': 'application/json' };
+    let offset = 0;
+    for (let round = 0; !signal.aborted; round++) {
+      try {
+        const body = JSON.stringify({ offset, timeout: 2 });
+        const answer = await fetch(url(round), { method: 'POST', headers, body, signal });
+        const { result } = (await answer.json()) as { readonly result?: readonly Update[] };
+        if (result === undefined) await sleep(20, undefined, { signal });
+        for (const update of result ?? []) {
+          process(update);
+          this.processed++;
+          offset = update.update_id + 1;
+          // A kill may come between two updates of an answer.
+          if (this.processed % 10 === 0) await sleep(1, undefined, { signal });
+        }
+      } catch {
+        if (!signal.aborted) await sleep(20);
+      }
+    }
+  }
+
+  kill(): Promise<void> {
+    this.#ended.abort();
+    return this.finished;
+  }
+}
+
+interface Update {
+  readonly update_id: number;
+  readonly message?: { readonly text?: string; readonly chat: { readonly id: number } };
+}
+
+class Sharing {
+  readonly #service: Service;
+  readonly #bot: TestBot;
+  readonly #chats: ReadonlyMap<number, Chat>;
+  #early = 0;
+  #again = 0;
+  #processed = 0;
+  #longestMs = 0;
+  #longestAfterKillMs = 0;
+  #killedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(service: Service, bot: TestBot, users: readonly TestUser[]) {
+    this.#service = service;
+    this.#bot = bot;
+    this.#chats = new Map(users.map((user) => [user.id, { user, sent: 0, next: 0 }]));
+  }
+
+  start(name: string, shift: number): Poller {
+    const url = (round: number) => {
+      const { fronts } = this.#service;
+      return `${fronts[(round + shift) % fronts.length]?.url}/bot${this.#bot.token}/getUpdates`;
+    };
+    return new Poller(url, name, (update) => this.#process(update));
+  }
+
+  #process({ message }: Update): void {
+    const chat = message && this.#chats.get(message.chat.id);
+    const [number, sentAt] = (message?.text ?? '').split(' ').map(Number) as [number, number | undefined];
+    if (chat === undefined || sentAt === undefined) return;
+    if (number > chat.next) this.#early++;
+    if (number < chat.next) this.#again++;
+    if (number !== chat.next) return;
+    chat.next++;
+    this.#processed++;
+    const tookMs = performance.now() - sentAt;
+    this.#longestMs = Math.max(this.#longestMs, tookMs);
+    if (performance.now() - this.#killedAt < 10_000)
+      this.#longestAfterKillMs = Math.max(this.#longestAfterKillMs, tookMs);
+  }
+
+  /** Sends `updates`, and more until `ended`. Repeats each call until it is acknowledged. */
+  async load(updates: number, ended: AbortSignal): Promise<void> {
+    let left = updates;
+    const send = async (chat: Chat, text: string, front: number) => {
+      const path = `/api/chats/${this.#bot.id}/messages`;
+      const headers = {
+        'Idempotency-Key': `${chat.user.id}.${chat.sent}`,
+        'Content-Type': 'application/json',
+      };
+      const url = `${this.#service.fronts[front % this.#service.fronts.length]?.url}${path}`;
+      const authorization = { Authorization: `Bearer ${chat.user.token}` };
+      const body = JSON.stringify({ text });
+      const answer = await fetch(url, {
+        method: 'POST',
+        headers: { ...headers, ...authorization },
+        body,
+      }).catch(() => undefined);
+      await answer?.arrayBuffer();
+      return answer?.status === 200;
+    };
+    await Promise.all(
+      [...this.#chats.values()].map(async (chat) => {
+        while (left-- > 0 || !ended.aborted) {
+          while (chat.sent - chat.next > aheadMax) await sleep(20);
+          const text = `${chat.sent} ${performance.now()}`;
+          for (let tries = 0; !(await send(chat, text, tries)); tries++) await sleep(20);
+          chat.sent++;
+        }
+      }),
+    );
+  }
+
+  killed(): void {
+    this.#killedAt = performance.now();
+  }
+
+  get processed(): number {
+    return this.#processed;
+  }
+
+  get missing(): number {
+    return [...this.#chats.values()].reduce((sum, { sent, next }) => sum + sent - next, 0);
+  }
+
+  verdict(kills: number, pollers: number): SharingVerdict {
+    return {
+      ...{
+        updates: this.#processed,
+        kills,
+        lost: this.missing,
+        early: this.#early,
+        again: this.#again,
+        pollers,
+      },
+      longestMs: Math.round(this.#longestMs),
+      longestAfterKillMs: Math.round(this.#longestAfterKillMs),
+    };
+  }
+}
+
+/** Runs the load and the kills, and waits until all updates were processed or `settleMs` have passed. */
+export async function share(
+  service: Service,
+  { pollers: count, kills, updates, gapMs }: Amounts,
+  settleMs: number,
+): Promise<SharingVerdict> {
+  const owner = await service.newUser('owner');
+  const bot = await service.newBot(owner, 'sharing');
+  const users = await Promise.all(Array.from({ length: peopleCount }, () => service.newUser('person')));
+  for (const user of users) await service.openChat(user, bot);
+  await resultOf(service.bot(bot, 'getUpdates', { offset: -1 }));
+  const [last] = await resultOf(service.bot(bot, 'getUpdates', {}));
+  await resultOf(service.bot(bot, 'getUpdates', { offset: last.update_id + 1 }));
+  const sharing = new Sharing(service, bot, users);
+  const pollers = Array.from({ length: count }, (_, i) => sharing.start(`worker-${i}`, i));
+  const worked = new Set<number>();
+  const ended = new AbortController();
+  const loading = sharing.load(updates, ended.signal);
+  for (let n = 0; n < kills; n++) {
+    const target = ((n + 1) * updates) / (kills + 1);
+    const after = performance.now() + gapMs;
+    while (sharing.processed < target || performance.now() < after) await sleep(20);
+    const victim = n % count;
+    await pollers[victim]?.kill();
+    sharing.killed();
+    for (const [i, { processed }] of pollers.entries()) if (processed > 0) worked.add(i);
+    // Half of the pollers come back at once under their name, the others later under a new one.
+    if (n % 2 === 1) await sleep(1_000);
+    pollers[victim] = sharing.start(n % 2 === 0 ? `worker-${victim}` : `worker-${victim}.${n}`, victim);
+  }
+  ended.abort();
+  await loading;
+  const end = performance.now() + settleMs;
+  while (sharing.missing > 0 && performance.now() < end) await sleep(50);
+  for (const [i, { processed }] of pollers.entries()) if (processed > 0) worked.add(i);
+  await Promise.all(pollers.map((poller) => poller.kill()));
+  return sharing.verdict(kills, worked.size);
+}
