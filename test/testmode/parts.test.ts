@@ -98,7 +98,7 @@ function clockIn(state: Partial<State>) {
       done = true;
     });
     moving.catch(() => undefined);
-    for (let n = 0; !done && n < 12_000; n++) await machine.advance(1);
+    for (let n = 0; !done && n < 40_000; n++) await machine.advance(1);
     return moving;
   };
   return { clock, log, machine, moved };
