@@ -1,7 +1,7 @@
 /**
- * Defines two tiers. The long tier, `*.long.test.ts`, tests faults, topologies, long waits, installations and most
- * browser pages. The short tier, `*.test.ts`, has all other tests. `npm test` runs the short tier, and `npm run
- * test:all` runs both. A path as argument selects files of both tiers.
+ * Defines two tiers. The long tier, `*.long.test.ts`, tests faults, topologies, long waits, installations and the
+ * browser. The short tier, `*.test.ts`, has all other tests, and `ui/short`, the short form of the browser tests. `npm
+ * test` runs the short tier, and `npm run test:all` runs both. A path as argument selects files of both tiers.
  *
  * Files of the short tier that run in one worker process share its modules and its running service
  * (`test/support/shared.ts`).
