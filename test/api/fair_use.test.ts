@@ -1,10 +1,9 @@
 import pg from 'pg';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freePort } from '../../src/dev/processes.js';
 import { limits } from '../../src/limits.js';
 import { openAnywhere } from '../support/cluster.js';
-import { createRole, type RoleProcess } from '../support/role_process.js';
+import { createFront, type Front } from '../support/role_process.js';
 import {
   type Answer,
   itemsOf,
@@ -17,23 +16,33 @@ import {
 // The buckets take a day to refill, so that they do not refill even during a slow test.
 const rates = { RATE_PER_BOT: '8/86400', RATE_PER_OWNER: '12/86400', RATE_PER_CHAT: '5/86400' };
 const bounds = { ...rates, BOTS_PER_OWNER: '3' };
+const perAddress = { RATE_PER_ADDRESS: '10/86400', TRUSTED_PROXIES: '127.0.0.1/32' };
+/** Limits of a front on which the calls of bots have no limit. */
+const perPerson = {
+  RATE_PER_BOT: '0',
+  RATE_PER_OWNER: '0',
+  RATE_PER_PERSON: '5/86400',
+  UPLOAD_BYTES_PER_DAY: String(64 * 1024),
+};
 let service: Service;
-const counting: RoleProcess[] = [];
-const ports: number[] = [];
+const more: Front[] = [];
+let [counting, limited] = [] as unknown as [readonly Front[], Front];
+
+async function startFront(env: Readonly<Record<string, string>>): Promise<Front> {
+  const front = await createFront(env, {});
+  more.push(front);
+  await front.start();
+  return front;
+}
 
 beforeAll(async () => {
   service = await startService({ combined: true, fronts: 2, frontEnv: bounds });
-  for (const _ of [1, 2]) {
-    const port = await freePort();
-    ports.push(port);
-    const more = { RATE_PER_ADDRESS: '10/86400', TRUSTED_PROXIES: '127.0.0.1/32', PORT: String(port) };
-    const front = createRole('front', async () => ({ ...service.env, ...more }));
-    counting.push(front);
-    await front.start();
-  }
+  const start = (own: object) => startFront({ ...service.env, ...own });
+  counting = await Promise.all([start(perAddress), start(perAddress)]);
+  limited = await start(perPerson);
 });
 afterAll(async () => {
-  await Promise.all(counting.map((front) => front.stop()));
+  await Promise.all(more.map((front) => front.stop()));
   await service?.stop();
 });
 
@@ -202,7 +211,7 @@ test('behaviour §14: each client address has a request limit, and a trusted pro
   const owner = await service.newUser('sue');
   const bot = await service.newBot(owner, 'seen');
   const from = async (address: string, n: number, path = `/bot${bot.token}/getMe`): Promise<Answer> => {
-    const answer = await request(`http://127.0.0.1:${ports[n % 2]}${path}`, {
+    const answer = await request(`${counting[n % 2]?.url}${path}`, {
       headers: { 'x-forwarded-for': address, authorization: `Bearer ${owner.token}` },
     });
     return { status: answer.statusCode, headers: answer.headers, body: await answer.body.json() };
@@ -237,11 +246,7 @@ test('behaviour §14: a person can own a limited number of bots, including trans
 
 test('behaviour §14: a caller far below the default rate limits creates no Redis key', async () => {
   const { RATE_PER_BOT: _bot, RATE_PER_PERSON: _person, RATE_PER_CHAT: _chat, ...env } = service.env;
-  const port = await freePort();
-  const front = createRole('front', async () => ({ ...env, PORT: String(port) }));
-  await front.start();
-  counting.push(front);
-  const base = `http://127.0.0.1:${port}`;
+  const { url: base } = await startFront(env);
   const document = (await (await request(`${base}/openapi.json`)).body.json()) as { info: object };
   expect(document.info).toMatchObject({
     'x-rates': { RATE_PER_BOT: '2000/2', RATE_PER_PERSON: '30/1', RATE_PER_CHAT: '60/1' },
@@ -285,17 +290,10 @@ test('behaviour §14: a caller far below the default rate limits creates no Redi
 });
 
 test('behaviour §14: calls by a person to the application API are limited', async () => {
-  const port = await freePort();
-  const front = createRole('front', async () => ({
-    ...{ ...service.env, RATE_PER_PERSON: '5/86400' },
-    PORT: String(port),
-  }));
-  await front.start();
-  counting.push(front);
   const user = await service.newUser('paula');
   const me = async () => {
     const headers = { authorization: `Bearer ${user.token}` };
-    const answer = await request(`http://127.0.0.1:${port}/api/me`, { headers });
+    const answer = await request(`${limited.url}/api/me`, { headers });
     await answer.body.dump();
     return answer.statusCode;
   };
@@ -316,11 +314,6 @@ test('behaviour §14: a batch counts as one call per message that it creates', a
 });
 
 test('behaviour §14: a person and all their bots share a daily limit of uploaded bytes', async () => {
-  const port = await freePort();
-  const more = { UPLOAD_BYTES_PER_DAY: String(64 * 1024), PORT: String(port) };
-  const front = createRole('front', async () => ({ ...service.env, ...more }));
-  await front.start();
-  counting.push(front);
   const [owner, other] = [await service.newUser('uploads'), await service.newUser('others')];
   const bots = [await service.newBot(owner, 'first'), await service.newBot(owner, 'second')];
   const calm = await service.newBot(other, 'calm');
@@ -329,17 +322,14 @@ test('behaviour §14: a person and all their bots share a daily limit of uploade
     const body = new FormData();
     body.set('chat_id', `${owner.id}`);
     body.set('document', new Blob([Buffer.alloc(kib * 1024, 'x')]), 'file.txt');
-    const answer = await fetch(`http://127.0.0.1:${port}/bot${bot.token}/sendDocument`, {
-      method: 'POST',
-      body,
-    });
+    const answer = await fetch(`${limited.url}/bot${bot.token}/sendDocument`, { method: 'POST', body });
     await answer.arrayBuffer();
     return answer.status;
   };
   expect(await upload(bots[0] as TestBot, 40)).toBe(200);
   expect(await upload(bots[1] as TestBot, 40)).toBe(200);
   for (const bot of bots) expect(await upload(bot, 1)).toBe(429);
-  const picture = await fetch(`http://127.0.0.1:${port}/api/me/bots/${bots[0]?.id}/avatar`, {
+  const picture = await fetch(`${limited.url}/api/me/bots/${bots[0]?.id}/avatar`, {
     method: 'PUT',
     headers: { authorization: `Bearer ${owner.token}`, 'content-type': 'image/png' },
     body: Buffer.alloc(1024, 'x'),
@@ -352,15 +342,10 @@ test('behaviour §14: a person and all their bots share a daily limit of uploade
 test('behaviour §14: the service looks up a limited number of new webhook host names per minute, bot and owner', async () => {
   const owner = await service.newUser('names');
   const bots = await Promise.all(['one', 'two', 'three'].map((name) => service.newBot(owner, name)));
-  // The limit of look-ups applies even if no RATE_PER_ setting is set.
-  const port = await freePort();
-  const rates = { RATE_PER_BOT: '0', RATE_PER_OWNER: '0', PORT: String(port) };
-  const front = createRole('front', async () => ({ ...service.env, ...rates }));
-  await front.start();
-  counting.push(front);
+  // The limit of look-ups applies even if the calls of bots have no limit.
   let named = 0;
   const set = async (bot: TestBot, url = `https://n${++named}.invalid/`): Promise<Answer> => {
-    const answer = await fetch(`http://127.0.0.1:${port}/bot${bot.token}/setWebhook`, {
+    const answer = await fetch(`${limited.url}/bot${bot.token}/setWebhook`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ url }),
