@@ -7,7 +7,7 @@ let service: Service;
 const sources: EventSource[] = [];
 
 beforeAll(async () => {
-  service = await startService({ fronts: 2 });
+  service = await startService({ combined: true, fronts: 2 });
 });
 afterAll(async () => {
   for (const source of sources) source.cut();

@@ -51,7 +51,7 @@ async function found(path: string): Promise<LeakFound[]> {
 beforeAll(async () => {
   mkdirSync(root);
   git('init', '--quiet', '--initial-branch', 'main');
-  service = await startService();
+  service = await startService({ combined: true });
   owner = await service.newUser('owner');
 });
 afterAll(async () => {
