@@ -27,9 +27,8 @@ const late_ms_max = 4_000;
 const patience = { timeout: 10_000, interval: 50 };
 
 beforeAll(async () => {
-  service = await startService({ fronts: 2 });
-  // The journal then keeps every stored version of a message.
-  await service.flush.stop();
+  // Without a flusher, the journal keeps every stored version of a message.
+  service = await startService({ fronts: 2, flushing: false });
   masters = openMasters(service.redis);
   user = await service.newUser('ann');
   bot = await service.newBot(user, 'writer');

@@ -16,8 +16,9 @@ let flush: RoleProcess;
 const ports = { deliver: 0, flush: 0 };
 
 beforeAll(async () => {
-  service = await startService({ extraEnv: { WEBHOOK_ALLOW_CIDRS: '127.0.0.1/32' } });
-  await Promise.all([service.deliver.stop(), service.flush.stop()]);
+  const extraEnv = { WEBHOOK_ALLOW_CIDRS: '127.0.0.1/32' };
+  service = await startService({ flushing: false, extraEnv });
+  await service.deliver.stop();
   const start = async (role: 'deliver' | 'flush') => {
     ports[role] = await freePort();
     const made = createRole(role, async () => ({ ...service.env, METRICS_PORT: `${ports[role]}` }));
