@@ -67,6 +67,13 @@ const incarnationOf = (version: number): number => Math.floor(version / limits.v
 const isCovered = (version: number, flushed: number): boolean =>
   version <= flushed && incarnationOf(version) === incarnationOf(flushed);
 
+/**
+ * Returns whether `flushed` is of a later incarnation. Such an announcement does not confirm a change under an earlier
+ * incarnation, because Redis may have lost that change. No later announcement confirms it either.
+ */
+const isPassed = (version: number, flushed: number): boolean =>
+  incarnationOf(version) < incarnationOf(flushed);
+
 async function readProgress(scripts: ScriptRunner, keys: Keys, partition: number): Promise<Progress> {
   const at = { meta: keys.meta(partition), journal: keys.journal(partition) };
   return scripts.call('journal/progress', partition, at, {});
@@ -179,7 +186,7 @@ export class Durability {
     if (progress?.under !== under) return false;
     const { last } = progress;
     if (last === null || isCovered(last, watched.flushed)) return true;
-    if (call.isGone) return false;
+    if (call.isGone || isPassed(last, watched.flushed)) return false;
     return new Promise((resolve) => {
       const wait: Wait = { under, version: last, until, end: resolve };
       this.#add(partition, watched, wait);
@@ -251,9 +258,7 @@ export class Durability {
     watched.asked = false;
     watched.flushed = Math.max(watched.flushed, version);
     for (const wait of watched.waits) {
-      // A version of a later incarnation does not cover a change under an earlier one, because Redis may have
-      // lost that change.
-      if (incarnationOf(wait.version) < incarnationOf(version)) this.#end(watched, wait, false);
+      if (isPassed(wait.version, version)) this.#end(watched, wait, false);
       else if (isCovered(wait.version, version)) this.#end(watched, wait, true);
     }
     if (watched.waits.size > 0) this.#ask(partition, watched);
