@@ -1,7 +1,7 @@
 /** Defines the command `petrel conformance`. It checks a running server from outside. */
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { conformanceLimits as limits } from '../conformance/limits.js';
 import type { ConformanceOptions } from '../conformance/run.js';
-import { maskTokens } from '../rules/token.js';
 
 function id(text: string): number {
   const value = Number(text);
@@ -59,8 +59,10 @@ export function addConformance(program: Command): void {
     .action(async (url: string, options: ConformanceOptions) => {
       // Loads the module on demand, because no role needs it.
       const { runConformance } = await import('../conformance/run.js');
+      const { reasonOf } = await import('../conformance/report.js');
+      const tokens = [options.token, options.secondToken ?? ''];
       const well = await runConformance(url, options).catch((error: Error) => {
-        process.stderr.write(`petrel: ${maskTokens(error.message)}\n`);
+        process.stderr.write(`petrel: ${reasonOf(error, limits.conformance_reason_length_max, tokens)}\n`);
         return false;
       });
       if (!well) process.exitCode = 1;

@@ -56,6 +56,20 @@ export function listText(checks: readonly Check[]): string {
   return `${lines.join('\n')}\n`;
 }
 
-/** Shortens a text and masks the tokens in it. */
-export const reasonOf = (error: unknown, most: number): string =>
-  maskTokens((error as Error).message).slice(0, most);
+/** How many characters of a secret are recognised. Fewer are of no use to a thief. */
+const recognised = 8;
+
+/** Masks the secret part of these tokens in a text, also if a token is cut or extended there. */
+function maskSecrets(text: string, tokens: readonly string[]): string {
+  const starts = tokens.map((token) => token.slice(token.indexOf(':') + 1).slice(0, recognised));
+  return starts
+    .filter((start) => start.length === recognised)
+    .reduce((masked, start) => {
+      const [first = '', ...rest] = masked.split(start);
+      return [first, ...rest.map((part) => part.replace(/^[\w-]*/, '…'))].join('');
+    }, maskTokens(text));
+}
+
+/** Returns the text of an error, with at most `most` characters and without these tokens. */
+export const reasonOf = (error: unknown, most: number, tokens: readonly string[]): string =>
+  maskSecrets((error as Error).message, tokens).slice(0, most);

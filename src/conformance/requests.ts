@@ -54,9 +54,17 @@ async function merges(s: Session): Promise<void> {
 
 async function badTokens(s: Session): Promise<void> {
   const { token } = s.client;
-  for (const wrong of ['', 'x', '1', `${token}x`, token.slice(0, -1), token.replace(':', '')]) {
-    const answer = await s.client.raw({ verb: 'GET', path: `/bot${wrong}/getMe` });
-    expectRefusal(answer, new ApiError('unauthorized'), `getMe with the token ${wrong}`);
+  const wrong = [
+    ['an empty token', ''],
+    ['the token "x"', 'x'],
+    ['the token "1"', '1'],
+    ['a token that is too long', `${token}x`],
+    ['a token that is too short', token.slice(0, -1)],
+    ['a token without a colon', token.replace(':', '')],
+  ] as const;
+  for (const [name, value] of wrong) {
+    const answer = await s.client.raw({ verb: 'GET', path: `/bot${value}/getMe` });
+    expectRefusal(answer, new ApiError('unauthorized'), `getMe with ${name}`);
   }
 }
 

@@ -86,6 +86,8 @@ async function prepare(url: string, options: ConformanceOptions, client: Client)
   };
 }
 
+const tokensOf = ({ client, second }: Session): readonly string[] => [client.token, second.token];
+
 async function runOne(check: Check, { session, has }: Prepared, endsAt: number): Promise<Outcome> {
   const { subject, proves } = check;
   const missing = check.needs.find((need) => !has[need]);
@@ -106,7 +108,8 @@ async function runOne(check: Check, { session, has }: Prepared, endsAt: number):
     await check.run(session);
     return ended({ state: 'passed' });
   } catch (error) {
-    return ended({ state: 'failed', reason: reasonOf(error, limits.conformance_reason_length_max) });
+    const reason = reasonOf(error, limits.conformance_reason_length_max, tokensOf(session));
+    return ended({ state: 'failed', reason });
   }
 }
 
@@ -156,7 +159,7 @@ export async function checkServer(given: string, options: ConformanceOptions): P
   const chosen = checks.filter((check) => matches(check, options.only));
   const outcomes = await runAll(chosen, prepared);
   const left = await clean(prepared.session, prepared.sent).catch((error) => [
-    `messages could not be deleted: ${reasonOf(error, limits.conformance_reason_length_max)}`,
+    `messages could not be deleted: ${reasonOf(error, limits.conformance_reason_length_max, tokensOf(prepared.session))}`,
   ]);
   const count = (state: Outcome['state']) => outcomes.filter((each) => each.state === state).length;
   return {

@@ -11,7 +11,7 @@ import { petrel } from '../support/command.js';
 import { temporaryFolder } from '../support/servers.js';
 import { resultOf, type Service, type TestBot } from '../support/service.js';
 import { onSharedService } from '../support/shared.js';
-import { type Fault, startConstantServer, startFaultyProxy } from './faulty_proxy.js';
+import { type Fault, startAnsweringServer, startFaultyProxy } from './faulty_proxy.js';
 
 let service: Service;
 onSharedService((running) => {
@@ -144,12 +144,25 @@ test.each([
   [200, { ok: true, result: true }],
   [400, { ok: false, error_code: 400, description: 'Bad Request' }],
 ])('no check passes against a server that always answers %i, except that of getMe', async (status, body) => {
-  const server = await startConstantServer(status, body);
+  const server = await startAnsweringServer(status, () => JSON.stringify(body));
   servers.push(server);
   const ids = { chat: 1, group: -1, channel: -2, webhook: 'https://example.org/' };
   const report = await checkServer(server.url, { ...ids, token: '1:A', secondToken: '1:A' });
   expect(stateOf('skipped', report)).toEqual([]);
   expect(stateOf('passed', report)).toEqual(['the colon of a token may be escaped']);
+});
+
+test('a report has no part of a token, even if the server repeats the path of each call', async () => {
+  const server = await startAnsweringServer(404, (path) => `Cannot find ${path}`);
+  servers.push(server);
+  const secret = 'Zq3vN8xLr5Tk2Wm7Yp4Hs9Jd6Fg1Bc0Va-_';
+  const other = secret.split('').toReversed().join('');
+  const tokens = { token: `1:${secret}`, secondToken: `2:${other}` };
+  const report = await checkServer(server.url, { chat: 1, group: -1, ...tokens });
+  expect(report.failed).toBeGreaterThan(300);
+  const text = JSON.stringify(report);
+  for (const each of [secret, other])
+    for (let i = 0; i + 8 <= each.length; i++) expect(text).not.toContain(each.slice(i, i + 8));
 });
 
 test('the command prints and writes the report, skips checks without their option, and exits with 1', async () => {

@@ -56,15 +56,18 @@ export function startFaultyProxy(service: string, fault: Fault): Promise<Answeri
   );
 }
 
-/** Gives every call the same answer, except the two calls with which a run begins. */
-export function startConstantServer(status: number, body: object): Promise<AnsweringServer> {
+/** Gives every call the answer of `answer`, except the two calls with which a run begins. */
+export function startAnsweringServer(
+  status: number,
+  answer: (path: string) => string,
+): Promise<AnsweringServer> {
   const known = { ok: true, result: { id: 1, first_name: 'Constant', url: '' } };
   return listen(
     createServer((incoming, outgoing) => {
       const isKnown = /\/(getMe|getWebhookInfo)$/.test(incoming.url ?? '');
       incoming.resume().on('end', () => {
         outgoing.writeHead(isKnown ? 200 : status, { 'content-type': 'application/json' });
-        outgoing.end(JSON.stringify(isKnown ? known : body));
+        outgoing.end(isKnown ? JSON.stringify(known) : answer(incoming.url ?? ''));
       });
     }),
   );
