@@ -2,11 +2,12 @@
 @summary Appends messages to a chat.
 ]]
 -- Returns the number of the next post of the partition. For each raise of the incarnation, the function skips some
--- numbers, because Redis may have lost posts with these numbers.
+-- numbers, because Redis may have lost posts with these numbers. If Redis does not know the incarnation of the last
+-- post, the function skips numbers for all raises so far.
 local function next_post_number(meta, version)
   local m = redis.call('HMGET', meta, 'post', 'post_inc')
   local inc = incarnation_of(version)
-  local step = 1 + (inc - (m[2] or inc - 1)) * LIMITS.incarnation_sequence_skip
+  local step = 1 + (inc - (m[2] or 0)) * LIMITS.incarnation_sequence_skip
   local number = tonumber(m[1] or 0) + step
   redis.call('HSET', meta, 'post', ('%.0f'):format(number), 'post_inc', inc)
   return number

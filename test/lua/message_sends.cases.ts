@@ -20,6 +20,7 @@ import {
   outboxOfBytes,
   post,
   poster,
+  postNumber,
   ready,
   sendShared,
   sendToBot,
@@ -45,7 +46,7 @@ const channelSends: Case[] = [
       const names = journal.map(([, [, name, , , , state]]) => [name, state]);
       expect(names).toEqual([
         ['msg:-100777:8', undefined],
-        [`post:${partitionOf(group)}:10001`, keys.post(post)],
+        [`post:${partitionOf(group)}:${postNumber}`, keys.post(post)],
       ]);
       const [update] = await client.xrange(keys.outbox(partitionOf(group)), '-', '+');
       expect(update?.[1].slice(2, 4)).toEqual(['k', 'channel_post']);

@@ -2,7 +2,18 @@ import { limits } from '../../src/limits.js';
 import { messageKinds, pack, packMessageTail } from '../../src/store/core/codec.js';
 import { type ChatRef, chatText } from '../../src/store/core/keys.js';
 import type { Case } from './cases.js';
-import { bot, direct, group, keys, partitionOf, type Seed, seconds, seeds, user } from './world.js';
+import {
+  bot,
+  direct,
+  group,
+  incarnation,
+  keys,
+  partitionOf,
+  type Seed,
+  seconds,
+  seeds,
+  user,
+} from './world.js';
 
 export const id = 7;
 export const at = (chat: ChatRef) => {
@@ -102,5 +113,7 @@ export const groupOfBots = [open(group), seeds.chat(group, { b: `${bot},${user}`
 export const groupReady = [open(group), seeds.chat(group, { b: `${bot}` }), member()];
 
 export const poster = member('administrator', { can_post_messages: true });
-export const post = 10_001 * limits.partitions_max + partitionOf(group);
+/** The number of the first post of the partition. */
+export const postNumber = 1 + incarnation * limits.incarnation_sequence_skip;
+export const post = postNumber * limits.partitions_max + partitionOf(group);
 export const inChannel = [open(group), seeds.chat(group, { t: 'channel', b: `${bot}` })];

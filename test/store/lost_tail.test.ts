@@ -207,6 +207,21 @@ test('ids that Redis lost in an earlier crash are not given out after a later cr
   expect(Math.max(...(await updateIds()))).toBeGreaterThan(Math.max(...lostUpdates));
 });
 
+test('the id of the first post of a partition is not given out again after Redis lost the post', async () => {
+  const channel = await node.store.chats.create('channel', 'News', made.user.id);
+  const publish = async () =>
+    (await node.store.messages.send(channel, made.user.sender, text('post'))).record.post ?? 0;
+  remember();
+  const posts = [await publish()];
+  for (let losses = 0; losses < 2; losses++) {
+    await loseTail();
+    posts.push(await publish());
+  }
+  const [first = 0, second = 0, third = 0] = posts;
+  expect(second).toBeGreaterThan(first);
+  expect(third).toBeGreaterThan(second);
+});
+
 test('in a chat created after a loss of data, no ids are skipped', async () => {
   await send('x');
   remember();
