@@ -19,8 +19,22 @@ export interface Conditions {
   readonly owners: number;
   /** The share of the owners' calls that concern tokens. */
   readonly tokens: number;
-  /** The share of calls that concern pins and reactions. */
+  /** The share of calls that concern pins and reactions. Other calls are more often concurrent if it is low. */
   readonly marks: number;
+  /** The share of these calls that concern pins. */
+  readonly pins: number;
+  /** The maximum number of posts. With fewer posts, more calls are concurrent at one post. */
+  readonly posts: number;
+  /** How many calls a person makes about a post at a time. */
+  readonly callsPerPerson: number;
+  /** The share of steps before which a client makes a call. With fewer calls, more records leave Redis between them. */
+  readonly calls: number;
+  /** The number of steps after which a client repeats a call on any front, while the first front continues. */
+  readonly patience: number;
+  /** The share of message calls that delete a message. */
+  readonly deletes: number;
+  /** How late the commands and replies of a connection are at most, in ms. A lease lasts 5 s. */
+  readonly lateMsMax: number;
   /** The share of hints that are lost. */
   readonly hintsLost: number;
   /** The share of requests that a receiver answers late, by up to 12 s. */
@@ -34,6 +48,33 @@ export interface Conditions {
   /** Whether a kind of fault happens in this run. */
   allows(kind: string): boolean;
 }
+
+interface Focus extends Partial<Omit<Conditions, 'allows'>> {
+  readonly kinds: readonly string[];
+}
+
+/** Half of the seeds concentrate on one subject: they have only some kinds of faults, and these often. */
+const focuses: readonly Focus[] = [
+  {
+    // A command of a worker reaches Redis after another worker got the lease.
+    ...{ sends: 0.4, owners: 0, marks: 0, slowAnswers: 0.3, slowPostgres: 0, calls: 0.2 },
+    ...{ lateMsMax: 15_000, faults: 0.015 },
+    kinds: ['commands reach Redis late', 'Redis answers late', 'a process freezes', 'a process dies'],
+  },
+  {
+    // A post leaves Redis and is loaded again while its reactions change.
+    ...{ owners: 0, marks: 0.95, pins: 0, posts: 1, hotTtlMs: 200, slowPostgres: 0, faults: 0.015 },
+    kinds: ['Postgres answers late', 'commands reach Redis late', 'a connection to Redis breaks'],
+  },
+  {
+    // Redis loses changes again and again.
+    ...{ sends: 0.4, owners: 0, marks: 0, syncs: 0.01, faults: 0.015 },
+    kinds: [
+      ...['Redis fails over and loses its tail', 'Redis restarts with all data', 'Postgres answers late'],
+      ...['statements reach Postgres late', 'a process freezes'],
+    ],
+  },
+];
 
 export function drawConditions(seed: number): Conditions {
   const random = new SeededRandom(seed ^ 0x2545f491);
@@ -58,6 +99,18 @@ export function drawConditions(seed: number): Conditions {
     kinds.set(kind, known);
     return known;
   };
-  const marks = new SeededRandom(seed ^ 0x6b8b4567).pick([0, 0.2, 0.6]);
-  return { ...drawn, marks, allows };
+  const more = new SeededRandom(seed ^ 0x6b8b4567);
+  const all = {
+    ...drawn,
+    marks: more.pick([0, 0, 0.3, 0.9]),
+    pins: more.pick([0, 0.5]),
+    posts: more.pick([1, 4]),
+    callsPerPerson: more.pick([1, 3]),
+    calls: more.pick([0.05, 0.2]),
+    patience: more.pick([60, 200, 3_000]),
+    deletes: more.pick([0.03, 0.15]),
+    lateMsMax: more.pick([6_000, 15_000]),
+  };
+  const focus = more.chance(0.5) ? more.pick(focuses) : undefined;
+  return { ...all, ...focus, allows: focus ? (kind) => focus.kinds.includes(kind) : allows };
 }

@@ -12,6 +12,7 @@ import { parseArgs } from 'node:util';
 import { Redis } from 'ioredis';
 import { freePort } from '../../src/dev/processes.js';
 import { readScripts } from '../../src/redis/scripts/contract.js';
+import type { Verdicts } from './oracle.js';
 import { nameScripts, simulatedScripts } from './redis.js';
 import { type Report, simulate } from './simulation.js';
 
@@ -59,6 +60,12 @@ async function minimal(run: (omitted: ReadonlySet<number>) => Promise<Report>, r
   return least;
 }
 
+const sum = (a: Verdicts, b: Verdicts): Verdicts => ({
+  histories: a.histories + b.histories,
+  calls: a.calls + b.calls,
+  undecided: a.undecided + b.undecided,
+});
+
 const redis = await startRedis();
 const scripts = simulatedScripts(readScripts(values.scripts));
 nameScripts(scripts);
@@ -70,6 +77,8 @@ const deadline = values.minutes === undefined ? Number.POSITIVE_INFINITY : Numbe
 let made = 0;
 let sent = 0;
 let seeds = 0;
+const none: Verdicts = { histories: 0, calls: 0, undecided: 0 };
+let checked: Pick<Report, 'messages' | 'marks'> = { messages: none, marks: none };
 try {
   for (let seed = first; seed < first + count; seed++) {
     if (performance.now() - began > deadline) break;
@@ -79,6 +88,10 @@ try {
     made += report.steps;
     sent += report.sent;
     seeds++;
+    checked = {
+      messages: sum(checked.messages, report.messages),
+      marks: sum(checked.marks, report.marks),
+    };
     if (report.violation === null) continue;
     console.log(`seed ${seed} fails after ${report.steps} steps: ${report.violation}`);
     const trace = Number(values.trace);
@@ -95,7 +108,9 @@ try {
 } finally {
   await redis.stop();
 }
+for (const [kind, { histories, calls, undecided }] of Object.entries(checked))
+  console.log(`${kind}: ${histories} histories with ${calls} calls checked, ${undecided} undecided`);
 const seconds = (performance.now() - began) / 1_000;
 console.log(
-  `${seeds} seeds, ${made} steps, ${sent} messages in ${seconds.toFixed(1)} s: ${Math.round(made / seconds)} steps/s`,
+  `${seeds} seeds, ${made} steps, ${sent} messages in ${seconds.toFixed(1)} s: ${Math.round(made / seconds)} steps/s, ${(seeds / seconds).toFixed(1)} seeds/s`,
 );

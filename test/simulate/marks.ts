@@ -16,8 +16,9 @@ import {
   reactionSteps,
   reactions,
 } from '../support/histories/models.js';
-import { type Ask, isUnknown } from './calls.js';
-import { Histories, type Sent } from './oracle.js';
+import { type Ask, Call, isUnknown, type OpenCalls } from './calls.js';
+import type { Conditions } from './conditions.js';
+import { Histories, type Sent, type Verdicts } from './oracle.js';
 import { botSender, channel, newMessage, reactors, userSender, users } from './people.js';
 import type { Tables } from './postgres.js';
 import type { SimulatedProcess } from './process.js';
@@ -27,51 +28,56 @@ type PinState = typeof pins extends { readonly start: infer S } ? S : never;
 type ReactionState = typeof reactions extends { readonly start: infer S } ? S : never;
 
 const emojis = ['👍', '🔥'] as const;
-const postsMax = 4;
 
 /** A call of a person about a post. It shows the post. */
 type PostCall = (front: SimulatedProcess, again: boolean) => Promise<PostState>;
 
 export class Marks {
   readonly #scheduler: Scheduler;
+  readonly #conditions: Conditions;
   readonly #ask: Ask;
+  readonly #openCalls: OpenCalls;
   readonly #onViolation: (what: string) => void;
   readonly #pins: Histories<PinInput, PinOutput, PinState>;
   readonly #reactions: Histories<ReactionInput, ReactionOutput, ReactionState>;
   /** The posts by id, and the step at which the client got the answer. A loss of Redis may remove posts. */
   readonly #posts = new Map<number, number>();
+  /** The ids of all posts so far, including those that Redis lost. */
+  readonly #created = new Set<number>();
   #lostAt = Number.NEGATIVE_INFINITY;
-  /** The people who make a call about a post, or whose last call has an unknown outcome. */
-  readonly #busy = new Set<string>();
+  /** The number of calls that a person makes about a post, with those that may still take effect. */
+  readonly #running = new Map<string, number>();
   #calls = 0;
 
-  constructor(scheduler: Scheduler, ask: Ask, onViolation: (what: string) => void) {
+  constructor(
+    scheduler: Scheduler,
+    conditions: Conditions,
+    ask: Ask,
+    openCalls: OpenCalls,
+    onViolation: (what: string) => void,
+  ) {
     this.#scheduler = scheduler;
+    this.#conditions = conditions;
     this.#ask = ask;
+    this.#openCalls = openCalls;
     this.#onViolation = onViolation;
-    this.#pins = new Histories((what) => onViolation(`pin of ${what}`));
-    this.#reactions = new Histories((what) => onViolation(`reactions to ${what}`));
+    this.#pins = new Histories(scheduler, (what) => onViolation(`pin of ${what}`));
+    this.#reactions = new Histories(scheduler, (what) => onViolation(`reactions to ${what}`));
   }
 
   /** Makes one call, about a pin or about a post. */
   async call(target: Sent | undefined): Promise<void> {
     const { random } = this.#scheduler;
-    if (target && random.chance(0.5)) return this.#pinCall(target);
+    if (target && random.chance(this.#conditions.pins)) return this.#pinCall(target);
     const posts = [...this.#posts.keys()];
-    if (posts.length === 0 || (posts.length < postsMax && random.chance(0.05))) return this.#post();
+    if (posts.length === 0 || (posts.length < this.#conditions.posts && random.chance(0.05)))
+      return this.#post();
     return this.#postCall(random.pick(posts), random.pick(reactors));
   }
 
-  /** A message was deleted, or may have been (`output` is null). Its pin must be gone. */
-  deleted(chat: ChatRef, message: number, output: 'done' | null, from: number): void {
-    this.#pins.note(
-      chatText(chat),
-      `delete${from}`,
-      { what: 'drop', message },
-      output,
-      from,
-      this.#scheduler.steps,
-    );
+  /** A message was deleted, or may have been (`output` is null). Its pin must be gone. Returns as `Histories.note`. */
+  deleted(chat: ChatRef, message: number, output: 'done' | null, from: number): () => void {
+    return this.#pins.note(chatText(chat), `delete${from}`, { what: 'drop', message }, output, from);
   }
 
   /** At the step `at`, Redis lost its changes since the step `since`. */
@@ -103,9 +109,11 @@ export class Marks {
     const input = this.#drawPin(id);
     const seed = `pin${++this.#calls}`;
     const from = this.#scheduler.steps;
-    const output = await this.#ask((front, again) => this.#pin(front, again, seed, chat, who, input));
+    const call = new Call();
+    const output = await this.#ask(call, (front, again) => this.#pin(front, again, seed, chat, who, input));
     if (output === 'refused' || (output === undefined && input.what === 'read')) return;
-    this.#pins.note(chatText(chat), seed, input, output ?? null, from, this.#scheduler.steps);
+    const closed = this.#pins.note(chatText(chat), seed, input, output ?? null, from);
+    if (output === undefined || output === null) this.#openCalls.add(call, closed);
   }
 
   /**
@@ -141,10 +149,14 @@ export class Marks {
   async #post(): Promise<void> {
     const seed = `post${++this.#calls}`;
     const from = this.#scheduler.steps;
-    const sent = await this.#ask((front, again) =>
+    const sent = await this.#ask(new Call(), (front, again) =>
       front.store.under(seed, again).messages.send(channel, userSender(users[0]), newMessage(seed)),
     );
-    if (sent?.record.post && from > this.#lostAt) this.#posts.set(sent.record.post, this.#scheduler.steps);
+    const post = sent?.record.post;
+    if (!post) return;
+    if (this.#created.has(post)) this.#onViolation(`post ${post} was created twice`);
+    this.#created.add(post);
+    if (from > this.#lostAt) this.#posts.set(post, this.#scheduler.steps);
   }
 
   #drawReaction(person: string): ReactionInput {
@@ -156,23 +168,38 @@ export class Marks {
   }
 
   /**
-   * A person makes one call about a post at a time, and none after an unknown outcome. A read that finds the person's
-   * own reactions in Postgres only would show them later than the counts.
+   * A read that finds the person's own reactions in Postgres only shows them later than the counts. They are therefore
+   * checked only if a person makes one call about a post at a time.
    */
   async #postCall(post: number, id: number): Promise<void> {
-    const busy = `${id} ${post}`;
-    if (this.#busy.has(busy)) return;
-    this.#busy.add(busy);
+    const name = `${id} ${post}`;
+    const running = this.#running.get(name) ?? 0;
+    const { callsPerPerson } = this.#conditions;
+    if (running >= callsPerPerson) return;
+    this.#running.set(name, running + 1);
+    const ended = () => {
+      this.#running.set(name, (this.#running.get(name) ?? 0) - 1);
+    };
     const input = this.#drawReaction(String(id));
     const seed = `react${++this.#calls}`;
     const from = this.#scheduler.steps;
-    const shown = await this.#ask((front, again) =>
+    const call = new Call();
+    const shown = await this.#ask(call, (front, again) =>
       this.#shown(post, () => this.#postCallOf(post, id, input, seed)(front, again)),
     );
-    if (shown !== undefined || input.what === 'read') this.#busy.delete(busy);
-    if (shown === 'missing' || (shown === undefined && input.what === 'read')) return;
-    const output = shown === undefined ? null : outputOf(shown);
-    this.#reactions.note(String(post), seed, input, output, from, this.#scheduler.steps);
+    if (shown === 'missing' || (shown === undefined && input.what === 'read')) return ended();
+    if (shown !== undefined) {
+      ended();
+      const seen = outputOf(shown);
+      const output = callsPerPerson > 1 ? { ...seen, own: null } : seen;
+      this.#reactions.note(String(post), seed, input, output, from);
+      return;
+    }
+    const closed = this.#reactions.note(String(post), seed, input, null, from);
+    this.#openCalls.add(call, () => {
+      ended();
+      closed();
+    });
   }
 
   #postCallOf(post: number, id: number, input: ReactionInput, seed: string): PostCall {
@@ -206,21 +233,26 @@ export class Marks {
   // The end of a run.
 
   /** Checks all histories, and that Postgres has their results. */
-  verify(tables: Tables, chats: readonly ChatRef[]): void {
+  verify(tables: Tables, chats: readonly ChatRef[]): Verdicts {
     const step = this.#scheduler.steps;
     for (const chat of chats) {
       const record = tables.of('chat_pins').get(`${chat.id}:${chat.user}`)?.record;
       const [pinned = 0] = record ? unpack<[number?]>(record) : [];
-      this.#pins.note(chatText(chat), 'postgres', { what: 'read' }, Number(pinned), step, step + 1);
+      this.#pins.note(chatText(chat), 'postgres', { what: 'read' }, Number(pinned), step);
     }
     for (const post of this.#posts.keys())
       for (const id of reactors) {
         const stored = storedReactions(tables, post, id);
         const input = { what: 'read', person: String(id) } as const;
-        this.#reactions.note(String(post), 'postgres', input, stored, step, step + 1);
+        this.#reactions.note(String(post), 'postgres', input, stored, step);
       }
-    this.#pins.verify(() => pins);
-    this.#reactions.verify(() => reactions, reactionSteps);
+    const ofPins = this.#pins.verify(() => pins);
+    const ofPosts = this.#reactions.verify(() => reactions, reactionSteps);
+    return {
+      histories: ofPins.histories + ofPosts.histories,
+      calls: ofPins.calls + ofPosts.calls,
+      undecided: ofPins.undecided + ofPosts.undecided,
+    };
   }
 }
 

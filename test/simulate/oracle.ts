@@ -2,6 +2,7 @@
 import { type ChatRef, chatText } from '../../src/store/core/keys.js';
 import type { Operation } from '../support/histories/history.js';
 import { checkLinearizable, type Model } from '../support/histories/linearizable.js';
+import type { Scheduler } from './scheduler.js';
 
 export type Input = { readonly what: 'write'; readonly text: string } | { readonly what: 'read' };
 /** A read returns the text, or '' for a deleted message. */
@@ -17,30 +18,49 @@ const message = (start: string): Model<Input, Output, string> => ({
   },
 });
 
-/** A history with many unknown outcomes may stay undecided. It then counts as correct. */
-const bounds = { operations_max: 10_000, steps_max: 10_000 };
+/** A history that needs more steps of the checker stays undecided. Reports count such histories. */
+const bounds = { operations_max: 10_000, steps_max: 2_000_000 };
+
+export interface Verdicts {
+  readonly histories: number;
+  /** The calls in these histories. */
+  readonly calls: number;
+  readonly undecided: number;
+}
+
+/** An operation whose last effect may become known later. */
+type Noted<I, O> = Omit<Operation<I, O>, 'effectBy'> & { effectBy?: number };
 
 /** The histories of the objects of one kind, by key. */
 export class Histories<I extends { readonly what: string }, O, S> {
-  readonly #operations = new Map<string, Operation<I, O>[]>();
+  readonly #operations = new Map<string, Noted<I, O>[]>();
   /** The objects with a change that a restart of Redis may have lost. Their histories are not checked. */
   readonly loose = new Set<string>();
   /** The step of the last loss. */
   #lostAt = Number.NEGATIVE_INFINITY;
+  readonly #scheduler: Scheduler;
   readonly #onViolation: (what: string) => void;
 
-  constructor(onViolation: (what: string) => void) {
+  constructor(scheduler: Scheduler, onViolation: (what: string) => void) {
+    this.#scheduler = scheduler;
     this.#onViolation = onViolation;
   }
 
-  /** Records a call that was answered, or one with an unknown outcome (`output` is null). */
-  note(key: string, client: string, input: I, output: O | null, from: number, to: number): void {
+  /**
+   * Records a call that was answered, or one with an unknown outcome (`output` is null). Returns a function to call when
+   * the call can no longer take effect.
+   */
+  note(key: string, client: string, input: I, output: O | null, from: number): () => void {
     const known = this.#operations.get(key) ?? [];
     this.#operations.set(key, known);
-    const answeredAt = output === null ? Number.POSITIVE_INFINITY : to;
-    known.push({ client, key, input, output, invokedAt: from, answeredAt });
+    const answeredAt = output === null ? Number.POSITIVE_INFINITY : this.#scheduler.steps;
+    const noted: Noted<I, O> = { client, key, input, output, invokedAt: from, answeredAt };
+    known.push(noted);
     // The change may have been made before a loss, and again after it.
     if (input.what !== 'read' && from <= this.#lostAt) this.loose.add(key);
+    return () => {
+      noted.effectBy = this.#scheduler.steps;
+    };
   }
 
   /** At the step `at`, Redis lost its changes since the step `since`. */
@@ -58,13 +78,18 @@ export class Histories<I extends { readonly what: string }, O, S> {
   verify(
     modelOf: (key: string) => Model<I, O, S> | undefined,
     steps: (operation: Operation<I, O>) => Operation<I, O>[] = (operation) => [operation],
-  ): void {
+  ): Verdicts {
+    let [histories, calls, undecided] = [0, 0, 0];
     for (const [key, operations] of this.#operations) {
       const model = this.loose.has(key) ? undefined : modelOf(key);
       if (model === undefined) continue;
       const [verdict] = checkLinearizable(model, operations.flatMap(steps), bounds);
       if (verdict?.result === 'violation') this.#onViolation(verdict.explanation);
+      histories++;
+      calls += operations.length;
+      if (verdict?.result === 'undecided') undecided++;
     }
+    return { histories, calls, undecided };
   }
 }
 
@@ -86,9 +111,9 @@ export class Oracle {
   #lostAt = Number.NEGATIVE_INFINITY;
   readonly #onViolation: (what: string) => void;
 
-  constructor(onViolation: (what: string) => void) {
+  constructor(scheduler: Scheduler, onViolation: (what: string) => void) {
     this.#onViolation = onViolation;
-    this.messages = new Histories((what) => onViolation(`message ${what}`));
+    this.messages = new Histories(scheduler, (what) => onViolation(`message ${what}`));
   }
 
   static key = (chat: ChatRef, id: number) => `${chatText(chat)}:${id}`;
@@ -109,8 +134,8 @@ export class Oracle {
     this.messages.lose(since, at);
   }
 
-  verify(): void {
-    this.messages.verify((key) => {
+  verify(): Verdicts {
+    return this.messages.verify((key) => {
       const sent = this.sent.get(key);
       return sent && message(sent.text);
     });

@@ -85,9 +85,11 @@ export class SimulatedRedis {
   #tickedAt = -1;
   /** How far the clock of Redis is ahead of the time of the scheduler, in ms. */
   skewMs = 0;
+  /** How late commands of a slow connection are at most. Those of a lost connection are late by up to half as much. */
+  lateMsMax = 6_000;
   readonly connections = new Set<SimulatedConnection>();
   /** The commands that Redis received over lost connections. Redis runs them after `atMs`. */
-  #received: Array<{ readonly atMs: number; readonly from: string; readonly commands: Command[] }> = [];
+  #received: Array<{ readonly atMs: number; readonly step: number; from: string; commands: Command[] }> = [];
 
   constructor(client: Redis, scheduler: Scheduler, onHint: OnHint) {
     this.#client = client;
@@ -97,10 +99,24 @@ export class SimulatedRedis {
     scheduler.addSource(() => this.#receivedChoices());
   }
 
-  /** Redis has received commands over a connection that was then lost. It runs them later, in order. */
-  receive(from: string, commands: Command[]): void {
-    const atMs = this.#scheduler.nowMs + this.#scheduler.random.int(0, 3_000);
-    if (commands.length > 0) this.#received.push({ atMs, from, commands });
+  /**
+   * Redis has received commands over a connection that was then lost. It runs them later, in order. `step` is the step
+   * at which the first one was sent.
+   */
+  receive(from: string, commands: Command[], step: number): void {
+    const atMs = this.#scheduler.nowMs + this.#scheduler.random.int(0, this.lateMsMax / 2);
+    if (commands.length > 0) this.#received.push({ atMs, step, from, commands });
+  }
+
+  /** Returns the step at which the oldest command was sent that Redis may still run. Infinity if there is none. */
+  oldestStep(): number {
+    const steps = [...this.connections].map((each) => each.oldestStep());
+    return Math.min(...steps, ...this.#received.map(({ step }) => step));
+  }
+
+  /** The number of lost connections whose commands Redis has yet to run. */
+  get receivedCount(): number {
+    return this.#received.length;
   }
 
   #receivedChoices(): Choice[] {
@@ -181,6 +197,7 @@ export class SimulatedRedis {
 
 interface Sent {
   readonly command: Command;
+  readonly step: number;
   readonly resolve: (reply: unknown) => void;
   readonly reject: (error: unknown) => void;
   /** Delivers the reply. Absent until Redis has run the command. */
@@ -250,7 +267,13 @@ export class SimulatedConnection implements RedisServers {
   send(command: Command): Promise<unknown> {
     if (!this.#owner.alive) return new Promise(() => undefined);
     if (this.#runId === null) return Promise.reject(closed());
-    return new Promise((resolve, reject) => this.#sent.push({ command, resolve, reject }));
+    const step = this.#scheduler.steps;
+    return new Promise((resolve, reject) => this.#sent.push({ command, step, resolve, reject }));
+  }
+
+  /** Returns the step at which the oldest command was sent that Redis has not run. Infinity if there is none. */
+  oldestStep(): number {
+    return this.#sent.find(({ answer }) => answer === undefined)?.step ?? Number.POSITIVE_INFINITY;
   }
 
   atTurnEnd(work: () => void): void {
@@ -275,9 +298,10 @@ export class SimulatedConnection implements RedisServers {
     this.#runId = null;
     const lost = this.#sent;
     this.#sent = [];
-    const unrun = lost.filter(({ answer }) => answer === undefined).map(({ command }) => command);
+    const unrun = lost.filter(({ answer }) => answer === undefined);
     const count = received === 'none' ? 0 : this.#scheduler.random.int(0, unrun.length + 1);
-    this.#redis.receive(this.#owner.name, unrun.slice(0, count));
+    const commands = unrun.slice(0, count).map(({ command }) => command);
+    this.#redis.receive(this.#owner.name, commands, unrun[0]?.step ?? 0);
     if (this.#owner.alive) for (const { reject } of lost) reject(closed());
   }
 

@@ -20,6 +20,13 @@ test('2,000 simulated installations lose, repeat and reorder nothing', { timeout
   expect(status, output).toBe(0);
   // Fails if the time limit ended the run before the last seed.
   expect(output).toMatch(/^2000 seeds/m);
+  const found = output.matchAll(/^\w+: (\d+) histories with \d+ calls checked, (\d+) undecided$/gm);
+  const checked = [...found].map(([, histories, undecided]) => [Number(histories), Number(undecided)]);
+  expect(checked).toHaveLength(2);
+  for (const [histories = 0, undecided = 0] of checked) {
+    expect(histories).toBeGreaterThan(2_000);
+    expect(undecided / histories, output).toBeLessThan(0.01);
+  }
 });
 
 test.each(mutations)(

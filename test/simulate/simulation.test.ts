@@ -38,7 +38,7 @@ test('twenty simulated installations lose, repeat and reorder nothing', async ()
     expect(report.violation, `npm run simulate -- --seed ${seed} --steps 800`).toBeNull();
     sent += report.sent;
   }
-  expect(sent).toBeGreaterThan(100);
+  expect(sent).toBeGreaterThan(40);
 });
 
 const tables = {

@@ -7,11 +7,11 @@ import { unpackMessage } from '../../src/store/core/codec.js';
 import { isDirect, makeKeys } from '../../src/store/core/keys.js';
 import type { Store } from '../../src/store/store.js';
 import { BotOwners } from './bot_owners.js';
-import { isUnknown } from './calls.js';
+import { type Ask, Call, isUnknown, OpenCalls } from './calls.js';
 import { type Conditions, drawConditions } from './conditions.js';
 import { firstControlTables } from './control_tables.js';
 import { Marks } from './marks.js';
-import { Oracle, type Sent } from './oracle.js';
+import { Oracle, type Sent, type Verdicts } from './oracle.js';
 import { botSender, bots, makeSecrets, newMessage, partitions, userSender, users } from './people.js';
 import { SimulatedPostgres } from './postgres.js';
 import { Network, type Role, SimulatedProcess, type World } from './process.js';
@@ -37,11 +37,16 @@ export interface Report {
   readonly violation: string | null;
   readonly trace: readonly string[];
   readonly sent: number;
+  /** The histories that were checked. */
+  readonly messages: Verdicts;
+  readonly marks: Verdicts;
   readonly transactions: SimulatedPostgres['transactions'];
   readonly tables: SimulatedPostgres['tables'];
 }
 
 class Violation extends Error {}
+
+const nothing: Verdicts = { histories: 0, calls: 0, undecided: 0 };
 
 const layout: ReadonlyArray<readonly Role[]> = [
   ['front', 'deliver'],
@@ -50,7 +55,11 @@ const layout: ReadonlyArray<readonly Role[]> = [
 ];
 /** How many steps the installation may need to become idle. */
 const restSteps = 60_000;
+/** The number of steps between two checks whether it is idle. Two checks in a row must find it idle. */
+const restCheckSteps = 50;
 const clientsMax = 10;
+/** The number of steps after which the owner of a bot gives up. */
+const ownersPatience = 3_000;
 const traceMax = 400;
 /** The kinds of journal entries whose key begins with the partition. The keys of other kinds begin with a chat or bot. */
 const postKinds = new Set(['post', 'react', 'tally']);
@@ -67,6 +76,8 @@ class Simulation {
   readonly #oracle: Oracle;
   readonly #owners: BotOwners;
   readonly #marks: Marks;
+  readonly #openCalls: OpenCalls;
+  #checked = { messages: nothing, marks: nothing };
   readonly #processes: SimulatedProcess[] = [];
   readonly faults: string[] = [];
   violation: string | null = null;
@@ -115,8 +126,11 @@ class Simulation {
     this.#world = { scheduler, redis, postgres, scripts, keys, secrets, network, hotTtlMs, onError };
     const violate = (what: string) => this.#violate(what);
     this.#receivers = new Receivers(network, scheduler, slowAnswers, this.#leases, violate);
-    this.#oracle = new Oracle(violate);
-    this.#marks = new Marks(scheduler, (work) => this.#retried(work), violate);
+    this.#oracle = new Oracle(scheduler, violate);
+    redis.lateMsMax = this.#conditions.lateMsMax;
+    this.#openCalls = new OpenCalls(scheduler, redis);
+    const ask: Ask = (call, work) => this.#retried(call, work);
+    this.#marks = new Marks(scheduler, this.#conditions, ask, this.#openCalls, violate);
     this.#owners = new BotOwners(scheduler, this.#receivers, (...args) => this.#answered(...args), violate);
   }
 
@@ -135,7 +149,7 @@ class Simulation {
       while (scheduler.steps < this.#options.steps && this.violation === null) {
         await this.#disturb();
         this.#tend();
-        if (this.#running < clientsMax && this.#random.chance(0.2)) this.#call();
+        if (this.#running < clientsMax && this.#random.chance(this.#conditions.calls)) this.#call();
         await scheduler.step();
       }
       if (this.violation === null) await this.#rest();
@@ -146,7 +160,8 @@ class Simulation {
     return {
       ...{ steps: scheduler.steps, faults: this.faults, violation: this.violation },
       trace: scheduler.trace.slice(-traceMax),
-      ...{ sent: this.#oracle.sent.size, transactions: postgres.transactions, tables: postgres.tables },
+      ...{ sent: this.#oracle.sent.size, ...this.#checked },
+      ...{ transactions: postgres.transactions, tables: postgres.tables },
     };
   }
 
@@ -222,10 +237,11 @@ class Simulation {
       connection.awayUntilMs = this.#scheduler.nowMs + random.int(500, 12_000);
     },
     'Redis answers late': (random) => {
-      random.pick(this.#processes).connection.lateUntilMs = this.#scheduler.nowMs + random.int(10, 6_000);
+      const untilMs = this.#scheduler.nowMs + random.int(10, this.#conditions.lateMsMax);
+      random.pick(this.#processes).connection.lateUntilMs = untilMs;
     },
     'commands reach Redis late': (random) => {
-      const untilMs = this.#scheduler.nowMs + random.int(10, 6_000);
+      const untilMs = this.#scheduler.nowMs + random.int(10, this.#conditions.lateMsMax);
       random.pick(this.#processes).connection.commandsLateUntilMs = untilMs;
     },
     'Redis syncs': () => this.#sync(),
@@ -291,28 +307,43 @@ class Simulation {
   #messageCall(target: Sent | undefined, drawn: number): Promise<void> {
     if (target === undefined || drawn < this.#conditions.sends) return this.#send();
     if (drawn < 0.7) return this.#write(target, false);
-    return drawn < 0.73 ? this.#write(target, true) : this.#read(target);
+    return drawn < 0.7 + this.#conditions.deletes ? this.#write(target, true) : this.#read(target);
   }
 
   /** Calls fronts until one answers. Returns undefined if the outcome is unknown. */
-  async #retried<T>(work: (front: SimulatedProcess, again: boolean) => Promise<T>): Promise<T | undefined> {
+  async #retried<T>(
+    call: Call,
+    work: (front: SimulatedProcess, again: boolean) => Promise<T>,
+  ): Promise<T | undefined> {
     for (let attempt = 0; attempt < 3; attempt++) {
       const fronts = this.#processes.filter(({ roles }) => roles.includes('front'));
       if (fronts.length === 0) return undefined;
       const front = this.#random.pick(fronts);
-      const answer = await this.#answered(front, () => work(front, attempt > 0));
+      const answer = await this.#answered(
+        front,
+        () => {
+          const made = work(front, attempt > 0);
+          call.add(front, made);
+          return made;
+        },
+        this.#conditions.patience,
+      );
       if (answer !== undefined) return answer;
     }
     return undefined;
   }
 
   /** Returns undefined if the outcome is unknown. */
-  #answered<T>(front: SimulatedProcess, work: () => Promise<T>): Promise<T | undefined> {
+  #answered<T>(
+    front: SimulatedProcess,
+    work: () => Promise<T>,
+    patience = ownersPatience,
+  ): Promise<T | undefined> {
     const known = work().catch((error) => {
       if (isUnknown(error)) return undefined;
       throw error;
     });
-    return Promise.race([known, this.#gone(front)]);
+    return Promise.race([known, this.#gone(front, patience)]);
   }
 
   #ownerCall(front: SimulatedProcess, bot: number): Promise<void> {
@@ -331,11 +362,11 @@ class Simulation {
    * up.
    */
   readonly #waiting = new Set<{ readonly front: SimulatedProcess; readonly atStep: number; end(): void }>();
-  #gone(front: SimulatedProcess): Promise<undefined> {
+  #gone(front: SimulatedProcess, patience: number): Promise<undefined> {
     return new Promise((resolve) => {
       const waiting = {
         front,
-        atStep: this.#scheduler.steps + 3_000,
+        atStep: this.#scheduler.steps + patience,
         end: () => resolve(undefined),
       };
       this.#waiting.add(waiting);
@@ -351,7 +382,7 @@ class Simulation {
     const seed = `send${this.#texts}`;
     const durable = random.chance(0.3);
     const from = this.#scheduler.steps;
-    const sent = await this.#retried((front, again) => {
+    const sent = await this.#retried(new Call(), (front, again) => {
       const own = front.store.under(seed, again);
       const send = (store: Store) => store.messages.send(chat, sender, newMessage(text));
       if (!durable) return send(own);
@@ -373,7 +404,8 @@ class Simulation {
     const sender = byBot ? botSender(chat.id) : userSender(isDirect(chat) ? chat.user : users[0]);
     const from = this.#scheduler.steps;
     let refused = false;
-    const done = await this.#retried(async (front, again) => {
+    const call = new Call();
+    const done = await this.#retried(call, async (front, again) => {
       const { messages } = front.store.under(seed, again);
       try {
         if (deletes) await messages.remove(chat, sender, id);
@@ -386,8 +418,9 @@ class Simulation {
     });
     // A refusal after an attempt with an unknown outcome may come from the effect of that attempt.
     const output = done && !refused ? 'done' : null;
-    if (deletes) this.#marks.deleted(chat, id, output, from);
-    this.#oracle.messages.note(key, seed, { what: 'write', text }, output, from, this.#scheduler.steps);
+    const closed = [this.#oracle.messages.note(key, seed, { what: 'write', text }, output, from)];
+    if (deletes) closed.push(this.#marks.deleted(chat, id, output, from));
+    if (output === null) for (const each of closed) this.#openCalls.add(call, each);
   }
 
   async #read({ chat, id }: Sent): Promise<void> {
@@ -395,6 +428,7 @@ class Simulation {
     const from = this.#scheduler.steps;
     const row = this.#world.postgres.tables.of('messages').get(`${chat.id}:${chat.user}:${id}`);
     const found = await this.#retried(
+      new Call(),
       async (front) => (await front.store.history.list(chat, id + 1, 1)) ?? [],
     );
     if (found === undefined) return;
@@ -403,20 +437,13 @@ class Simulation {
     const version = message?.record.version ?? Number.POSITIVE_INFINITY;
     if (row && version < row.version)
       this.#violate(`message ${key} was read in version ${version}, and Postgres had ${row.version}`);
-    this.#oracle.messages.note(
-      key,
-      `read${from}`,
-      { what: 'read' },
-      { text: read },
-      from,
-      this.#scheduler.steps,
-    );
+    this.#oracle.messages.note(key, `read${from}`, { what: 'read' }, { text: read }, from);
   }
 
   // The end of a run.
 
   async #rest(): Promise<void> {
-    const { postgres, redis, keys } = this.#world;
+    const { postgres } = this.#world;
     const scheduler = this.#scheduler;
     scheduler.note('no more faults');
     postgres.fault = () => 'none';
@@ -432,19 +459,13 @@ class Simulation {
       each.connection.awayUntilMs = 0;
     }
     const end = scheduler.steps + restSteps;
-    for (let quiet = 0; quiet < 3; ) {
-      for (let i = 0; i < 300; i++) {
+    for (let quiet = 0; quiet < 2; ) {
+      for (let i = 0; i < restCheckSteps; i++) {
         this.#tend();
         await scheduler.step();
       }
       if (this.violation !== null) return;
-      const left: string[] = [];
-      if (this.#running > 0) left.push(`${this.#running} calls`);
-      for (let partition = 0; partition < partitions; partition++) {
-        if ((await redis.length(keys.journal(partition))) > 0) left.push(`journal ${partition}`);
-        if ((await redis.length(keys.outbox(partition))) > 0) left.push(`outbox ${partition}`);
-      }
-      for (const bot of bots) if ((await redis.length(keys.queue(bot))) > 0) left.push(`queue of bot ${bot}`);
+      const left = await this.#unfinished();
       const [front] = this.#processes.filter(({ roles }) => roles.includes('front'));
       for (const bot of this.#owners.polling) {
         left.push(`webhook of bot ${bot}`);
@@ -456,8 +477,30 @@ class Simulation {
     this.#finalChecks();
   }
 
+  /** Returns what the installation has yet to finish. */
+  async #unfinished(): Promise<string[]> {
+    const { redis, keys, network } = this.#world;
+    const streams = new Map<string, string>();
+    for (let partition = 0; partition < partitions; partition++) {
+      streams.set(`journal ${partition}`, keys.journal(partition));
+      streams.set(`outbox ${partition}`, keys.outbox(partition));
+    }
+    for (const bot of bots) streams.set(`queue of bot ${bot}`, keys.queue(bot));
+    const counts: Array<readonly [string, number]> = [
+      ['calls', this.#running],
+      ['calls with an unknown outcome', this.#openCalls.size],
+      ['commands of lost connections', redis.receivedCount],
+      ['requests to receivers', network.requests.length],
+      ...(await Promise.all(
+        [...streams].map(async ([name, key]) => [name, await redis.length(key)] as const),
+      )),
+    ];
+    return counts.filter(([, count]) => count > 0).map(([name, count]) => `${name}: ${count}`);
+  }
+
   /** Ends waits of clients, and lets frozen processes continue. */
   #tend(): void {
+    this.#openCalls.check();
     const { steps, nowMs } = this.#scheduler;
     for (const waiting of this.#waiting)
       if (!waiting.front.alive || steps > waiting.atStep) {
@@ -486,15 +529,14 @@ class Simulation {
           { what: 'read' },
           { text: record?.content.text ?? '' },
           step,
-          step + 1,
         );
       if (byBot || this.#oracle.messages.loose.has(key)) continue;
       for (const bot of isDirect(chat) ? [chat.id] : bots)
         if (!this.#receivers.accepted.get(bot)?.has(text))
           this.#violate(`bot ${bot} did not get message ${key} (${text})`);
     }
-    this.#oracle.verify();
-    this.#marks.verify(tables, this.#conditions.chats);
+    const messages = this.#oracle.verify();
+    this.#checked = { messages, marks: this.#marks.verify(tables, this.#conditions.chats) };
   }
 }
 

@@ -11,6 +11,8 @@ export interface Operation<I = unknown, O = unknown> {
   readonly invokedAt: number;
   /** Infinity if the outcome is unknown. */
   readonly answeredAt: number;
+  /** The time after which a call with an unknown outcome can no longer take effect. Without it, there is none. */
+  readonly effectBy?: number;
 }
 
 /** A history has at most this many calls. */

@@ -61,6 +61,10 @@ describe('a register', () => {
       [write(0, 1, 'a'), lost(2, 'b'), read(20, 21, 'a'), read(30, 31, 'b')],
     ],
     [
+      'an unknown write that took effect before it no longer could',
+      [write(0, 1, 'a'), { ...lost(2, 'b'), effectBy: 9 }, read(9, 11, 'a'), read(12, 13, 'b')],
+    ],
+    [
       'an unknown write between two writes',
       [lost(0, 'b'), write(1, 2, 'a'), read(3, 4, 'b'), write(5, 6, 'c'), read(7, 8, 'c')],
     ],
@@ -79,6 +83,10 @@ describe('a register', () => {
       [write(0, 20, 'a'), write(0, 20, 'b'), read(1, 2, 'a'), read(3, 4, 'b'), read(5, 6, 'a')],
     ],
     ['an unknown write that took effect before its call', [write(0, 1, 'a'), read(2, 3, 'b'), lost(4, 'b')]],
+    [
+      'an unknown write that took effect after it no longer could',
+      [write(0, 1, 'a'), { ...lost(2, 'b'), effectBy: 9 }, read(10, 11, 'a'), read(12, 13, 'b')],
+    ],
     [
       'an unknown write that took effect twice',
       [lost(0, 'b'), read(1, 2, 'b'), write(3, 4, 'a'), read(5, 6, 'b')],
@@ -111,22 +119,27 @@ describe('a register', () => {
     );
   });
 
-  /** Tries every order of the operations with an answer and every choice of the others. */
+  /**
+   * Tries every order of the operations with an answer and every choice of the others. `time` is the earliest possible
+   * time of the last operation.
+   */
   function isLinearizable(
     state: string,
     left: readonly Operation<RegisterInput, string | boolean>[],
+    time = Number.NEGATIVE_INFINITY,
   ): boolean {
     const due = left.filter(({ output }) => output !== null);
     if (due.length === 0) return true;
     const until = Math.min(...due.map(({ answeredAt }) => answeredAt));
     return left.some((each) => {
-      if (each.invokedAt > until) return false;
+      if (each.invokedAt > until || (each.effectBy ?? never) < time) return false;
       const next = register.step(state, each);
       return (
         next !== null &&
         isLinearizable(
           next,
           left.filter((other) => other !== each),
+          Math.max(time, each.invokedAt),
         )
       );
     });
@@ -140,10 +153,12 @@ describe('a register', () => {
       fc.tuple(fc.record({ what: fc.constant('swap' as const), from: value, to: value }), fc.boolean()),
     );
     const operation = fc
-      .tuple(input, fc.nat(20), fc.integer({ min: 1, max: 8 }), fc.nat(4))
-      .map(([[what, output], from, length, luck]) =>
-        op(from, from + length, what, luck === 0 ? null : output),
-      );
+      .tuple(input, fc.nat(20), fc.integer({ min: 1, max: 8 }), fc.nat(6))
+      .map(([[what, output], from, length, luck]) => {
+        if (luck > 1) return op(from, from + length, what, output);
+        const unknown = op<RegisterInput, string | boolean>(from, never, what, null);
+        return luck === 1 ? unknown : { ...unknown, effectBy: from + length };
+      });
     const seen = { linearizable: 0, violation: 0 };
     fc.assert(
       fc.property(fc.array(operation, { minLength: 1, maxLength: 7 }), (history) => {

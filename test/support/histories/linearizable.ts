@@ -44,8 +44,10 @@ interface Node<S> {
   readonly first: number;
   /** The indices after `first` of the answered operations in the set, ascending. */
   readonly ahead: readonly number[];
-  /** The indices of those operations in the set whose outcome is unknown, ascending. */
+  /** The indices of those operations in the set whose outcome is unknown and that could still take effect, ascending. */
   readonly used: readonly number[];
+  /** The earliest possible time of the last operation. */
+  readonly time: number;
   /** The operation that was added last, and the node before it. */
   readonly last: Operation | null;
   readonly before: Node<S> | null;
@@ -65,7 +67,8 @@ class Search<I, O, S> {
     this.#model = model;
     this.#answered = sorted.filter(({ output }) => output !== null);
     this.#unknown = sorted.filter(({ output }) => output === null);
-    this.#longest = { state: model.start, first: 0, ahead: [], used: [], last: null, before: null };
+    const start = { first: 0, ahead: [], used: [], time: Number.NEGATIVE_INFINITY };
+    this.#longest = { ...start, state: model.start, last: null, before: null };
   }
 
   run(stepsMax: number): Verdict['result'] {
@@ -105,8 +108,18 @@ class Search<I, O, S> {
     const used = new Set(node.used);
     return {
       answered: pending.filter((i) => inTime(this.#answered[i] as Operation)),
-      unknown: [...this.#unknown.keys()].filter((i) => !used.has(i) && inTime(this.#unknown[i] as Operation)),
+      unknown: [...this.#unknown.keys()].filter(
+        (i) => !used.has(i) && this.#isOpen(i, node.time) && inTime(this.#unknown[i] as Operation),
+      ),
     };
+  }
+
+  /** Leaves out those that can no longer take effect, so that more nodes are equal. */
+  #open = (used: readonly number[], time: number) => used.filter((i) => this.#isOpen(i, time));
+
+  /** Returns whether an operation with an unknown outcome can take effect at `time` or later. */
+  #isOpen(i: number, time: number): boolean {
+    return (this.#unknown[i]?.effectBy ?? Number.POSITIVE_INFINITY) >= time;
   }
 
   /** Returns the nodes with one more operation. The last one is tried first. */
@@ -122,14 +135,18 @@ class Search<I, O, S> {
       tried.add(input);
       const state = this.#apply(node, operation);
       if (state === null || this.#model.name(state) === this.#model.name(node.state)) continue;
-      found.push({ ...node, state, used: insert(node.used, i), last: operation, before: node });
+      const time = Math.max(node.time, operation.invokedAt);
+      const used = insert(this.#open(node.used, time), i);
+      found.push({ ...node, state, used, time, last: operation, before: node });
     }
     const byAnswer = (i: number) => (this.#answered[i] as Operation).answeredAt;
     for (const i of answered.sort((a, b) => byAnswer(b) - byAnswer(a))) {
       const operation = this.#answered[i] as Operation<I, O>;
       const state = this.#apply(node, operation);
       if (state === null) continue;
-      found.push({ ...this.#advance(node, i), state, last: operation, before: node });
+      const time = Math.max(node.time, operation.invokedAt);
+      const used = this.#open(node.used, time);
+      found.push({ ...this.#advance(node, i), state, used, time, last: operation, before: node });
     }
     return found;
   }
@@ -139,15 +156,15 @@ class Search<I, O, S> {
     return this.#model.step(node.state, operation);
   }
 
-  #advance(node: Node<S>, added: number): Pick<Node<S>, 'first' | 'ahead' | 'used'> {
-    if (added !== node.first) return { first: node.first, ahead: insert(node.ahead, added), used: node.used };
+  #advance(node: Node<S>, added: number): Pick<Node<S>, 'first' | 'ahead'> {
+    if (added !== node.first) return { first: node.first, ahead: insert(node.ahead, added) };
     let first = added + 1;
     let gone = 0;
     while (node.ahead[gone] === first) {
       first++;
       gone++;
     }
-    return { first, ahead: node.ahead.slice(gone), used: node.used };
+    return { first, ahead: node.ahead.slice(gone) };
   }
 
   /** Describes the end of the longest order, and the calls of which none fits after it. */

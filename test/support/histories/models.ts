@@ -76,8 +76,8 @@ export type ReactionInput =
   | { readonly what: 'read'; readonly person: string };
 
 export interface ReactionOutput {
-  /** The caller's own emoji. */
-  readonly own: readonly string[];
+  /** The caller's own emoji, or null if they are not checked. */
+  readonly own: readonly string[] | null;
   readonly counts: Readonly<Record<string, number>>;
 }
 
@@ -140,7 +140,7 @@ function showsReactions(state: readonly string[], person: string, { own, counts 
   const mine = pairs.filter(([, who]) => who === person).map(([emoji]) => emoji);
   const emojis = [...new Set(pairs.map(([emoji]) => emoji))];
   return (
-    [...own].sort().join() === mine.sort().join() &&
+    (own === null || [...own].sort().join() === mine.sort().join()) &&
     Object.keys(counts).length === emojis.length &&
     emojis.every((emoji) => counts[emoji] === pairs.filter(([each]) => each === emoji).length)
   );
