@@ -1,5 +1,5 @@
 /** Holds SQL statements for stored uploads, and for the storage that each owner uses. */
-import type { Database, Sql } from './sql.js';
+import type { Sql } from './sql.js';
 
 /**
  * Records a file. Returns false and records nothing if the owner's files would exceed `max` bytes in total.
@@ -31,6 +31,18 @@ export const loadStoredOverall = (sql: Sql) =>
     select (sum(bytes) over ())::bigint as bytes, owner_id as owner, bytes as "ownBytes" from stored_totals
     where bytes > 0 order by stored_totals.bytes desc limit 1`;
 
-export const loadStoredBefore = (db: Database, ageMs: number, limit: number) => db.column<string>`
-  select key from stored_files where created_at <= now() - ${ageMs}::bigint * interval '1 millisecond'
-  order by created_at limit ${limit}`;
+/**
+ * Returns old files that were noted but never written: those with a key after `after`, and up to `end` unless it is
+ * null, that are not among the `written` keys. Sorted by key.
+ */
+export const loadUnwritten = (
+  sql: Sql,
+  ageMs: number,
+  { after, end }: { readonly after: string; readonly end: string | null },
+  written: readonly string[],
+  limit: number,
+) => sql.column<string>`
+  select key from stored_files
+  where key > ${after} and (${end}::text is null or key <= ${end}::text)
+    and created_at <= now() - ${ageMs}::bigint * interval '1 millisecond' and key <> all(${written}::text[])
+  order by key limit ${limit}`;

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { day_ms, keepDays, messagesByDay, readSpans } from '../../src/postgres/day_partitions.js';
 import { holding } from '../../src/postgres/shards.js';
+import { noteStored } from '../../src/postgres/stored_files.js';
 import { packMessage, unpackMessage } from '../../src/store/core/codec.js';
 import { type ChatRef, directChat, sharedChat } from '../../src/store/core/keys.js';
 import type { StoredMessage } from '../../src/store/core/stored_message.js';
@@ -220,17 +221,31 @@ test('old files are removed, except pictures of bots, current photos of chats an
   const stickers = [sticker, { ...sticker, key: key(14) }, { ...sticker, key: key(16) }];
   await node.store.stickerSets.add({ bot: bot.id, name: 'aging', title: 'T', stickers });
   await node.store.stickerSets.take(bot.id, 'aging', key(14));
+  // Every file was noted at its upload. Some were noted and never written: one at each end, and one young one.
+  const [early, late, young] = ['0'.padStart(31, '0'), 'f'.repeat(32), 'e'.repeat(32)];
+  for (const each of [...all.map((file) => file.key), early, late, young])
+    await noteStored(node.db, ann.id, each, 1, Number.MAX_SAFE_INTEGER);
+  await node.db.query("update stored_files set created_at = now() - interval '2 hours' where key <> $1", [
+    young,
+  ]);
   const removed: string[] = [];
+  // A bot puts an old file into its set after the batch of the file was checked.
+  const added = { ...sticker, key: key(20) };
   const files = {
     list: async (after: string, limit: number) => all.filter((file) => file.key > after).slice(0, limit),
-    remove: async (which: string) => removed.push(which) > 0,
+    async remove(which: string) {
+      if (which === key(18) && !removed.includes(which))
+        await node.store.stickerSets.append(bot.id, 'aging', added);
+      return removed.push(which) > 0;
+    },
   };
   const first = await node.store.retention.files(hour, files);
   expect(first?.more).toBe(true);
   const second = await node.store.retention.files(hour, files);
   expect(second?.more).toBe(false);
-  const wanted = all.filter(({ at }, n) => at < Date.now() - hour && ![4, 6, 10, 12, 16].includes(n));
-  expect(removed).toEqual(wanted.map((file) => file.key));
+  const wanted = all.filter(({ at }, n) => at < Date.now() - hour && ![4, 6, 10, 12, 16, 20].includes(n));
+  expect(removed).toEqual([early, ...wanted.map((file) => file.key), late]);
+  expect([first?.removed, second?.removed].map(Number).reduce((a, b) => a + b)).toBe(wanted.length);
   expect(await node.store.retention.files(hour, files)).toBe(null);
 });
 

@@ -17,7 +17,7 @@ import {
 } from '../../postgres/day_partitions.js';
 import * as rows from '../../postgres/messages/retention.js';
 import { holding } from '../../postgres/shards.js';
-import { loadStoredBefore } from '../../postgres/stored_files.js';
+import { loadUnwritten } from '../../postgres/stored_files.js';
 import { ruleLimits } from '../../rules/limits.js';
 import type { Time } from '../../time.js';
 import { messageDate, unpack, unpackMessage } from '../core/codec.js';
@@ -279,30 +279,33 @@ export class Retention {
   }
 
   /**
-   * Removes uploaded files older than `ageMs`, in steps like `messages`. Keeps pictures of bots and current photos of
-   * chats.
+   * Removes uploaded files older than `ageMs`, in steps like `messages`. Keeps pictures of bots, current photos of chats
+   * and files in sets of stickers.
    */
   async files(ageMs: number, { list, remove }: AgedFiles): Promise<Removed | null> {
     const { db, time } = this.#context;
+    const max = limits.retention_batch_max;
     let removed = 0;
     const step = await rows.takePiece(db, 'files', limits.retention_interval_ms, '', async (sql, after) => {
-      const found = await list(after, limits.retention_batch_max);
-      const aged = new Set(found.filter(({ at }) => at <= time.now() - ageMs).map(({ key }) => key));
-      // No other old file can become a picture or a photo later, because pictures and photos are always uploaded
-      // separately.
-      for (const picture of await rows.picturesAmong(sql, [...aged])) aged.delete(picture);
+      const found = await list(after, max);
+      const over = found.length < max;
+      const end = over ? null : (found.at(-1)?.key ?? null);
+      const listed = new Set(found.map(({ key }) => key));
+      // Such files only count. They are not in the list of stored keys.
+      const unwritten = await loadUnwritten(sql, ageMs, { after, end }, [...listed], max);
+      const old = found.filter(({ at }) => at <= time.now() - ageMs).map(({ key }) => key);
+      const aged = [...old, ...unwritten].sort();
+      const kept = await rows.picturesAmong(sql, aged);
       const until = time.monotonic() + limits.retention_piece_ms;
       let place = after;
-      for (const { key } of found) {
-        if (aged.has(key) && time.monotonic() > until) return { place, over: false };
-        if (aged.has(key) && (await remove(key))) removed++;
+      for (const key of aged.filter((key) => !kept.has(key))) {
+        if (time.monotonic() > until) return { place, over: false };
+        // A bot may have put an old file into a set since the batch was checked.
+        const isFree = (await rows.picturesAmong(sql, [key])).size === 0;
+        if (isFree && (await remove(key)) && listed.has(key)) removed++;
         place = key;
       }
-      const over = found.length < limits.retention_batch_max;
-      // Removes the counts of files that were never written. Such files are not in the list of stored keys.
-      for (const key of over ? await loadStoredBefore(db, ageMs, limits.retention_batch_max) : [])
-        if (time.monotonic() <= until) await remove(key);
-      return { place, over };
+      return { place: end ?? place, over };
     });
     return step && { removed, more: !step.over };
   }
