@@ -20,6 +20,7 @@ import {
   liveErrors,
   liveLocationOf,
   liveParams,
+  locationOf,
   locationParams,
   venueOf,
   venueParams,
@@ -118,7 +119,8 @@ const textMessage = z.object({ message_text: text, parse_mode: parseMode, entiti
 function objectIn(given: Readonly<Record<string, unknown>>, kind: 'location' | 'venue' | 'contact'): Content {
   if (kind === 'contact') return { object: contactOf(parseWith(z.object(contactParams), given)) };
   if (kind === 'venue') return { object: venueOf(parseWith(z.object(venueParams), given)) };
-  return { object: liveLocationOf(parseWith(z.object(inlineLocation), given), 0) };
+  const place = parseWith(z.object(inlineLocation), given);
+  return { object: place.live_period ? liveLocationOf(place, 0) : locationOf(place) };
 }
 
 /** Builds the content that replaces the result's own content. */

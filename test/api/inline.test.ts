@@ -632,6 +632,14 @@ describe('inline messages', () => {
     expect(await read()).toEqual({ ...to, live_until: 0 });
   });
 
+  test('a location that is not live has no direction and no radius', async () => {
+    const at = { latitude: 1, longitude: 2 };
+    const more = { heading: 90, proximity_alert_radius: 100 };
+    const place = { type: 'location', id: '1', title: 'L', ...at, ...more, reply_markup: keyboard };
+    const { message } = await sendInline(ann, other.id, place);
+    expect(message.location).toEqual(at);
+  });
+
   test('only the bot that created an inline message can edit it', async () => {
     const { message, chosen } = await sendInline(ann);
     const path = `/api/chats/${group}/messages/${message.message_id}`;
