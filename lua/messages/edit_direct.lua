@@ -50,7 +50,8 @@ if mode == 'due' then
   if not pending then return refuse('not_pending') end
   content, markup, pending = pending.content, pending.markup, nil
 end
-if from ~= '' and c.kind == 'blocked' then return refuse('blocked') end
+-- A live location can be edited at any age, so a block must stop it. Other edits by the bot end after 48 hours.
+if c.kind == 'blocked' and (from ~= '' or what == 'location' and not by_way) then return refuse('blocked') end
 local bot, q, wake = chat:match('^%d+'), nil, nil
 -- When the person or another bot edits a message, the bot of the chat gets an update.
 if from ~= '' or (by_way and editor ~= bot) then

@@ -206,6 +206,20 @@ test('a forward and a copy of a live location are not live', async () => {
   expect((await newest(group)).location).toEqual(there);
 });
 
+test('a person who blocked the bot gets no more of its live location', async () => {
+  const { message_id } = await start({ live_period: forever });
+  const before = (await newest()).location;
+  const block = `/api/bots/${bot.username}/block`;
+  await resultOf(service.app(ann, 'POST', block));
+  const refusal = { error_code: 403, description: 'Forbidden: bot was blocked by the user' };
+  const reply_markup = { inline_keyboard: [[{ text: 'Again', callback_data: 'a' }]] };
+  for (const answer of [move(message_id), move(message_id, { reply_markup }), stop(message_id)])
+    expect((await answer).body).toMatchObject(refusal);
+  await service.app(ann, 'DELETE', block);
+  expect((await newest()).location).toEqual(before);
+  await resultOf(move(message_id));
+});
+
 test('only the bot that sent a live location can move and stop it', async () => {
   const { message_id } = await start({ chat_id: group });
   await refuses(move(message_id, { chat_id: group }, { by: other }), cantEdit);

@@ -146,6 +146,14 @@ function edits(script: 'messages/edit_direct' | 'messages/edit_shared'): Case[] 
     ...more,
   });
   const on = (given = {}) => [...base0, seeds.message(chat, id, { ...own, ...given })];
+  const here = { type: 'location', latitude: 1, longitude: 2.5 };
+  const period = limits.live_period_s_forever;
+  const live = {
+    kind: messageKinds.object,
+    content: { object: { ...here, live: [period, period] as const } },
+  };
+  const there = { ...here, longitude: 3 };
+  const place = packContent({ object: there });
   return [
     edit('replaces the text', {
       seeds: on({ editedAt: Date.now() - 1_500 }),
@@ -210,6 +218,27 @@ function edits(script: 'messages/edit_direct' | 'messages/edit_shared'): Case[] 
             seeds: [...on(), seeds.chat(chat, { t: 'blocked' })],
             answer: ['blocked'],
           }),
+          {
+            ...edit('refuses to move the live location of a bot that is blocked', {
+              seeds: [...on(live), seeds.chat(chat, { t: 'blocked' })],
+              answer: ['blocked'],
+            }),
+            args: { ...editArgs(chat, bot, 'location', id), content: place, from: '' },
+          },
+          {
+            ...edit('moves the live location of an inline message if the bot of the chat is blocked', {
+              seeds: [
+                ...on({ ...live, flags: messageFlags.inline, origin: { via: { id: 77, n: 'V' } } }),
+                seeds.chat(chat, { t: 'blocked' }),
+              ],
+              answer: ['ok'],
+              changes,
+            }),
+            args: {
+              edit: pack([chatText(chat), `${id}`, '77', 'location', true]),
+              ...{ token: 'T', content: place, markup: Buffer.alloc(0), from: '' },
+            },
+          },
         ]
       : [
           {

@@ -27,6 +27,7 @@ export const editMessageLiveLocation = defineMethod({
   params: z.object({ chat_id: chatId, message_id: messageId, ...content }),
   errors: [
     ...chatErrors,
+    'bot_blocked',
     'message_to_edit_not_found',
     'message_cant_be_edited',
     'no_live_location_to_edit',

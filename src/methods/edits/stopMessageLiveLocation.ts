@@ -14,6 +14,7 @@ export const stopMessageLiveLocation = defineMethod({
   params: z.object({ chat_id: chatId, message_id: messageId, reply_markup: replyMarkup }),
   errors: [
     ...chatErrors,
+    'bot_blocked',
     'message_to_edit_not_found',
     'message_cant_be_edited',
     'no_live_location_to_edit',
