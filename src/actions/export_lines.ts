@@ -78,7 +78,7 @@ async function* botLines(store: Store, files: Files, user: User): AsyncIterable<
     yield { kind: 'bot', bot: await ownBot(store, files, bot, user) };
     for (const [scope, commands] of Object.entries(await store.bots.commands(bot.id)))
       yield { kind: 'commands', bot_id: bot.id, scope, commands };
-    for (const set of await store.stickerSets.listOf(bot.id))
+    for await (const set of store.stickerSets.listOf(bot.id))
       yield { kind: 'sticker_set', bot_id: bot.id, sticker_set: viewStickerSet(files, set) };
     const events = (before: number, limit: number) => store.audit.list(bot.id, before, limit);
     for await (const event of all(events, idOf, limits.id_max))

@@ -17,7 +17,10 @@ import { outsider } from './moderation.js';
 const noEmoji = answer('sticker_emoji_invalid');
 const noKeywords = answer('sticker_keywords_invalid');
 
-export const stickerEmoji = text.refine((given) => emojiIn(given) !== null, { error: noEmoji });
+/** Accepts one emoji and returns its stored form, which has no U+FE0F. */
+export const stickerEmoji = text
+  .refine((given) => emojiIn(given) !== null, { error: noEmoji })
+  .transform((given) => emojiIn(given) ?? '');
 
 export const emojiList = json(
   z
@@ -114,15 +117,21 @@ const setStickerOf = (
   ...{ emoji: given.emoji_list, keywords: given.keywords ?? [] },
 });
 
+/** Refuses files of other accounts. A set would keep them, and their owner would pay for them. Error: `wrong_file_id`. */
+async function takeSticker(context: MethodContext, sticker: string): Promise<TakenMedia> {
+  // A URL is refused, because the server could not check its picture.
+  if (sticker.includes(':') && !sticker.startsWith('attach:')) fail('wrong_file_id');
+  const taken = await takeMedia(context, 'sticker', 'sticker', sticker);
+  const { bot, store } = context;
+  const isOwn = taken.uploaded || (await store.uploads.isStoredBy(bot.owner, taken.file.key ?? ''));
+  return isOwn ? taken : fail('wrong_file_id');
+}
+
 /** Takes one file after the other. If one is refused, removes the files that were stored for the others. */
 async function takeStickers(context: MethodContext, given: readonly InputSticker[]): Promise<TakenMedia[]> {
   const taken: TakenMedia[] = [];
   try {
-    for (const { sticker } of given) {
-      // A URL is refused, because the server could not check its picture.
-      if (sticker.includes(':') && !sticker.startsWith('attach:')) fail('wrong_file_id');
-      taken.push(await takeMedia(context, 'sticker', 'sticker', sticker));
-    }
+    for (const { sticker } of given) taken.push(await takeSticker(context, sticker));
     return taken;
   } catch (error) {
     for (const { file, uploaded } of taken) if (uploaded) await context.files.discard(file);

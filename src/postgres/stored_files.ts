@@ -22,6 +22,9 @@ export const forgetStored = (sql: Sql, keys: readonly string[]) => sql.value<num
           where t.owner_id = g.owner_id)
   select count(*) as count from gone`;
 
+export const isStoredBy = (sql: Sql, owner: number, key: string) => sql.some`
+  select from stored_files where key = ${key} and owner_id = ${owner}`;
+
 export const loadStored = async (sql: Sql, owner: number) =>
   (await sql.firstValue<number>`select bytes from stored_totals where owner_id = ${owner}`) ?? 0;
 

@@ -338,6 +338,105 @@ test('a sticker is refused if its file is a URL, a photo, of another format or a
   await expect(make()).rejects.toEqual(failure);
 });
 
+test('a call that the set cannot accept is refused before its files are measured', async () => {
+  await make(['😺']);
+  const [old] = (await ids()) as [string];
+  const bad = () => input('😺', png(511, 511));
+  const failure = (text: string) => expect.objectContaining({ description: `Bad Request: ${text}` });
+  const create = (set: string) => api.createNewStickerSet(ann.id, set, 'T', [bad()]);
+  await expect(create(name)).rejects.toEqual(failure('sticker set name is already occupied'));
+  const replace = (set: string, sticker: string) => api.replaceStickerInSet(ann.id, set, sticker, bad());
+  await expect(replace('unknown', old)).rejects.toEqual(failure('STICKERSET_INVALID'));
+  const { sticker } = await api.sendSticker(ann.id, picture());
+  await expect(replace(name, sticker.file_id)).rejects.toEqual(failure('STICKERSET_INVALID'));
+  await api.addStickerToSet(ann.id, name, input('😸'));
+  await api.deleteStickerFromSet(old);
+  await expect(replace(name, old)).rejects.toEqual(failure('STICKERSET_NOT_MODIFIED'));
+  await db.query(
+    `update sticker_sets set stickers = (select jsonb_agg(jsonb_set(stickers->0, '{key}', to_jsonb(md5(n::text))))
+       from generate_series(1, $2::int) n)
+      where name = lower($1)`,
+    [name, ruleLimits.stickers_per_set_max],
+  );
+  await expect(api.addStickerToSet(ann.id, name, bad())).rejects.toEqual(failure('STICKERS_TOO_MUCH'));
+  const rival = new Api(other.token, { apiRoot: service.fronts[0]?.url as string });
+  await expect(rival.addStickerToSet(ann.id, name, bad())).rejects.toEqual(failure('STICKERSET_INVALID'));
+  await db.query(
+    `insert into sticker_sets (name, bot_id, shown_name, title, stickers)
+     select n || 'y' || $1::bigint, $1::bigint, n, 't', '[]' from generate_series(2, $2::int) n`,
+    [bot.id, storeLimits.sticker_sets_per_bot_max],
+  );
+  await expect(create(`one_by_${bot.username}`)).rejects.toEqual(failure('too many sticker sets'));
+});
+
+test('one upload is one sticker', async () => {
+  const form = new FormData();
+  form.set('p', new Blob([png(512, 512)]), 's.png');
+  const sticker = { sticker: 'attach://p', format: 'static', emoji_list: ['😺'] };
+  form.set('stickers', JSON.stringify([sticker, sticker]));
+  for (const [field, value] of Object.entries({ user_id: String(ann.id), name, title: 'T' }))
+    form.set(field, value);
+  const answer = await fetch(`${service.fronts[0]?.url}/bot${bot.token}/createNewStickerSet`, {
+    method: 'POST',
+    body: form,
+  });
+  expect(await answer.json()).toMatchObject({ description: 'Bad Request: sticker is already in the set' });
+  await refuses(call('getStickerSet', { name }), 'STICKERSET_INVALID');
+});
+
+test('an emoji is stored without variation selectors', async () => {
+  const selectors = '\ufe0f'.repeat(62);
+  await make([`😺${selectors}`]);
+  const [sticker] = await ids();
+  const stored = async () =>
+    (await db.query('select stickers from sticker_sets where name = lower($1)', [name])).rows[0].stickers[0]
+      .emoji;
+  expect(await stored()).toEqual(['😺']);
+  await resultOf(call('setStickerEmojiList', { sticker, emoji_list: [`\u2764${selectors}`, '🐶'] }));
+  expect(await stored()).toEqual(['\u2764', '🐶']);
+  const sent = await api.sendSticker(ann.id, picture(), { emoji: `😺${selectors}` });
+  expect(sent.sticker.emoji).toBe('😺');
+});
+
+test('a set takes no files of other accounts', async () => {
+  await make(['😺', '😸']);
+  const [theirs] = await ids();
+  const bob = await service.newUser('bob');
+  const thief = await service.newBot(bob, 'thief');
+  await service.openChat(bob, thief);
+  const wrong = 'wrong file identifier/HTTP URL specified';
+  const sticker = { sticker: theirs, format: 'static', emoji_list: ['😺'] };
+  const set = `own_by_${thief.username}`;
+  const create = (stickers: object[]) =>
+    call('createNewStickerSet', { user_id: bob.id, name: set, title: 'T', stickers }, thief);
+  await refuses(create([sticker]), wrong);
+  // The other bot of the same owner may use the file.
+  const copy = { user_id: ann.id, name: `copy_by_${other.username}`, title: 'T', stickers: [sticker] };
+  await resultOf(call('createNewStickerSet', copy, other));
+  const thieves = new Api(thief.token, { apiRoot: service.fronts[0]?.url as string });
+  const { file_id } = await thieves.uploadStickerFile(bob.id, 'static', picture());
+  await resultOf(create([{ ...sticker, sticker: file_id }]));
+  await refuses(call('addStickerToSet', { user_id: bob.id, name: set, sticker }, thief), wrong);
+  const old = (await resultOf(call('getStickerSet', { name: set }))).stickers[0].file_id;
+  const replace = { user_id: bob.id, name: set, old_sticker: old, sticker };
+  await refuses(call('replaceStickerInSet', replace, thief), wrong);
+});
+
+test('a bot that is deleted meanwhile gets no set', async () => {
+  const client = await db.connect();
+  await client.query('begin');
+  await client.query('update bots set deleted_at = now(), owner_id = null where id = $1', [bot.id]);
+  const making = make(['😺']).catch((error: unknown) => error);
+  const waiting = async () =>
+    (await client.query('select from pg_stat_activity where pg_backend_pid() = any(pg_blocking_pids(pid))'))
+      .rowCount;
+  await expect.poll(waiting, { timeout: 10_000 }).toBeGreaterThan(0);
+  await client.query('commit');
+  client.release();
+  expect(await making).toMatchObject({ error_code: 401 });
+  expect((await db.query('select from sticker_sets where bot_id = $1', [bot.id])).rowCount).toBe(0);
+});
+
 test('a set has up to 120 stickers, and a bot up to 100 sets', async () => {
   await make(['😺']);
   await db.query(
@@ -360,8 +459,10 @@ test('a set has up to 120 stickers, and a bot up to 100 sets', async () => {
   );
 });
 
-test('a set is exported, stays with a transferred bot, and is deleted with the bot', async () => {
+test('the sets of a bot are exported, stay with a transferred bot, and are deleted with the bot', async () => {
   await make(['😺']);
+  const second = `Birds_by_${bot.username}`;
+  await api.createNewStickerSet(ann.id, second, 'Birds', [input()]);
   const exported = await fetch(`${service.fronts[0]?.url}/api/me/export`, {
     headers: { authorization: `Bearer ${ann.token}` },
   });
@@ -370,6 +471,7 @@ test('a set is exported, stays with a transferred bot, and is deleted with the b
     .filter(Boolean)
     .map((line) => JSON.parse(line));
   expect(lines.filter(({ kind, bot_id }) => kind === 'sticker_set' && bot_id === bot.id)).toEqual([
+    { kind: 'sticker_set', bot_id: bot.id, sticker_set: await api.getStickerSet(second) },
     { kind: 'sticker_set', bot_id: bot.id, sticker_set: await api.getStickerSet(name) },
   ]);
   const heir = await service.newUser('heir');

@@ -28,6 +28,7 @@ export const addStickerToSet = defineMethod({
   handler: async (context, p) => {
     const { bot, store } = context;
     await checkStickerUser(store, bot, p.user_id);
+    await store.stickerSets.checkChange(bot.id, p.name);
     await withStickers(context, [p.sticker], ([made]) =>
       store.stickerSets.append(bot.id, p.name, made as SetSticker),
     );

@@ -46,6 +46,9 @@ export const createNewStickerSet = defineMethod({
     const { bot, store } = context;
     checkSetName(bot, name);
     await checkStickerUser(store, bot, user_id);
+    // One upload for several stickers would be stored several times.
+    if (new Set(stickers.map(({ sticker }) => sticker)).size < stickers.length) fail('sticker_in_set');
+    await store.stickerSets.checkNew(bot.id, name);
     await withStickers(context, stickers, (made) => {
       if (new Set(made.map(({ key }) => key)).size < made.length) fail('sticker_in_set');
       return store.stickerSets.add({ bot: bot.id, name, title, stickers: made });

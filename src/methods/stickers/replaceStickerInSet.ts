@@ -25,6 +25,7 @@ export const replaceStickerInSet = defineMethod({
     const { bot, store, files } = context;
     await checkStickerUser(store, bot, p.user_id);
     const { key } = placeOfSticker(files, p.old_sticker);
+    await store.stickerSets.checkChange(bot.id, p.name, key);
     await withStickers(context, [p.sticker], ([made]) =>
       store.stickerSets.replace(bot.id, p.name, key, made as SetSticker),
     );

@@ -27,19 +27,24 @@ const columns = fragment('bot_id as bot, shown_name as name, title, stickers');
 export const loadStickerSet = (sql: Sql, name: string) => sql.first<StickerSet>`
   select ${columns} from sticker_sets where name = lower(${name})`;
 
+export const countStickerSets = (sql: Sql, bot: number) => sql.value<number>`
+  select count(*)::int from sticker_sets where bot_id = ${bot}`;
+
 /**
- * Stores a new set. Returns `taken` if another set has this name, and `too_many` if the bot already has `max` sets.
+ * Stores a new set. Returns `taken` if another set has this name, `too_many` if the bot already has `max` sets, and
+ * `gone` if the bot was deleted.
  */
 export const addStickerSet = (
   db: Database,
   { bot, name, title, stickers }: StickerSet,
   max: number,
-): Promise<'added' | 'taken' | 'too_many'> =>
+): Promise<'added' | 'taken' | 'too_many' | 'gone'> =>
   db.transaction(async (sql) => {
-    // Sets of one bot are counted and added one after the other.
-    await sql.run`select from bots where id = ${bot} for no key update`;
-    const count = await sql.value<number>`select count(*)::int from sticker_sets where bot_id = ${bot}`;
-    if (count >= max) return 'too_many';
+    // Sets of one bot are counted and added one after the other. The lock also delays the removal of the bot's sets.
+    const isThere = await sql.some`
+      select from bots where id = ${bot} and deleted_at is null for no key update`;
+    if (!isThere) return 'gone';
+    if ((await countStickerSets(sql, bot)) >= max) return 'too_many';
     const isAdded = await sql.some`
       insert into sticker_sets (name, bot_id, shown_name, title, stickers)
       values (lower(${name}), ${bot}, ${name}, ${title}, ${JSON.stringify(stickers)}::jsonb)
@@ -73,5 +78,5 @@ export const removeStickerSet = (db: Database, bot: number, name: string): Promi
     (sql) => sql.some`delete from sticker_sets where name = lower(${name}) and bot_id = ${bot} returning 1`,
   );
 
-export const loadStickerSetsOf = (sql: Sql, bot: number) => sql.rows<StickerSet>`
-  select ${columns} from sticker_sets where bot_id = ${bot} order by sticker_sets.name`;
+export const loadStickerSetNames = (sql: Sql, bot: number) => sql.column<string>`
+  select name from sticker_sets where bot_id = ${bot} order by name`;

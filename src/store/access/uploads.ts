@@ -43,6 +43,8 @@ export function createUploads(context: StoreContext, { bytesPerDay, bytesTotal }
       });
       if (!fits) fail('too_much_stored', { what: String(bytesTotal) });
     },
+    /** Returns whether the file counts for `owner`. False for a file that counts for nobody. Error: `unavailable`. */
+    isStoredBy: (owner: number, key: string) => rows.isStoredBy(db, owner, key),
     async forgetStored(keys: readonly string[]) {
       await rows.forgetStored(db, keys);
     },

@@ -13,6 +13,10 @@ export type StickerSets = ReturnType<typeof createStickerSets>;
 
 type Stickers = readonly SetSticker[];
 
+function checkRoom(stickers: Stickers): void {
+  if (stickers.length >= ruleLimits.stickers_per_set_max) fail('too_many_stickers');
+}
+
 export function createStickerSets({ db }: StoreContext) {
   /** Changes the stickers of a set of the bot. Error: `sticker_set_invalid`, and those of `change`. */
   async function change(bot: number, name: string, make: (stickers: Stickers) => Stickers): Promise<void> {
@@ -39,9 +43,29 @@ export function createStickerSets({ db }: StoreContext) {
     async find(name: string): Promise<rows.StickerSet> {
       return (await rows.loadStickerSet(db, name)) ?? fail('sticker_set_invalid');
     },
-    /** Errors: `sticker_set_name_taken`, `too_many_sticker_sets`. */
+    /**
+     * Checks whether the bot may add a set, before files are stored for it. `add` decides. Errors:
+     * `sticker_set_name_taken`, `too_many_sticker_sets`.
+     */
+    async checkNew(bot: number, name: string): Promise<void> {
+      if ((await rows.loadStickerSet(db, name)) !== null) fail('sticker_set_name_taken');
+      if ((await rows.countStickerSets(db, bot)) >= limits.sticker_sets_per_bot_max)
+        fail('too_many_sticker_sets');
+    },
+    /**
+     * Checks whether the bot may add a sticker to a set, or replace the sticker `old`, before a file is stored for it.
+     * The change decides. Errors: `sticker_set_invalid`, `too_many_stickers`, `sticker_set_not_modified`.
+     */
+    async checkChange(bot: number, name: string, old?: string): Promise<void> {
+      const set = await rows.loadStickerSet(db, name);
+      if (set?.bot !== bot) return fail('sticker_set_invalid');
+      if (old === undefined) checkRoom(set.stickers);
+      else if (!set.stickers.some(({ key }) => key === old)) fail('sticker_set_not_modified');
+    },
+    /** Errors: `sticker_set_name_taken`, `too_many_sticker_sets`, `unauthorized` if the bot was deleted. */
     async add(set: rows.StickerSet): Promise<void> {
       const outcome = await rows.addStickerSet(db, set, limits.sticker_sets_per_bot_max);
+      if (outcome === 'gone') fail('unauthorized');
       if (outcome === 'taken') fail('sticker_set_name_taken');
       if (outcome === 'too_many') fail('too_many_sticker_sets');
     },
@@ -56,7 +80,7 @@ export function createStickerSets({ db }: StoreContext) {
     /** Adds a sticker at the end. Errors: `sticker_set_invalid`, `too_many_stickers`, `sticker_in_set`. */
     append: (bot: number, name: string, sticker: SetSticker) =>
       change(bot, name, (stickers) => {
-        if (stickers.length >= ruleLimits.stickers_per_set_max) fail('too_many_stickers');
+        checkRoom(stickers);
         if (stickers.some(({ key }) => key === sticker.key)) fail('sticker_in_set');
         return [...stickers, sticker];
       }),
@@ -79,7 +103,12 @@ export function createStickerSets({ db }: StoreContext) {
         if (list.some((one, i) => i !== at && one.key === sticker.key)) fail('sticker_in_set');
         return list.with(at, sticker);
       }),
-    /** Returns up to `sticker_sets_per_bot_max` sets. */
-    listOf: (bot: number) => rows.loadStickerSetsOf(db, bot),
+    /** Returns up to `sticker_sets_per_bot_max` sets by name. Keeps one set at a time in memory. */
+    async *listOf(bot: number): AsyncIterable<rows.StickerSet> {
+      for (const name of await rows.loadStickerSetNames(db, bot)) {
+        const set = await rows.loadStickerSet(db, name);
+        if (set !== null) yield set;
+      }
+    },
   };
 }
