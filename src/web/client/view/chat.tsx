@@ -16,13 +16,13 @@ import { ForwardDialog } from './forward.js';
 import { Icon } from './icons.js';
 import type { MessageActions } from './message.js';
 import { MessageList } from './message_list.js';
-import { PostsPage } from './posts.js';
 import { useReplyKeys } from './reply_keyboard.js';
 import { RichText } from './text.js';
 import { Confirm, Dialog, Face, IconButton, Menu, type MenuItem, Part, Spinner } from './ui.js';
 
 const ChatInfo = lazy(async () => ({ default: (await import('./chat_info.js')).ChatInfo }));
 const Outside = lazy(async () => ({ default: (await import('./outside.js')).Outside }));
+const PostsPage = lazy(async () => ({ default: (await import('./posts.js')).PostsPage }));
 
 function subtitleOf(chat: ChatSummary, isTyping: boolean): string {
   if (isTyping) return t('typing');
@@ -248,7 +248,11 @@ function OpenChat({ chat, tab }: { chat: ChatSummary; tab: string }) {
   return (
     <main className="main">
       <Header chat={chat} tab={tab} info={() => show({ kind: 'info' })} />
-      {tab === 'posts' && <PostsPage chat={chat} open={open} />}
+      {tab === 'posts' && (
+        <Part>
+          <PostsPage chat={chat} open={open} />
+        </Part>
+      )}
       {tab !== 'posts' && (
         <>
           <PinnedBar chat={chat} jump={actions.jump} />
