@@ -23,11 +23,8 @@ if not s[1] then return refuse('queue_missing') end
 if s[3] then return refuse(first and 'webhook_active' or 'terminated_by_webhook') end
 if first then
   if redis.call('HGET', meta_key, 'run') ~= run then return refuse('stale_run') end
-  -- The mark of consumers, see `lib/consumer.lua`.
-  if s[2] and s[2]:byte() == 42 then
-    local _, ms = now()
-    if tonumber(s[2]:sub(2)) > ms then return refuse('shared') end
-  end
+  local shared = shared_until(s[2])
+  if shared > 0 and shared > select(2, now()) then return refuse('shared') end
   -- A changed mask is journaled, so the journal must have room.
   if mask ~= '' and mask ~= s[5] and closed(meta_key, journal_key, run) then return refuse('journal_full') end
   redis.call('HSET', state_key, 'poll', poll)
@@ -37,8 +34,8 @@ elseif s[2] ~= poll then
   return refuse('terminated')
 end
 
--- Removes the oldest entries: those below an id, or a given number. Each call removes a limited number. Returns true if
--- more must be removed.
+-- Removes the oldest entries, at most a fixed number in each call: those with ids below `below`, or as many as `count`.
+-- Returns true if more must be removed.
 local function confirm(below, count)
   local entries, bytes, more = read_within(queue_key, '-', below, math.min(count, LIMITS.script_entries_max))
   if #entries == 0 then return false end
