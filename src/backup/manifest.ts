@@ -31,7 +31,7 @@ const schema = database.extend({
 
 export type Manifest = z.infer<typeof schema>;
 
-/** Says why a backup cannot be made or restored. The message is for the operator. */
+/** The error of a backup that cannot be made or restored. The message tells the operator why. */
 export class BackupError extends Error {}
 
 const manifestName = 'manifest.json';

@@ -299,7 +299,7 @@ export function environmentOf(names: readonly string[]): Record<string, string |
   return Object.fromEntries(names.map((name) => [name, process.env[name]]));
 }
 
-/** Says that a setting is invalid. The message names the variable and the allowed values. */
+/** The error of an invalid setting. The message names the variable and the allowed values. */
 export class ConfigError extends Error {}
 
 function givenIn(env: Record<string, string | undefined>): Record<string, string | undefined> {

@@ -4,7 +4,7 @@ import { connectionCause } from '../rules/connection_causes.js';
 import { type Encoded, type Encoding, encode, type Given, type Upload } from './encodings.js';
 import { conformanceLimits as limits } from './limits.js';
 
-/** Says how a server differs from the interface. */
+/** The error of a check: its text says how the server differs from the interface. */
 export class Failed extends Error {}
 
 export interface Answer {

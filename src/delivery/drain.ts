@@ -60,7 +60,7 @@ const hintIntervalMs = 20;
  */
 const listenAfterMs = 20;
 const failurePauseMs = 100;
-/** How long a worker may use its lease. */
+/** The maximum time for which a worker uses its lease. */
 const heldMs = limits.webhook_lease_ms - limits.webhook_lease_margin_ms;
 type Wanted = Pick<Step, 'chats' | 'updates'>;
 const nothing: Wanted = { chats: 0, updates: 0 };

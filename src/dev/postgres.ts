@@ -33,7 +33,7 @@ interface Place {
 
 const role = 'petrel';
 const database = 'petrel';
-/** How long child processes may take to release the shared memory after the main process of Postgres was killed. */
+/** After the main process of Postgres was killed, its children release the shared memory within this time. */
 const release_ms_max = 10_000;
 
 /**

@@ -1,6 +1,6 @@
 /** Defines the errors that stop `dev`. The message is one sentence with the cause and the remedy. */
 
-/** Says that something expected failed. The message is shown without a stack, and the process exits with code 1. */
+/** The error of an expected failure. The message is shown without a stack, and the process exits with code 1. */
 export class Refusal extends Error {}
 
 export function reasonOf(error: unknown): string {

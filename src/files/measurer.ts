@@ -16,7 +16,7 @@ interface Waiting {
 }
 
 const heap_mb_max = 256;
-/** How long a new thread may take to load its libraries. This takes long on a busy machine. */
+/** The maximum time in which a new thread loads its libraries. Loading takes long on a busy machine. */
 const start_ms_max = 15_000;
 const thread = new URL('./measure_worker.js', import.meta.url);
 

@@ -23,7 +23,7 @@ import type { Keys } from '../store/core/keys.js';
 import { systemTime, type Time } from '../time.js';
 import { journalLimits as limits } from './limits.js';
 
-/** Says why a Redis and a Postgres do not belong together, and what the operator must do next. */
+/** The error of a Redis and a Postgres that do not belong together. The message tells why, and what to do next. */
 export class IdentityError extends Error {
   /** Whether the problem may disappear without the help of an operator. */
   readonly passing: boolean;
@@ -46,7 +46,7 @@ export interface RedisIdentity {
 }
 
 /**
- * Says whether a node is allowed to start using an empty Redis. `unless_used` (for roles): only if no other node uses
+ * When a node may start to use an empty Redis. `unless_used` (for roles): only if no other node uses
  * the former Redis. `never` (for commands). `rebuild` (for `petrel redis rebuild`): always, even a Redis that the
  * installation used earlier.
  */

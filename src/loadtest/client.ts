@@ -17,7 +17,7 @@ export interface Pair {
   readonly user: { readonly id: number; readonly token: string };
 }
 
-/** Says that an answer was wrong. This makes the load test invalid and ends it. */
+/** The error of a wrong answer. Such an answer makes the load test invalid, so the test ends. */
 export class WrongAnswer extends Error {}
 
 export function expect(holds: boolean, what: string): asserts holds {

@@ -97,7 +97,7 @@ async function editMessageText(
       rows: ids.map((id) => [String(id)]),
     },
     async verify() {
-      // Edits a message that the load does not use. Waits first, because a second edit within one second is refused.
+      // Edits a message that the load does not use. Waits first, because edits within 1 s are refused.
       await new Promise((resolve) => setTimeout(resolve, 1_100));
       const words = `edited ${++edits}`;
       const body = { chat_id, message_id: first.message_id, text: words };

@@ -105,8 +105,8 @@ function runnerOf(backends: Backends, move: moves.Move, id: string, say: Say, fr
 }
 
 /**
- * Makes both databases refuse changes from the process that ran the move before. The claim must be checked again
- * afterwards.
+ * Claims both databases. They then refuse changes from the process that ran the move before. The claim must be checked
+ * again afterwards.
  */
 async function claimShards({ source, target, share }: Runner): Promise<void> {
   await copy.claimShard(source, share);

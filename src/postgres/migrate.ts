@@ -28,8 +28,8 @@ interface Migration {
 }
 
 /**
- * Says that the database is newer than the program, that one of its migrations was changed, or that its server is too
- * old.
+ * The error of a database that the program cannot use: it is newer than the program, one of its migrations was changed,
+ * or its server is too old.
  */
 export class SchemaError extends Error {}
 

@@ -11,7 +11,7 @@ export const pushLimits = {
   push_person_in_flight_max: 2,
   push_deadline_ms: 10_000,
   /**
-   * How long a token is valid that identifies the installation to push services (RFC 8292 allows 24 h), and how many
+   * The validity of a token that identifies the installation to push services (RFC 8292 allows 24 h), and how many
    * tokens are cached.
    */
   push_vapid_ttl_s: 12 * 3_600,

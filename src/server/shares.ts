@@ -43,7 +43,7 @@ const sample_of = 8;
 const sampled_ms_max = 1;
 /** If no other account has called for this long, an account counts as alone. */
 const several_ms = 1_000;
-/** How long slices pause after a call that ran when it arrived. */
+/** The pause of slices after a call that ran immediately on arrival. */
 const yields_ms = 100;
 
 export type ShareTime = Pick<Time, 'monotonic' | 'after' | 'soon'>;

@@ -68,7 +68,7 @@ export const storeLimits = {
   consumer_lease_s_max: 60,
   /** The minimum time between two steps of a waiting poll with a consumer name. */
   consumer_step_ms_min: 20,
-  /** How long Redis keeps which consumer holds which chat after the last poll. */
+  /** After the last poll, Redis remembers for this long which consumer holds which chat. */
   consumers_ttl_ms: 10 * 60_000,
   queue_length_max: 100_000,
   queue_bytes_max: 128 * 1024 * 1024,
@@ -85,7 +85,7 @@ export const storeLimits = {
   inline_query_age_ms_max: 30_000,
   /** How long a person's call waits for the answer to an inline query. */
   inline_wait_ms_max: 7_000,
-  /** How long a person may choose a result after the bot's answer. */
+  /** A person can choose a result until this time has passed since the bot's answer. */
   inline_choice_ms: 5 * 60_000,
   /** The number and size of pending updates above which a bot gets no inline queries. */
   inline_pending_max: 10_000,

@@ -22,7 +22,7 @@ let user: TestUser;
 let bot: TestBot;
 let other: TestBot;
 
-/** How long an edit may be late on a busy machine, in ms. */
+/** The maximum delay of an edit on a busy machine, in ms. */
 const late_ms_max = 4_000;
 const patience = { timeout: 10_000, interval: 50 };
 
@@ -99,7 +99,7 @@ test('50 edits in two seconds on two fronts are all accepted, one per second is 
   await nothingPending();
 });
 
-test('without `coalesce`, the second edit within a second is refused as before', async () => {
+test('without `coalesce`, a message that was edited less than 1 s ago cannot be edited', async () => {
   const message_id = await send(user.id);
   for (const coalesce of [undefined, false]) {
     const answers = [];

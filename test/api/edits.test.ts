@@ -132,7 +132,7 @@ test('interface §2, §4.3.5, behaviour §7: a photo can be replaced by other me
     caption: '<b>new</b>',
     parse_mode: 'HTML',
   };
-  // This second edit within a second succeeds, because the edit before it changed nothing and did not count.
+  // This edit succeeds in the same second, because the edit before it changed nothing and did not count.
   const changed = await resultOf(call('editMessageMedia', { ...at, media: JSON.stringify(media) }, 1));
   expect(changed).toMatchObject({
     ...{ message_id: sent.message_id, caption: 'new', video: { width: 0, duration: 0 } },

@@ -122,7 +122,7 @@ test('other bots and the event stream get the moved location as an edited messag
     .toMatchObject([{ message_id: post.message_id, location: { ...there, live_period: 600 } }]);
 });
 
-test('a second edit within a second answers 429, and an edit that changes nothing is refused', async () => {
+test('a place that was moved less than 1 s ago cannot be moved, and moving it to the same place is refused', async () => {
   const { message_id } = await start();
   await resultOf(move(message_id));
   const answer = await move(message_id, here, { front: 1 });

@@ -319,7 +319,7 @@ describe('the checks of an edit run in a fixed order', () => {
     await seen.refused(markup(), 400, notModified);
   });
 
-  test('edit check 6: a second edit within a second is refused, on every node and for every kind of edit', async () => {
+  test('edit check 6: a message that was edited less than 1 s ago cannot be edited, on any node and by any kind of edit', async () => {
     const reply_markup = { inline_keyboard: [[{ text: 'a', callback_data: 'a' }]] };
     const { message_id } = await send();
     await resultOf(edit(message_id)());

@@ -131,7 +131,7 @@ async function edits({ user, made, bot, shown }: Place) {
   expect(same.description).toMatch(/^Bad Request: message is not modified: /);
   const unclosed = calls.editMessageText(user.id, message_id, 'a *b', { parse_mode: 'MarkdownV2' });
   expect((await refusal(unclosed)).description).toMatch(/^Bad Request: can't parse entities: /);
-  // A second edit within a second is refused with the seconds to wait. Then keyboards are set and removed
+  // An edit less than 1 s after another one is refused with the seconds to wait. Then keyboards are set and removed
   // without a text.
   expect(await refusal(calls.editMessageText(user.id, message_id, 'too soon'))).toEqual({
     error_code: 429,

@@ -302,7 +302,7 @@ async function killedAt(step: string, partition: number, target: number): Promis
   await endClaim();
 }
 
-/** Makes the last report of the process that runs the move old, so that the next command need not wait for that. */
+/** Backdates the last report of the process that runs the move. The next command then need not wait for its end. */
 const endClaim = () => rows(urls[0], "update shard_moves set renewed_at = now() - interval '1 minute'");
 
 test.each(moveSteps)(

@@ -277,7 +277,7 @@ describe('two flushers can work on one partition', () => {
   });
 });
 
-describe('a repeated old batch restores nothing', () => {
+describe('if an old batch is written again, it replaces no newer record', () => {
   it('writing an old batch again does not restore messages that were deleted meanwhile', async () => {
     const { client } = node.connection;
     const journal = node.keys.journal(partitionOf(node, chat));

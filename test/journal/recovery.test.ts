@@ -548,7 +548,7 @@ describe('partitions are recovered', () => {
     }
   });
 
-  it('recovery refuses an incarnation whose versions Redis has already passed', async () => {
+  it('recovery refuses an incarnation if Redis has versions that are higher than those of this incarnation', async () => {
     await node.connection.client.hset(node.keys.meta(partition()), {
       run: 'an older one',
       ver: `${4 * limits.versions_per_incarnation + 5}`,

@@ -347,7 +347,7 @@ function edits(script: 'messages/edit_direct' | 'messages/edit_shared'): Case[] 
       }),
       args: { ...editArgs(chat, user, 'location', id), content, from: pack({ id: user }) },
     })),
-    edit('refuses a second edit within a second', {
+    edit('refuses an edit less than 1 s after another one', {
       seeds: on({ editedAt: Date.now() + 3_600_000 }),
       answer: ['too_often'],
     }),
@@ -357,7 +357,7 @@ function edits(script: 'messages/edit_direct' | 'messages/edit_shared'): Case[] 
       changes: [...changes, `granted_edits:${chatText(chat)}:${id}`],
       after: async (client) => expect(await client.get(keys.grantedEdits(chat, id))).toBe('1'),
     }),
-    edit('refuses a second edit within a second if the granted edits are used', {
+    edit('refuses an edit less than 1 s after another one if the granted edits are used', {
       seeds: [...on({ editedAt: Date.now() + 3_600_000 }), seeds.text(keys.grantedEdits(chat, id), '0')],
       answer: ['too_often'],
     }),

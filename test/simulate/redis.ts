@@ -174,7 +174,7 @@ export class SimulatedRedis {
     }
   }
 
-  /** Makes the present data the data that a failover keeps. */
+  /** Stores a copy of the present data. A failover returns to this copy. */
   async sync(): Promise<void> {
     await this.#client.eval(syncScript, 0);
   }

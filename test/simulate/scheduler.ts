@@ -154,7 +154,7 @@ export class Scheduler {
     await this.settle();
   }
 
-  /** Lets all promises settle that do not wait for a choice. */
+  /** Waits until every promise has settled, except those that wait for a choice of the scheduler. */
   async settle(): Promise<void> {
     do {
       for (const work of this.#turnEnd.splice(0)) work();

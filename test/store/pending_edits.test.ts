@@ -69,7 +69,7 @@ test('others see the stored text until a pending edit is applied, and an older t
   expect(await first.connection.client.exists(pending)).toBe(0);
 });
 
-/** Makes an edit pending that no timer applies. */
+/** Makes a pending edit. No timer applies it. */
 async function makePending(): Promise<void> {
   await edit('one');
   expect(await edit('two')).toMatchObject({ isPending: true });

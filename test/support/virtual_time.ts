@@ -20,7 +20,7 @@ class VirtualTimer implements Timer {
   }
 }
 
-/** Lets every promise settle that waits for no timer and no I/O. */
+/** Waits until every promise has settled, except those that wait for a timer or for I/O. */
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 /**

@@ -19,8 +19,8 @@ export type FaultReason =
   | 'busy';
 
 /**
- * Says that a delivery got no answer. `last_error_message` shows this message as it is, so it must contain no text from
- * the receiver.
+ * The error of a delivery that got no answer. `last_error_message` shows this message unchanged, so the message must
+ * contain no text from the receiver.
  */
 export class DeliveryFault extends Error {
   readonly reason: FaultReason;

@@ -242,8 +242,8 @@ export function putMember(
 }
 
 /**
- * Makes the first administrator who is a person the new creator. If there is no such administrator, the chat has no
- * creator. Returns the new creator or null. Returns false if `from` is not the creator.
+ * Passes the chat on to the first administrator who is a person. This person is then the creator. Without such an
+ * administrator, the chat has no creator. Returns the new creator or null. Returns false if `from` is not the creator.
  */
 export function passOnChat(db: Database, chat: number, from: number): Promise<number | null | false> {
   return db.transaction(async (sql) => {

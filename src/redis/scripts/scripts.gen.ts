@@ -476,7 +476,7 @@ export interface Scripts {
       | { status: 'member_missing'; ticket: string }
       | { status: 'not_member'; kind: string };
   };
-  /** Returns the newest messages in a chat below an id, newest first. */
+  /** Returns the newest messages in a chat whose ids are below a given id, newest first. */
   'messages/read_range': {
     keys: { meta: string; chat: string; message: string };
     args: { before: number | string; limit: number | string; bytes: number | string };
@@ -744,7 +744,7 @@ export interface Scripts {
   };
   /** Performs one step of a long poll: replaces an earlier poll, confirms updates, and reads pending updates. */
   'updates/poll': {
-    keys: { meta: string; journal: string; state: string; queue: string; channel: string };
+    keys: { state: string; queue: string; meta: string; journal: string; channel: string };
     args: { bot: string; poll: string; first: boolean; offset: string; limit: number | string; mask: string };
     result:
       | { status: 'ok'; rows: unknown; more: boolean }

@@ -39,11 +39,11 @@ export interface RunnerOptions {
   readonly recover: (partition: number, runId: string) => Promise<void>;
   /** Called after each successful call, if set. */
   readonly onCall?: ((name: string, ms: number) => void) | undefined;
-  /** How long a repeatable call may wait for a reconnect or a slot migration, counted from its start. */
+  /** The maximum time after its start for which a repeatable call waits for a reconnect or a slot migration. */
   readonly reconnectMsMax?: number;
   /** Receives the pauses that slot migrations cause. */
   readonly pauses?: Pauses;
-  /** Says which servers are nearly out of memory. If absent, no server counts as nearly full. */
+  /** Returns whether a server is nearly out of memory. If absent, no server counts as nearly full. */
   readonly memory?: Pick<MemoryWatch, 'isFull'> | undefined;
   /** The scripts of lua/ by default. */
   readonly scripts?: ReadonlyMap<string, Script>;

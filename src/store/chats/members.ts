@@ -236,7 +236,8 @@ export class Members extends ChatCopies {
   }
 
   /**
-   * Makes the first administrator who is a person the new creator of a chat. Does nothing if `from` is not the creator.
+   * Passes a chat on to the first administrator who is a person. This person is then the creator. Does nothing if
+   * `from` is not the creator.
    */
   async passOn(chat: ChatRef, from: number) {
     const heir = await rows.passOnChat(this.context.db, chat.id, from);

@@ -42,7 +42,7 @@ export interface Change {
 export interface StreamListener {
   change(change: Change): void;
   /**
-   * Says that the stream has started and will report all later changes. If the stream ends now, it can resume at
+   * Called when the stream has started. It then reports all later changes. If the stream ends now, it can resume at
    * `cursor`.
    */
   start(cursor: string): void;

@@ -84,7 +84,7 @@ export function createUniqueText(random: Random): () => string {
 }
 
 /**
- * Says why a call may run again. `once` means that the call has an idempotency key. `answer` means that the call
+ * The reason why a call may run again. `once` means that the call has an idempotency key. `answer` means that the call
  * comes from a webhook's answer, which may be repeated.
  */
 export type CallOrigin = 'once' | 'answer';

@@ -18,7 +18,7 @@ export interface Poll {
   readonly updates: readonly Omit<Arrival, 'announced'>[];
 }
 
-/** Returns the arrivals of polls. Updates below the offset are confirmed. All others may come again. */
+/** Returns the arrivals of polls. Updates with ids below the offset are confirmed. All others may come again. */
 export const arrivalsOf = (polls: readonly Poll[]): Arrival[] =>
   polls.flatMap(({ offset, updates }) => updates.map((each) => ({ ...each, announced: each.id >= offset })));
 
