@@ -5,6 +5,7 @@
 import type { Redis } from 'ioredis';
 import pg from 'pg';
 import { expect, vi } from 'vitest';
+import { rightNames } from '../../src/rules/rights.js';
 import { openMasters } from '../support/cluster.js';
 import { png } from '../support/samples.js';
 import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
@@ -15,31 +16,68 @@ import { forwarded } from './refused.js';
 
 interface Corner {
   readonly owner: TestUser;
+  /** A member of the group and the channel without rights. */
+  readonly member: TestUser;
   readonly bot: TestBot;
   readonly group: number;
   readonly channel: number;
   readonly posts: readonly string[];
   readonly fileId: string;
+  /** Message ids of polls and of live locations. */
+  readonly polls: readonly number[];
+  readonly lives: readonly number[];
+  readonly links: readonly string[];
+  readonly stickers: readonly string[];
 }
 
-const rights = {
-  can_pin_messages: true,
-  can_edit_messages: true,
-  can_post_messages: true,
-  can_delete_messages: true,
-};
+const rights = Object.fromEntries(rightNames.map((name) => [name, true]));
+
+/** The name of a sticker set of the bot. Generated calls may delete the set `spare`. */
+const setName = (bot: TestBot, name: string) => `${name}_by_${bot.username}`;
+
+/** Creates two sticker sets and returns the file ids of the first. */
+async function drawStickers(service: Service, owner: TestUser, bot: TestBot): Promise<string[]> {
+  for (const name of ['cats', 'spare']) {
+    const pictures = [png(512, 400), png(400, 512), png(512, 512)];
+    const stickers = pictures.map((_, i) => ({
+      sticker: `attach://s${i}`,
+      format: 'static',
+      emoji_list: ['👍'],
+    }));
+    await resultOf(
+      post(`${service.fronts[0].url}/bot${bot.token}/createNewStickerSet`, [
+        ...[field('user_id', owner.id), field('name', setName(bot, name)), field('title', name)],
+        field('stickers', JSON.stringify(stickers)),
+        ...pictures.map((body, i) => ({
+          head: `Content-Disposition: form-data; name="s${i}"; filename="s.png"`,
+          body,
+        })),
+      ]),
+    );
+  }
+  const { stickers } = await resultOf(service.bot(bot, 'getStickerSet', { name: setName(bot, 'cats') }));
+  return stickers.map(({ file_id }: { file_id: string }) => file_id);
+}
 
 /** Creates an owner, a bot with administrator rights, and chats with texts, media, buttons, pins and reactions. */
 async function furnish(service: Service, name: string): Promise<Corner> {
   const owner = await service.newUser(name);
+  const member = await service.newUser(`${name}_friend`);
   const bot = await service.newBot(owner, name);
   const app = (verb: string, path: string, body?: object) => resultOf(service.app(owner, verb, path, body));
   const call = (method: string, params: object) => resultOf(service.bot(bot, method, { ...params }));
   await service.openChat(owner, bot);
   const group = await service.newGroup(owner, `${name}'s group`, [bot]);
   const { id: channel } = await app('POST', '/api/chats', { type: 'channel', title: name, private: true });
-  for (const chat of [group, channel])
+  for (const chat of [group, channel]) {
     await app('PUT', `/api/chats/${chat}/members/${bot.id}`, { status: 'administrator', rights });
+    await app('PUT', `/api/chats/${chat}/members/${member.id}`, { status: 'member' });
+  }
+  const links: string[] = [];
+  for (let i = 0; i < 12; i++)
+    links.push((await call('createChatInviteLink', { chat_id: group })).invite_link);
+  const polls = new Set<number>();
+  const lives = new Set<number>();
   const keyboard = { inline_keyboard: [[{ text: 'a', callback_data: 'a' }]] };
   let fileId = '';
   for (const chat_id of [owner.id, group, channel]) {
@@ -54,6 +92,10 @@ async function furnish(service: Service, name: string): Promise<Corner> {
     );
     fileId = sent.photo[0].file_id;
     await call('pinChatMessage', { chat_id, message_id: sent.message_id });
+    for (const question of ['one', 'two'])
+      polls.add((await call('sendPoll', { chat_id, question, options: ['a', 'b'] })).message_id);
+    const live = { chat_id, latitude: 1, longitude: 1, live_period: 3_600 };
+    for (let i = 0; i < 2; i++) lives.add((await call('sendLocation', live)).message_id);
   }
   const { items: posts } = await app('GET', `/api/chats/${channel}/posts`);
   for (const { id } of posts) await app('POST', `/api/posts/${id}/reactions`, { emoji: '❤' });
@@ -63,7 +105,11 @@ async function furnish(service: Service, name: string): Promise<Corner> {
     String(post.id),
     post.external_id,
   ]);
-  return { owner, bot, group, channel, posts: names, fileId };
+  const stickers = await drawStickers(service, owner, bot);
+  return {
+    ...{ owner, member, bot, group, channel, posts: names, fileId, links, stickers },
+    ...{ polls: [...polls], lives: [...lives] },
+  };
 }
 
 /** Reads everything the owner and the bot can see: chats, members, messages, posts, settings of the bot, pending updates. */
@@ -138,6 +184,13 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
   const [{ id: tokenId }] = await itemsOf(service.app(own.owner, 'GET', '/api/me/tokens'));
   await copiesSettled(service);
   const masters: readonly Redis[] = openMasters(service.redis);
+  const stickerHints = (name: string): Hints => ({
+    name:
+      name === 'createNewStickerSet'
+        ? Array.from({ length: 100 }, (_, i) => setName(own.bot, `new_${i}`))
+        : [setName(own.bot, /^delete|^replace/.test(name) ? 'spare' : 'cats')],
+    ...{ sticker: own.stickers, old_sticker: own.stickers, emoji_list: ['👍'], format: ['static'] },
+  });
   const newNames: Json[] = Array.from({ length: 300 }, (_, i) => `new_${i}_bot`);
   const messageIds: Json[] = Array.from({ length: 24 }, (_, i) => i + 1);
 
@@ -152,16 +205,18 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
     const people =
       caller === 'admin'
         ? [name === 'DELETE /api/admin/users/{id}' ? leaver.id : victim.id]
-        : often(({ owner, bot }) => [owner.id, bot.id], caller === 'bot' ? of : 'own');
+        : often(({ owner, member, bot }) => [owner.id, member.id, bot.id], caller === 'bot' ? of : 'own');
     const chats = often(
       ({ owner, bot, group, channel }) => [caller === 'bot' ? owner.id : bot.id, group, channel],
       of,
     );
     const posts = often((corner) => corner.posts, of);
     const media = [...often(({ fileId }) => [fileId], of), 'https://example.org/x.png', 'attach://x'];
+    const messages =
+      name === 'stopPoll' ? own.polls : /MessageLiveLocation$/.test(name) ? own.lives : messageIds;
     return {
       ...{ chat_id: chats, from_chat_id: chats },
-      ...{ message_id: messageIds, reply_to_message_id: messageIds },
+      ...{ message_id: messages, reply_to_message_id: messageIds },
       ...{ user_id: people, member_id: people },
       // Token ids count up from 1 across all people.
       id: name === 'DELETE /api/me/tokens' ? messageIds : people,
@@ -173,8 +228,13 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
       parse_mode: ['HTML', 'MarkdownV2', 'Markdown', ''],
       ...{ file_id: media, media, photo: media, video: media, audio: media, document: media },
       ...{ animation: media, voice: media, video_note: media, sticker: media },
-      text: ['words', '<b>bold</b>', '*bold* \\.', '👍'],
       name: ['ann'],
+      ...(/Sticker\w/.test(name) ? stickerHints(name) : {}),
+      // Every person may join the other set's group by its link and so change that set.
+      ...{ invite_link: own.links, link: own.links, question: ['a question'], options: ['an option'] },
+      ...{ latitude: [1, '2.5'], longitude: [1, -3], title: ['a title'], address: ['an address'] },
+      ...{ phone_number: ['+123'], first_name: ['ann'] },
+      text: ['words', '<b>bold</b>', '*bold* \\.', '👍'],
       ...{ description: ['a description'], short_description: ['short'], command: ['a', 'b_2'] },
       ...{ callback_query_id: ['12345678901004'], callback_data: ['a'], data: ['a'] },
       language_code: ['ru', 'en', 'kk', ''],
@@ -188,12 +248,16 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
     for (const chat of [own.group, own.channel]) {
       const path = `/api/chats/${chat}/members/${own.bot.id}`;
       await resultOf(service.app(own.owner, 'PUT', path, { status: 'administrator', rights }));
+      await resultOf(service.bot(own.bot, 'unbanChatMember', { chat_id: chat, user_id: own.member.id }));
+      const member = `/api/chats/${chat}/members/${own.member.id}`;
+      await resultOf(service.app(own.owner, 'PUT', member, { status: 'member' }));
     }
     await givePictures();
     await forwarded(masters);
   }
 
-  const tokens = [own.bot, foreign.bot, own.owner, foreign.owner, victim, leaver].map(({ token }) => token);
+  const people = [own.owner, own.member, foreign.owner, foreign.member, victim, leaver];
+  const tokens = [own.bot, foreign.bot, ...people].map(({ token }) => token);
   return {
     callers: { bot: own.bot.token, user: own.owner.token, admin: service.adminToken },
     tokenId,
