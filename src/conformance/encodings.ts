@@ -17,7 +17,7 @@ export interface Encoded {
   readonly body?: string | FormData;
 }
 
-/** Returns a value as the text that stands for it outside of JSON. */
+/** Converts a value to text for a query or a form. */
 export const asText = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
 
 function asForm(params: Given): URLSearchParams {

@@ -13,8 +13,8 @@ export const ageMaxOf = (kind: UpdateEntry['kind']): number =>
 /** Retries at once the first time. Later delays double up to a minute. */
 const stepsMs = [0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000];
 /**
- * The number of delays without jitter. The first two retries need none, because most failures are a restart or a
- * connection that was just closed.
+ * The number of first delays that have no jitter. The most common failures end within these delays: a restart of the
+ * receiver, and a connection that was just closed.
  */
 const jitterFrom = 2;
 

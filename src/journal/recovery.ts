@@ -145,8 +145,8 @@ interface Raised {
 }
 
 /**
- * Returns whether Postgres has a later version than Redis ever assigned. If so, Redis has lost changes that had been
- * flushed.
+ * Returns whether Postgres has a later version than the latest one that Redis knows. If so, Redis has lost changes that
+ * had been flushed.
  */
 const lacksChanges = ({ seen, highest }: Closed) => (seen?.flushed_version ?? 0) > highest;
 

@@ -41,7 +41,7 @@ export function reportPostgres(log: Pick<Logger, 'error' | 'warn'>, time = syste
     elsewhere(before, now, shard) {
       log.warn(
         { before, now, ...(shard === 0 ? {} : { shard }) },
-        'Postgres is a different server now and has all committed transactions',
+        'Postgres failed over to another server, which has all committed transactions',
       );
     },
   };

@@ -105,8 +105,8 @@ function readForm(form: Buffer, into: Params): void {
 }
 
 /**
- * Parses the query. Refuses U+FFFD, with which the HTTP engine replaces invalid UTF-8. A client that means U+FFFD sends
- * it percent-encoded.
+ * Parses the query. Refuses a raw U+FFFD, because the HTTP engine puts it in the place of invalid UTF-8. To send a real
+ * U+FFFD, a client percent-encodes it.
  */
 function readQuery(query: string, into: Params): void {
   if (query.includes(replacement)) fail('bad_unicode');

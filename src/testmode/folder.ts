@@ -99,7 +99,10 @@ export async function openFolder(host: string, port: number): Promise<Folder> {
   await removeLeftovers(root);
   const home = join(root, `${prefix}${port}`);
   mkdirSync(home, { recursive: true, mode: 0o711 });
-  if (!isOwn(home)) throw new Refusal(`${home} belongs to another user. Set PORT to another port`);
+  if (!isOwn(home))
+    throw new Refusal(
+      `${home} belongs to another user. The name of this folder contains the port, so set PORT to another port`,
+    );
   openHome(home);
   const unlock = lock(home);
   if (unlock === undefined)

@@ -89,7 +89,7 @@ test('updates arrive within three seconds even if the wake queue loses all its k
     if (keys.length > 0) await client.del(...keys);
   };
   const late: number[] = [];
-  // A worker receives hints about bots that it just served. Each round uses a new bot, which needs a wake-up.
+  // A worker gets hints about bots that it just served, and needs no wake-up for them. So each round uses a new bot.
   for (let n = 0; n < 8; n++) {
     const { bot, say } = await makeChats(world.front, 1);
     await world.front.store.webhooks.set(bot.id, settingsFor(books), keepQueue);

@@ -343,7 +343,7 @@ test(
     const { out } = await petrel(service.env, 'doctor');
     expect(out).not.toContain('committed transactions');
     const logs = [...service.fronts, service.flush, service.deliver].map(({ log }) => log()).join('');
-    expect(logs).toContain('Postgres is a different server now and has all committed transactions');
+    expect(logs).toContain('Postgres failed over to another server, which has all committed transactions');
   },
   patienceMs,
 );

@@ -45,7 +45,7 @@ test('a pause ends when the flusher stops, and does not start afterwards', async
   expect(await within(1_000, sleep(60_000, stopping.signal))).toBeUndefined();
 });
 
-test('only the journals for which a flush is requested are due, and once more after the first batch', () => {
+test('only journals with a requested flush are due, and they are due again after the first batch', () => {
   let request = (_: Buffer) => {};
   const listen = async (_: string, listener: (hint: Buffer) => void) => {
     request = listener;

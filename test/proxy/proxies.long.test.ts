@@ -65,8 +65,8 @@ function ask(
 }
 
 /**
- * Sends the bytes unchanged. Resolves with everything received until the connection ended, or was idle for a while
- * after the first byte.
+ * Sends the bytes unchanged. Resolves when the connection has ended, or when it is idle for a while after the first
+ * byte. The result is everything that was received.
  */
 function exchange(proxy: Balancer, bytes: string): Promise<string> {
   return new Promise((resolve) => {

@@ -252,7 +252,7 @@ test('all state of consumers expires', async () => {
   }
 });
 
-test('a consumer gets its update behind many updates of others in one poll', async () => {
+test('one poll returns the update of a consumer even if many updates of others come before it', async () => {
   await take(a, 'one', { leaseMs: 60_000 });
   await take(b, 'two', { leaseMs: 60_000 });
   await sayAll('first');

@@ -25,7 +25,7 @@ const letters = (text: string) =>
 
 const scripts = {
   en: /^[\p{Script=Latin}]*$/u,
-  // Letters of Ukrainian and other languages with the same script would be a mistake, too.
+  // A Russian text must not contain letters that only other languages use, for instance Ukrainian.
   ru: /^[а-яё]*$/iu,
   uz: /^[a-zʻʼ]*$/iu,
   tg: /^[а-яёғӣқӯҳҷ]*$/iu,

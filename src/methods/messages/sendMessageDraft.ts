@@ -11,7 +11,8 @@ const notZero = 'an integer other than 0';
 export const sendMessageDraft = defineMethod({
   name: 'sendMessageDraft',
   effect: 'grow',
-  summary: 'Shows a person the part of a message that is already written, for up to 30 seconds.',
+  summary:
+    'Shows a person the beginning of a message while the bot writes it. A draft is shown for up to 30 seconds.',
   params: z.object({
     chat_id: privateChatId,
     draft_id: integer(notZero)
