@@ -157,7 +157,7 @@ class SystemTime extends Time {
   }
 }
 
-/** The time of this machine. A production process has one node, which uses it everywhere. */
+/** The time of this machine. All components of a production process use it. */
 export let systemTime: Time = new SystemTime();
 
 /** Replaces `systemTime`. Only for a process whose clock tests move, before it creates any component. */

@@ -115,7 +115,7 @@ test('method calls do not run if the webhook answer is over the size limit', asy
   expect(await chat()).toEqual(['go']);
 });
 
-test('at most a hundred method calls of one webhook answer run', async () => {
+test('a webhook answer runs at most a hundred method calls', async () => {
   answer = () => JSON.stringify(Array.from({ length: 103 }, (_, n) => send(`${n}`)));
   await say('go');
   await calm();

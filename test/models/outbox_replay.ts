@@ -111,7 +111,7 @@ export class OutboxReplay {
     return [...this.#entries.keys()].sort((a, b) => a - b).filter((update) => set & (1 << (update - 1)));
   }
 
-  /** Returns the set of the updates whose entries in the outbox have these ids. */
+  /** Returns the updates of the outbox entries with these ids, as a set. */
   #setOfIds(ids: readonly string[]): number {
     return setOf([...this.#entries].flatMap(([update, { id }]) => (ids.includes(id) ? [update] : [])));
   }

@@ -81,7 +81,7 @@ export interface Service {
   newBot(owner: TestUser, name: string): Promise<TestBot>;
   openChat(user: TestUser, bot: TestBot, payload?: string): Promise<Answer['body']>;
   newGroup(owner: TestUser, title: string, members?: readonly { readonly id: number }[]): Promise<number>;
-  /** Adds a token that was not in the result of a call, so that `stop` searches for it too. */
+  /** Adds a token that no call returned. `stop` then searches for it too. */
   issued(token: string): void;
   checkTokens(): Promise<void>;
   /** Stops exactly these processes and the private Redis, and drops the database. Throws if a process wrote a token. */

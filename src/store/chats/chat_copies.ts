@@ -129,7 +129,7 @@ export class ChatCopies {
     ]);
     if (!row) return null;
     const kind: ChatKind = row.blocked ? 'blocked' : 'direct';
-    // The user's account was deleted, but the chat is not erased yet. Shows the chat without a name until then.
+    // If the account of the user was deleted, the chat has no name until it is erased.
     const profile: Profile = person ? userProfile(person) : { id: user, n: '' };
     return { ...row, profile, kind, bots: '', permissions: '' };
   }

@@ -68,7 +68,10 @@ const tree = (type: EntityType, content: fc.Arbitrary<Content>): fc.Arbitrary<Tr
 /** Marks of these two types need text between them, because they would merge otherwise. */
 const isLow = (type: EntityType | undefined) => type === 'italic' || type === 'underline';
 
-/** Generates a tree that may be nested in `outer`: no type twice, no link in a link, code only in quotes. */
+/**
+ * Generates a tree that is allowed inside `outer`. No type occurs twice, a link contains no link, and code occurs only in
+ * quotes.
+ */
 function inner(outer: readonly EntityType[], depth: number): fc.Arbitrary<Tree> {
   const inLink = outer.some(isLink);
   const code = outer.every((type) => type === 'blockquote' || type === 'expandable_blockquote');

@@ -18,7 +18,10 @@ export interface Poll {
   readonly updates: readonly Omit<Arrival, 'announced'>[];
 }
 
-/** Returns the arrivals of polls. Updates with ids below the offset are confirmed. All others may come again. */
+/**
+ * Returns the updates that the polls received, in order. A poll confirms the updates with ids below its offset. All
+ * others may come again.
+ */
 export const arrivalsOf = (polls: readonly Poll[]): Arrival[] =>
   polls.flatMap(({ offset, updates }) => updates.map((each) => ({ ...each, announced: each.id >= offset })));
 
