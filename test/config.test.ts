@@ -34,6 +34,14 @@ describe('WEBHOOK_ALLOW_CIDRS', () => {
   });
 });
 
+test('WEBHOOK_SIGNING_KEYS is 1 to 4 different keys of 32 bytes', () => {
+  const keys = Array.from({ length: 5 }, (_, i) => Buffer.alloc(32, i).toString('base64url'));
+  const read = (text: string) => readConfig({ WEBHOOK_SIGNING_KEYS: text }).WEBHOOK_SIGNING_KEYS;
+  expect(readConfig({}).WEBHOOK_SIGNING_KEYS).toBeUndefined();
+  expect(read(keys.slice(0, 4).join(', '))).toEqual(keys.slice(0, 4));
+  const refused = [keys.join(), `${keys[0]},${keys[0]}`, `${keys[0]},`, `${keys[0]}=`, 'a'.repeat(42)];
+  for (const text of refused) expect(() => read(text)).toThrow('WEBHOOK_SIGNING_KEYS must be 1 to 4 keys');
+});
 test('HEADER_SERVICE_NAME is refused unless it is valid in a header name', () => {
   expect(readConfig({}).HEADER_SERVICE_NAME).toBe('Service');
   expect(readConfig({ HEADER_SERVICE_NAME: 'My-Bots2' }).HEADER_SERVICE_NAME).toBe('My-Bots2');

@@ -40,7 +40,7 @@ function poolsOf({ origin, certificate, connections, requests }: WebhookFloorTas
 
 function signer({ secretToken }: WebhookFloorTask) {
   const secret = `whsec_${createHash('sha256').update(secretToken).digest('base64')}`;
-  const sign = makeSigner({ secret, secretToken }, 'Service');
+  const sign = makeSigner({ secret, secretToken }, { service: 'Service' });
   return (path: string, text: string): Prepared => {
     const body = Buffer.from(text);
     const nowS = Math.floor(Date.now() / 1_000);

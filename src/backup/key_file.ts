@@ -12,6 +12,7 @@ export const keptNames = [
   'ADMIN_TOKEN',
   'PARTITIONS',
   'VAPID_PRIVATE_KEY',
+  'WEBHOOK_SIGNING_KEYS',
 ] as const;
 
 const magic = Buffer.from('petrel-keys-1\n');

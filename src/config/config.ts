@@ -17,6 +17,7 @@ import {
   rateText,
   servers,
   shards,
+  signingKeys,
   standbys,
   url,
   vapidKey,
@@ -185,6 +186,11 @@ export const settings = {
   WEBHOOK_DENY_CIDRS: cidrs
     .default([])
     .describe('Address ranges that webhooks and notifications never contact; overrides WEBHOOK_ALLOW_CIDRS'),
+  WEBHOOK_SIGNING_KEYS: signingKeys
+    .optional()
+    .describe(
+      'Ed25519 private keys of the installation, each 32 random bytes as base64url. The first one signs each webhook delivery as `v1a` of Standard Webhooks. `/.well-known/jwks.json` publishes the public keys of all',
+    ),
   VAPID_PRIVATE_KEY: vapidKey
     .optional()
     .describe(

@@ -17,6 +17,7 @@ export const secretSettings = [
   'TOKEN_PEPPER',
   'TOKEN_KEYS',
   'VAPID_PRIVATE_KEY',
+  'WEBHOOK_SIGNING_KEYS',
   'FILES_S3_KEY_ID',
   'FILES_S3_SECRET',
 ] as const;

@@ -148,3 +148,10 @@ function isPrivateKey(text: string): boolean {
 export const vapidKey = z.string().refine((text) => /^[A-Za-z0-9_-]{43}$/.test(text) && isPrivateKey(text), {
   error: '32 bytes as base64url, a private key of P-256',
 });
+
+/** Parses up to four Ed25519 private keys, separated by commas. */
+export const signingKeys = form('1 to 4 keys of 32 bytes as base64url, separated by commas', (text) => {
+  const keys = text.split(',').map((part) => part.trim());
+  const malformed = keys.some((key) => !/^[A-Za-z0-9_-]{43}$/.test(key));
+  return malformed || keys.length > 4 || new Set(keys).size < keys.length ? undefined : keys;
+});

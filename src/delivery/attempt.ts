@@ -13,7 +13,7 @@ import { viewUpdate } from '../view/updates.js';
 import type { DrainContext } from './context.js';
 import { deliveryLimits as limits } from './limits.js';
 import { type Receiver, receiverOf } from './outbound/send.js';
-import { makeSigner } from './outbound/sign.js';
+import { makeSigner, type SignerOptions } from './outbound/sign.js';
 import type { Outcome } from './outcome.js';
 import { ageMaxOf } from './schedule.js';
 
@@ -27,12 +27,12 @@ export interface Destination {
 
 export function destinationOf(
   { url, certificate, signing, secretToken }: Webhook,
-  service: string,
+  signer: SignerOptions,
 ): Destination {
   const [secret = '', formerSecret] = signing;
   return {
     receiver: receiverOf(url, certificate ?? undefined),
-    sign: makeSigner({ secret, formerSecret, secretToken: secretToken ?? undefined }, service),
+    sign: makeSigner({ secret, formerSecret, secretToken: secretToken ?? undefined }, signer),
     secrets: [url, ...signing, ...(secretToken === null ? [] : [secretToken])],
   };
 }

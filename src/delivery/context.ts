@@ -5,7 +5,7 @@ import type { Store } from '../store/store.js';
 import type { DeadReason, Delivery } from '../store/webhooks/deliveries.js';
 import type { Time } from '../time.js';
 import type { Receiver } from './outbound/send.js';
-import type { Headers } from './outbound/sign.js';
+import type { Headers, SignerOptions } from './outbound/sign.js';
 import type { Answered, Outcome } from './outcome.js';
 import type { Slots } from './slots.js';
 
@@ -27,7 +27,7 @@ export interface DrainContext {
    */
   inside?(bot: number): ((delivery: Delivery) => Promise<void>) | undefined;
   mayStay(): boolean;
-  readonly service: string;
+  readonly signer: SignerOptions;
   readonly time: Time;
   readonly random: Random;
   /** Called after every attempt. `dead` is set if the update will not be retried. */

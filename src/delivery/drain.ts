@@ -148,7 +148,7 @@ export class Drain {
     this.#blocked = blocked;
     this.#breaker = createBreaker(lease.probes);
     this.#deadLetters = createDeadLetterBuffer(context.store.deliveries, bot, lease.fence);
-    this.#destination = destinationOf(webhook, context.service);
+    this.#destination = destinationOf(webhook, context.signer);
     this.#maxConnections = webhook.maxConnections;
     this.#hook = lease.hook;
     this.#after = Number(lease.safe);
@@ -554,7 +554,7 @@ export class Drain {
     if (present === null) return;
     this.#hook = version;
     this.#outdated = false;
-    this.#destination = destinationOf(present, this.#context.service);
+    this.#destination = destinationOf(present, this.#context.signer);
     this.#maxConnections = present.maxConnections;
     this.#breaker = createBreaker(0);
   }

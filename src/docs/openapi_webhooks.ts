@@ -26,7 +26,7 @@ export const webhooks: Json = {
         header(
           'webhook-signature',
           true,
-          '`v1,` and base64 of the HMAC-SHA-256 of id, timestamp and body, joined by dots. For 24 hours after a rotation of the signing secret, two values, separated by a space',
+          '`v1,` and base64 of the HMAC-SHA-256 of id, timestamp and body, joined by dots. For 24 hours after a rotation of the signing secret, two such values, separated by a space. If the installation has signing keys, then also `v1a,` and base64 of the Ed25519 signature of the same text. `/.well-known/jwks.json` has the public keys',
         ),
         header(
           'X-Service-Signature',

@@ -3,6 +3,7 @@ import type { Send } from '../delivery/context.js';
 import { createDeliveryMeter } from '../delivery/meter.js';
 import { createReceivers } from '../delivery/outbound/receivers.js';
 import { Sender } from '../delivery/outbound/send.js';
+import { signingKey } from '../delivery/outbound/signing_keys.js';
 import { Recorder } from '../delivery/recorder.js';
 import { DeliveryWorker } from '../delivery/worker.js';
 import { Manager } from '../manage/manager.js';
@@ -66,7 +67,11 @@ function createParts(backends: Backends, aroundSend: (send: Send) => Send) {
       while (held() && signal?.aborted !== true) await time.sleep(held_look_ms, { ref: false });
       return sender.send(to, headers, body, signal);
     }),
-    service: config.HEADER_SERVICE_NAME,
+    signer: {
+      service: config.HEADER_SERVICE_NAME,
+      // The first key signs. Receivers already know the others.
+      signingKey: config.WEBHOOK_SIGNING_KEYS && signingKey(config.WEBHOOK_SIGNING_KEYS[0] as string),
+    },
     onOutcome(bot, delivery, outcome, dead, attempt) {
       recorder.note(bot, delivery, outcome, dead, attempt);
       meter.note(delivery, outcome, dead, attempt);

@@ -2,6 +2,7 @@
 
 import { type Config, demoKeyPath, providerOf, pushOf, ratesOf } from '../config/config.js';
 import { createReceivers } from '../delivery/outbound/receivers.js';
+import { keySetPath, publicKeySet } from '../delivery/outbound/signing_keys.js';
 import { referencePages } from '../docs/reference.js';
 import { endpoints } from '../endpoints/endpoints.gen.js';
 import { fail } from '../errors.js';
@@ -32,6 +33,13 @@ import { metricsOf, registerMetrics, statusPages } from './metrics.js';
 import { createOperations } from './overview.js';
 import type { Role } from './role.js';
 import { tracedRequests, traceResults } from './tracing.js';
+
+/** Publishes the keys with which receivers verify deliveries. Without keys, the path is unknown. */
+function keyPages({ WEBHOOK_SIGNING_KEYS: keys }: Config): Readonly<Record<string, RequestHandler>> {
+  if (keys === undefined) return {};
+  const text = publicKeySet(keys);
+  return { [keySetPath]: (request) => request.reply(200, text) };
+}
 
 /** Matches a request id. No token has this format. */
 const requestName = /^[A-Za-z0-9._-]{1,64}$/;
@@ -199,6 +207,7 @@ export async function startFront(
     !leaving && connection.reachable() && (connection.clustered || store.auth.stats.leased);
   const routed = openDispatch(backends, {
     ...referencePages({ methods, endpoints, baseUrl: config.BASE_URL, rates: ratesOf(config) }),
+    ...keyPages(config),
     ...statusPages(metrics, isReady, uploads.problem),
     ...applicationPages(),
     ...demoPages(config.DEMO_FILE, demoKeyPath),

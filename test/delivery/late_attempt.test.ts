@@ -48,7 +48,13 @@ function drainOne({ silent = false } = {}) {
   });
   let lookUps = 0;
   const context = {
-    ...{ slots: createSlots(10), service: 'Service', time, random: systemRandom, mayStay: () => true },
+    ...{
+      slots: createSlots(10),
+      signer: { service: 'Service' },
+      time,
+      random: systemRandom,
+      mayStay: () => true,
+    },
     store: {
       auth: { botById: () => (lookUps++ === 0 ? found : profile) },
       webhooks: { find: async () => webhook(path) },

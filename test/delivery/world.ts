@@ -153,7 +153,7 @@ export async function startWorld(): Promise<World> {
         store: own.store,
         wakeQueue: queue,
         send: (...given) => sender.send(...given),
-        service: 'Service',
+        signer: { service: 'Service' },
         onError: (error) => own.errors.push(error),
         ...options,
       });

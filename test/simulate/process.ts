@@ -192,7 +192,7 @@ export class SimulatedProcess implements Owner {
     this.store.auth.start().catch(world.onError);
     this.store.sweep.start();
     new DeliveryWorker({
-      ...{ store: this.store, wakeQueue, service: 'Petrel', time, random, send: this.#send },
+      ...{ store: this.store, wakeQueue, signer: { service: 'Petrel' }, time, random, send: this.#send },
       onError: world.onError,
     }).start();
   }

@@ -1,5 +1,5 @@
 /** Builds request headers with which a receiver can verify the origin and the content of an update. */
-import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
+import { createHmac, createSecretKey, type KeyObject, sign as signWith } from 'node:crypto';
 
 const prefix = 'whsec_';
 
@@ -7,6 +7,13 @@ export interface SigningKeys {
   readonly secret: string;
   readonly formerSecret?: string | undefined;
   readonly secretToken?: string | undefined;
+}
+
+export interface SignerOptions {
+  /** Replaces `Service` in header names. */
+  readonly service: string;
+  /** The private key of the installation. Adds a signature that receivers verify with the public key. */
+  readonly signingKey?: KeyObject | undefined;
 }
 
 export interface Signable {
@@ -22,12 +29,15 @@ export type Headers = Readonly<Record<string, string>>;
 const decoded = (secret: string) => createSecretKey(secret.slice(prefix.length), 'base64');
 
 /**
- * Builds the headers of a bot's deliveries (interface §§4.4, 5; behaviour §10). `service` replaces `Service` in header
- * names. `X-Service-Signature` is made with the secret token, or with the current signing secret if there is no secret
- * token. `webhook-signature` may contain a second signature, made with the previous secret. The timestamp is the time
- * of the attempt, so a retry passes the receiver's check of its age.
+ * Builds the headers of a bot's deliveries (interface §§4.4, 5; behaviour §10). `X-Service-Signature` is made with the secret token, or with the current signing secret if there is no secret
+ * token. `webhook-signature` contains `v1` signatures, made with the signing secret and with the previous secret, and
+ * then the `v1a` signature of the installation. The timestamp is the time of the attempt, so a retry passes the
+ * receiver's check of its age.
  */
-export function makeSigner(keys: SigningKeys, service: string): (update: Signable) => Headers {
+export function makeSigner(
+  keys: SigningKeys,
+  { service, signingKey }: SignerOptions,
+): (update: Signable) => Headers {
   const { secret, formerSecret, secretToken } = keys;
   const signatureName = `X-${service}-Signature`;
   const fixed: Record<string, string> = { 'Content-Type': 'application/json' };
@@ -41,12 +51,17 @@ export function makeSigner(keys: SigningKeys, service: string): (update: Signabl
     const id = `${botId}-${updateId}`;
     const sign = (key: KeyObject) =>
       `v1,${createHmac('sha256', key).update(`${id}.${nowS}.`).update(body).digest('base64')}`;
+    const signatures = standardKeys.map(sign);
+    if (signingKey !== undefined) {
+      const signed = Buffer.concat([Buffer.from(`${id}.${nowS}.`), body]);
+      signatures.push(`v1a,${signWith(null, signed, signingKey).toString('base64')}`);
+    }
     return {
       ...fixed,
       [signatureName]: createHmac('sha256', bodyKey).update(body).digest('hex'),
       'webhook-id': id,
       'webhook-timestamp': String(nowS),
-      'webhook-signature': standardKeys.map(sign).join(' '),
+      'webhook-signature': signatures.join(' '),
     };
   };
 }
