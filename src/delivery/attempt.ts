@@ -56,7 +56,7 @@ async function attemptInside(
   };
 }
 
-type AttemptContext = Pick<DrainContext, 'time' | 'send' | 'inside' | 'onError'> & {
+type AttemptContext = Pick<DrainContext, 'time' | 'send' | 'inside' | 'traceparent' | 'onError'> & {
   readonly store: Pick<Store, 'auth'>;
 };
 
@@ -66,7 +66,7 @@ type AttemptContext = Pick<DrainContext, 'time' | 'send' | 'inside' | 'onError'>
  * `late` if it is false.
  */
 export async function attempt(
-  { time, store, send, inside, onError }: AttemptContext,
+  { time, store, send, inside, traceparent, onError }: AttemptContext,
   bot: number,
   { receiver, sign }: Destination,
   delivery: Delivery,
@@ -91,7 +91,13 @@ export async function attempt(
     if (body.length > limits.webhook_body_bytes_max) return 'too_large';
     const nowS = Math.floor(nowMs / 1_000);
     const headers = sign({ botId: String(bot), updateId: entry.shownId, body, nowS });
-    return await send(receiver, headers, body, signal);
+    const parent = traceparent?.(bot, delivery);
+    return await send(
+      receiver,
+      parent === undefined ? headers : { ...headers, traceparent: parent },
+      body,
+      signal,
+    );
   } catch (thrown) {
     // The fault is in this process, so the update is retried.
     onError(thrown);

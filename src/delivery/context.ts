@@ -28,6 +28,8 @@ export interface DrainContext {
   inside?(bot: number): ((delivery: Delivery) => Promise<void>) | undefined;
   mayStay(): boolean;
   readonly signer: SignerOptions;
+  /** Returns the header `traceparent` of a delivery whose trace is kept. */
+  traceparent?(bot: number, delivery: Delivery): string | undefined;
   readonly time: Time;
   readonly random: Random;
   /** Called after every attempt. `dead` is set if the update will not be retried. */

@@ -33,6 +33,11 @@ export const webhooks: Json = {
           true,
           'Hex of the HMAC-SHA-256 of the body. The key is the secret token or, if none is set, the signing secret',
         ),
+        header(
+          'traceparent',
+          false,
+          'W3C Trace Context, if the installation records the trace of the update. A call with this header joins the trace',
+        ),
         header('X-Telegram-Bot-Api-Secret-Token', false, 'The `secret_token` of `setWebhook`'),
         header('X-Service-Bot-Api-Secret-Token', false, 'The `secret_token` of `setWebhook`'),
       ],

@@ -20,6 +20,7 @@ export class Head {
   ifNoneMatch = '';
   requestId = '';
   prefer = '';
+  traceparent = '';
   handover = false;
   contentLengths = 0;
   transferEncodings = 0;
@@ -64,6 +65,20 @@ function visit(name: string, value: string): void {
     case 'prefer':
       head.prefer = head.prefer ? `${head.prefer},${value}` : value;
       break;
+    case 'transfer-encoding':
+      head.transferEncoding = value;
+      head.transferEncodings++;
+      break;
+    case 'x-petrel-handover':
+      head.handover = true;
+      break;
+    default:
+      visitRare(name, value);
+  }
+}
+
+function visitRare(name: string, value: string): void {
+  switch (name) {
     case 'x-service-coalesce':
       head.coalesce = value;
       break;
@@ -72,10 +87,6 @@ function visit(name: string, value: string): void {
       break;
     case 'x-service-consumer-timeout':
       head.consumerTimeout = value;
-      break;
-    case 'transfer-encoding':
-      head.transferEncoding = value;
-      head.transferEncodings++;
       break;
     case 'range':
       head.range = value;
@@ -89,8 +100,8 @@ function visit(name: string, value: string): void {
     case 'last-event-id':
       head.lastEventId = value;
       break;
-    case 'x-petrel-handover':
-      head.handover = true;
+    case 'traceparent':
+      head.traceparent = value;
       break;
   }
 }

@@ -2,8 +2,9 @@
  * Exports OpenTelemetry traces: request → scripts → event → delivery. Loaded only if traces are turned on. A trace is
  * made when its request ends. Its id is derived from the change that the request made (chat, message and edit). Every
  * process that delivers the change derives the same id, so Redis need not store it, and all processes choose the same
- * traces to keep. Requests that changed no message get a random id. Decision 0023 says why this is not the OpenTelemetry
- * SDK.
+ * traces to keep. Requests that changed no message get a random id. A request with `traceparent` is also a span of the
+ * trace that this header names, so the answer of a bot joins the trace of the update. Decision 0023 says why this is not
+ * the OpenTelemetry SDK.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createHash } from 'node:crypto';
@@ -24,9 +25,19 @@ interface Span {
   readonly endMs: number;
   readonly attributes: Attributes;
   readonly failed?: boolean;
+  /** Spans of other traces that describe the same work. */
+  readonly links?: readonly Parent[];
+}
+
+/** A span of another process. */
+interface Parent {
+  readonly traceId: string;
+  readonly spanId: string;
 }
 
 interface Under {
+  /** The header `traceparent` of the request. */
+  readonly parent: Parent | undefined;
   readonly beginMs: number;
   readonly scripts: Array<{ readonly name: string; readonly beginMs: number; readonly endMs: number }>;
   /** The name of the change. Absent until the request has made a change. */
@@ -69,6 +80,17 @@ const sendMsMax = 5_000;
 export const changeName = (chat: string, message: number, editedS: number): string =>
   `${chat}|${message}|${editedS}`;
 
+/** Parses `traceparent` of W3C Trace Context. Returns undefined for a malformed header. */
+function parentOf(header: string): Parent | undefined {
+  const [, traceId, spanId] = /^00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$/.exec(header) ?? [];
+  if (traceId === undefined || spanId === undefined || /^0+$/.test(traceId) || /^0+$/.test(spanId)) return;
+  return { traceId, spanId };
+}
+
+/** Returns the id of the event span of a bot. The first attempt reports this span. Retries become its children. */
+const eventSpan = (change: string, kind: string, bot: number): string =>
+  createHash('sha256').update(`${change}|${kind}|${bot}`).digest().toString('hex', 0, 8);
+
 function idsOf(random: Random, change: string | null): { readonly traceId: string; readonly root: string } {
   const bytes = change === null ? random.bytes(24) : createHash('sha256').update(change).digest();
   return { traceId: bytes.toString('hex', 0, 16), root: bytes.toString('hex', 16, 24) };
@@ -97,14 +119,21 @@ interface SpanContext {
   readonly spanId: () => string;
 }
 
+interface RequestFacts {
+  readonly call: string;
+  readonly status: number;
+  readonly parentSpanId?: string;
+  readonly links?: readonly Parent[];
+}
+
 function spansOfRequest(
   { traceId, root, endMs, spanId }: SpanContext,
   { beginMs, scripts }: Under,
-  call: string,
-  status: number,
+  { call, status, ...relations }: RequestFacts,
 ): Span[] {
   return [
     {
+      ...relations,
       traceId,
       spanId: root,
       name: `request ${call}`,
@@ -131,8 +160,7 @@ function spansOfRequest(
 
 function spansOfDelivery({ traceId, root, endMs, spanId }: SpanContext, delivery: TracedDelivery): Span[] {
   const { bot, kind, change, madeMs, latencyMs, tries, outcome, delivered } = delivery;
-  // Returns the id of the bot's own event span. The first attempt reports this span. Retries become its children.
-  const event = createHash('sha256').update(`${change}|${kind}|${bot}`).digest().toString('hex', 0, 8);
+  const event = eventSpan(change, kind, bot);
   const attempt: Span = {
     traceId,
     spanId: spanId(),
@@ -182,8 +210,16 @@ export class Traces {
     return this.#originMs + this.#time.monotonic();
   }
 
-  within<T>(work: () => T): T {
-    return this.#requests.run({ beginMs: this.#nowMs(), scripts: [], change: null }, work);
+  /** Runs `work` as a request with this header `traceparent`, which is empty if absent. */
+  within<T>(traceparent: string, work: () => T): T {
+    const parent = parentOf(traceparent);
+    return this.#requests.run({ parent, beginMs: this.#nowMs(), scripts: [], change: null }, work);
+  }
+
+  /** Returns the header `traceparent` of a delivery, or undefined if its trace is not kept. */
+  traceparent(bot: number, kind: string, change: string): string | undefined {
+    const { traceId } = idsOf(this.#random, change);
+    return this.#isKept(traceId) ? `00-${traceId}-${eventSpan(change, kind, bot)}-01` : undefined;
   }
 
   changed(change: string): void {
@@ -198,11 +234,23 @@ export class Traces {
 
   over(call: string, status: number): void {
     const under = this.#requests.getStore();
-    if (under) this.#add(under.change, (context) => spansOfRequest(context, under, call, status));
+    if (under === undefined) return;
+    const { parent, change } = under;
+    const own = change === null && parent !== undefined ? undefined : idsOf(this.#random, change);
+    const joined = parent && { traceId: parent.traceId, root: this.#random.bytes(8).toString('hex') };
+    const link = (ids: typeof own) => ids && [{ traceId: ids.traceId, spanId: ids.root }];
+    if (own) {
+      const links = link(joined) ?? [];
+      this.#add(own, (context) => spansOfRequest(context, under, { call, status, links }));
+    }
+    if (parent && joined) {
+      const facts = { call, status, parentSpanId: parent.spanId, links: link(own) ?? [] };
+      this.#add(joined, (context) => spansOfRequest(context, under, facts));
+    }
   }
 
   delivery(delivery: TracedDelivery): void {
-    this.#add(delivery.change, (context) => spansOfDelivery(context, delivery));
+    this.#add(idsOf(this.#random, delivery.change), (context) => spansOfDelivery(context, delivery));
   }
 
   async stop(): Promise<void> {
@@ -210,12 +258,18 @@ export class Traces {
     await this.#send();
   }
 
+  #isKept(traceId: string): boolean {
+    return Number.parseInt(traceId.slice(0, 8), 16) / 2 ** 32 < this.#options.ratio;
+  }
+
   /**
    * Adds the spans of a trace that is kept. Drops them if too many are pending, because nothing may wait for traces.
    */
-  #add(change: string | null, spansOf: (context: SpanContext) => readonly Span[]): void {
-    const { traceId, root } = idsOf(this.#random, change);
-    if (Number.parseInt(traceId.slice(0, 8), 16) / 2 ** 32 >= this.#options.ratio) return;
+  #add(
+    { traceId, root }: ReturnType<typeof idsOf>,
+    spansOf: (context: SpanContext) => readonly Span[],
+  ): void {
+    if (!this.#isKept(traceId)) return;
     const spanId = () => this.#random.bytes(8).toString('hex');
     const spans = spansOf({ traceId, root, endMs: this.#nowMs(), spanId });
     if (this.#waiting.length + spans.length <= waitingMax) this.#waiting.push(...spans);

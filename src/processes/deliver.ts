@@ -13,7 +13,7 @@ import { createAnswerCalls } from '../server/bot_calls.js';
 import { type Backends, isLate } from './backends.js';
 import { startPusher } from './push.js';
 import type { Role } from './role.js';
-import { traceDeliveries } from './tracing.js';
+import { traceDeliveries, traceparentOf } from './tracing.js';
 
 const held_look_ms = 500;
 
@@ -72,6 +72,7 @@ function createParts(backends: Backends, aroundSend: (send: Send) => Send) {
       // The first key signs. Receivers already know the others.
       signingKey: config.WEBHOOK_SIGNING_KEYS && signingKey(config.WEBHOOK_SIGNING_KEYS[0] as string),
     },
+    ...(traces && { traceparent: traceparentOf(traces) }),
     onOutcome(bot, delivery, outcome, dead, attempt) {
       recorder.note(bot, delivery, outcome, dead, attempt);
       meter.note(delivery, outcome, dead, attempt);

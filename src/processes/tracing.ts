@@ -6,6 +6,7 @@ import type { RequestListener } from '../http/exchange_context.js';
 import { changeName, type Traces } from '../obs/traces.js';
 import type { ApiRequest, RequestHandler } from '../server/request.js';
 import { chatText, directChat, sharedChat } from '../store/core/keys.js';
+import type { Delivery } from '../store/webhooks/deliveries.js';
 
 /**
  * Returns the name of the change that a call made, or undefined if the result of the call is not a message. The update
@@ -27,7 +28,8 @@ export function changeOf(request: Pick<ApiRequest, 'path' | 'calledBy'>, result:
 
 export function tracedRequests(traces: Traces, handler: RequestHandler, meter: RequestListener) {
   return {
-    handler: ((request) => traces.within(() => handler(request))) satisfies RequestHandler,
+    handler: ((request) =>
+      traces.within(request.traceparent, () => handler(request))) satisfies RequestHandler,
     meter: {
       weight: () => meter.weight(),
       over(call: string, status: number, ms: number, weight: number) {
@@ -43,14 +45,28 @@ export const traceResults = (traces: Traces) => (request: ApiRequest, result: un
   if (change !== null) traces.changed(change);
 };
 
+function changeOfDelivery({ entry }: Delivery): string {
+  const { chat, id, record } = entry.message;
+  return changeName(
+    chatText(chat),
+    id,
+    entry.kind.startsWith('edited') ? Math.floor(record.editedAt / 1_000) : 0,
+  );
+}
+
+/** Returns the header `traceparent` of a delivery. */
+export const traceparentOf =
+  (traces: Traces): NonNullable<DrainContext['traceparent']> =>
+  (bot, delivery) =>
+    traces.traceparent(bot, delivery.entry.kind, changeOfDelivery(delivery));
+
 export const traceDeliveries =
   (traces: Traces): NonNullable<DrainContext['onOutcome']> =>
-  (bot, { entry, made }, outcome, _, { tries }) => {
+  (bot, delivery, outcome, _, { tries }) => {
     if (outcome === null) return;
-    const { chat, id, record } = entry.message;
-    const editedS = entry.kind.startsWith('edited') ? Math.floor(record.editedAt / 1_000) : 0;
+    const { entry, made } = delivery;
     traces.delivery({
-      ...{ bot, kind: entry.kind, change: changeName(chatText(chat), id, editedS), madeMs: made, tries },
+      ...{ bot, kind: entry.kind, change: changeOfDelivery(delivery), madeMs: made, tries },
       latencyMs: outcome.latencyMs,
       outcome: outcome.kind === 'answered' ? String(outcome.status) : outcome.reason,
       delivered: isDelivered(outcome),

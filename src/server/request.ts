@@ -19,6 +19,8 @@ export interface ApiRequest {
   readonly idempotencyKey: string;
   /** The header `Prefer`, or '' when absent. */
   readonly prefer: string;
+  /** The header `traceparent` of W3C Trace Context, or '' if absent. */
+  readonly traceparent: string;
   /** The header `X-Service-Coalesce`, or '' if absent. */
   readonly coalesce: string;
   /** The header `X-Service-Consumer`, or '' if absent. */

@@ -34,6 +34,7 @@ function requestOf(call: InnerCall, resolve: (outcome: Outcome) => void): ApiReq
     consumerTimeout: '',
     forwardedFor: '',
     prefer: '',
+    traceparent: '',
     requestId: '',
     host: '',
   };

@@ -14,6 +14,7 @@ interface Seen {
   readonly endTimeUnixNano: string;
   readonly role: string;
   readonly attributes: Readonly<Record<string, string>>;
+  readonly links?: ReadonlyArray<{ readonly traceId: string; readonly spanId: string }>;
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: the JSON that a collector receives
@@ -87,5 +88,58 @@ test('one trace covers the request, its script, the event and the delivery, acro
   await expect.poll(() => named('request sendMessage')).toHaveLength(1);
   expect(bodies).not.toContain(bot.token.split(':')[1]);
   expect(bodies).not.toContain(owner.token);
+  await books.close();
+});
+
+test('the call of a bot joins the trace of the update if it returns the header of the delivery', async () => {
+  const headers: string[] = [];
+  const books = await keepBooks(({ headers: { traceparent } }) => {
+    headers.push(String(traceparent));
+    return headers.length === 1 ? 500 : 200;
+  });
+  const owner = await service.newUser('owner');
+  const bot = await service.newBot(owner, 'joining');
+  await service.openChat(owner, bot);
+  const { url, certificate } = books;
+  await resultOf(service.bot(bot, 'setWebhook', { url, certificate, drop_pending_updates: true }));
+  await resultOf(service.app(owner, 'POST', `/api/chats/${bot.id}/messages`, { text: 'joined' }));
+  await expect.poll(() => headers.length).toBe(2);
+  expect(headers[1]).toBe(headers[0]);
+  const [, traceId, parentSpanId] = /^00-([0-9a-f]{32})-([0-9a-f]{16})-01$/.exec(headers[0] ?? '') ?? [];
+  const call = (method: string, traceparent: string, body: object) =>
+    fetch(`${service.fronts[0].url}/bot${bot.token}/${method}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', traceparent },
+      body: JSON.stringify(body),
+    });
+  const named = (name: string) => spans.filter((span) => span.name === name && span.traceId === traceId);
+  await call('sendMessage', headers[0] as string, { chat_id: owner.id, text: 'an answer' });
+  await call('getMe', headers[0] as string, {});
+  await expect.poll(() => named('request getMe')).toHaveLength(1);
+  const [update] = named('request /api/chats/{chat_id}/messages') as [Seen];
+  const [event] = named('event message') as [Seen];
+  const [sent] = named('request sendMessage') as [Seen];
+  const [got] = named('request getMe') as [Seen];
+  expect([event.spanId, event.parentSpanId]).toEqual([parentSpanId, update.spanId]);
+  expect([sent.parentSpanId, got.parentSpanId]).toEqual([parentSpanId, parentSpanId]);
+  // The answer is a change with a trace of its own. The two spans of the call refer to each other.
+  const [link] = sent.links ?? [];
+  const own = spans.find(({ traceId, spanId }) => traceId === link?.traceId && spanId === link.spanId);
+  expect(own).toMatchObject({ name: 'request sendMessage', links: [{ traceId, spanId: sent.spanId }] });
+  expect([got.links ?? [], named('script messages/send_to_user')[0]?.parentSpanId]).toEqual([
+    [],
+    sent.spanId,
+  ]);
+
+  // A malformed header is ignored.
+  const before = spans.length;
+  for (const header of [
+    '00-0-0-01',
+    `00-${'0'.repeat(32)}-${parentSpanId}-01`,
+    `01-${traceId}-${parentSpanId}-01`,
+  ])
+    await call('getMe', header, {});
+  await expect.poll(() => spans.slice(before).filter(({ name }) => name === 'request getMe')).toHaveLength(3);
+  expect(named('request getMe')).toHaveLength(1);
   await books.close();
 });

@@ -75,6 +75,7 @@ export function call(
         lastEventId: '',
         idempotencyKey: key,
         prefer,
+        traceparent: '',
         coalesce: '',
         consumer: '',
         consumerTimeout: '',
