@@ -42,6 +42,17 @@ local function read_consumers(at, name, ms)
   return live, dead, wait, own
 end
 
+-- Returns the ms until the lease of another consumer ends (-1 for none), if there is nothing to do for a consumer with a
+-- lease and all updates are assigned. Returns nil if there is something to do.
+local function idle_wait(at, name, ms)
+  if redis.call('HEXISTS', at.consumption, 's:' .. name) == 1 then return nil end
+  if #redis.call('ZRANGE', at.assigned, '[' .. name .. ':', '(' .. name .. ';', 'BYLEX', 'LIMIT', 0, 1) > 0 then return nil end
+  local first = redis.call('ZRANGE', at.consumers, 0, 1, 'WITHSCORES')
+  if not first[2] or tonumber(first[2]) <= ms then return nil end
+  local other = first[first[1] == name and 4 or 2]
+  return other and tonumber(other) - ms or -1
+end
+
 -- Returns the consumer of a chat without a holder. Each consumer has a weight for each chat, and the highest one wins
 -- (rendezvous hashing). If a consumer joins, it therefore gets its share of the chats, and no other chat moves. `seeds`
 -- caches the digests of names.
@@ -112,14 +123,16 @@ local function take_over(at, names, seeds, name, budget)
   return finished, budget - #members - #sent
 end
 
--- Removes the updates below `offset` that a consumer got. If the consumer repeats its offset, it may have missed the
--- last answer. The offset then confirms only the update just below it, because the consumer must have seen this update.
--- Returns the unconfirmed updates and the bytes of the removed ones.
+-- Removes the updates below `offset` that a consumer got. The offset must be just above one of them. Otherwise it is not
+-- computed from the last answer, and the consumer may not have seen updates that came with that answer. If the consumer
+-- repeats its offset, it may have missed the last answer. The offset then confirms only the update just below it, because
+-- the consumer must have seen this update. Returns the unconfirmed updates and the bytes of the removed ones.
 local function confirm_sent(at, sent, offset, former)
-  local rest, bytes = {}, 0
+  local seen, rest, bytes = false, {}, 0
+  for _, each in ipairs(sent) do seen = seen or tonumber(each[1]) == offset - 1 end
   for _, each in ipairs(sent) do
     local id = tonumber(each[1])
-    if id < offset and (offset ~= former or id == offset - 1) then
+    if seen and id < offset and (offset ~= former or id == offset - 1) then
       if redis.call('XDEL', at.queue, each[1] .. '-0') == 1 then bytes = bytes + each[3] end
       release_update(at, each[2])
     else
@@ -129,15 +142,36 @@ local function confirm_sent(at, sent, offset, former)
   return rest, bytes
 end
 
--- Assigns the updates after the cursor, a limited number of them. Returns true if there may be more.
-local function assign_new(at, names, seeds)
-  local cursor = redis.call('HGET', at.consumption, 'cur')
+-- Removes assigned updates that left the queue, a limited number of them. They are the first ones of each consumer.
+local function drop_missing(at, names)
+  if redis.call('ZCARD', at.assigned) <= redis.call('XLEN', at.queue) then return end
+  local oldest = redis.call('XRANGE', at.queue, '-', '+', 'COUNT', 1)[1]
+  local below = oldest and (':%016.0f'):format(tonumber(oldest[1]:match('^%d+'))) or ';'
+  local left = 2 * LIMITS.updates_batch_max
+  for _, name in ipairs(names) do
+    if left == 0 then return end
+    local missing = redis.call('ZRANGE', at.assigned, '[' .. name .. ':', '(' .. name .. below, 'BYLEX', 'LIMIT', 0, left)
+    for _, member in ipairs(missing) do
+      redis.call('ZREM', at.assigned, member)
+      release_update(at, select(2, split_assigned(member)))
+    end
+    left = left - #missing
+  end
+end
+
+-- Assigns the updates after the cursor, a limited number of them. `last` is the id of the last update. Returns true if
+-- there may be more.
+local function assign_new(at, names, seeds, last)
+  local before = redis.call('HGET', at.consumption, 'cur')
+  local cursor = before
   local entries, _, more = read_within(at.queue, '(' .. cursor .. '-0', '+', LIMITS.updates_batch_max)
   for _, entry in ipairs(entries) do
     cursor = entry[1]:match('^%d+')
     assign_update(at, names, seeds, cursor, entry[2][6], 1)
   end
-  if #entries > 0 then redis.call('HSET', at.consumption, 'cur', cursor) end
+  if not more and tonumber(cursor) < tonumber(last) then cursor = last end
+  if cursor ~= before then redis.call('HSET', at.consumption, 'cur', cursor) end
+  if #entries > 0 then drop_missing(at, names) end
   return more
 end
 

@@ -17,6 +17,7 @@
 @ok      rows     raw     stream entries, fewer than `limit` where they are large
 @ok      more     flag    the step had too much to do, and read nothing: call again
 @ok      wait     int     ms until the lease of another consumer ends, -1 for none
+@ok      sharing  int     how many consumers have a lease
 @err     webhook_active
 @err     terminated
 @err     terminated_by_webhook
@@ -35,6 +36,17 @@ local keys = {consumption_key, consumers_key, assigned_key, holders_key}
 local _, ms = now()
 -- Polls without a consumer, webhooks and drops do not maintain the assignments, so they are made again from the queue.
 local known = shared > 0 and c[1]
+local lease_end = ms + tonumber(lease)
+local function renew(consumer)
+  redis.call('HSET', state_key, 'poll', ('*%.0f'):format(math.max(shared, lease_end)))
+  if consumer then redis.call('ZADD', consumers_key, lease_end, consumer) end
+end
+-- Each update wakes all waiting polls of the bot, so a step without news must cost little.
+local idle = not first and known and c[2] == poll and tonumber(c[1]) >= tonumber(s[1]) and idle_wait(at, name, ms)
+if idle then
+  renew(name)
+  return ok({}, 0, idle, redis.call('ZCARD', consumers_key))
+end
 local live, dead, wait, own = {}, {}, -1, nil
 if known then live, dead, wait, own = read_consumers(at, name, ms) end
 if first and #live >= LIMITS.consumers_max then return refuse('too_many_consumers') end
@@ -44,11 +56,10 @@ if not known then
   redis.call('UNLINK', unpack(keys))
   redis.call('HSET', consumption_key, 'cur', 0)
 end
-local lease_end = ms + tonumber(lease)
-redis.call('HSET', state_key, 'poll', ('*%.0f'):format(math.max(shared, lease_end)))
 -- Others have begun to take over this consumer's chats. It must not hold chats until they have finished.
 local retired = own == 0 and #live > 0
-if retired then dead[#dead + 1] = name else redis.call('ZADD', consumers_key, lease_end, name) end
+renew(not retired and name)
+if retired then dead[#dead + 1] = name end
 local sent, seeds = {}, {}
 if not retired then
   live[#live + 1] = name
@@ -75,12 +86,12 @@ local function leave(rows, more)
   if not retired and #sent > 0 then redis.call('HSET', consumption_key, 's:' .. name, cmsgpack.pack(sent)) end
   if not retired and #sent == 0 then redis.call('HDEL', consumption_key, 's:' .. name) end
   for _, key in ipairs(keys) do redis.call('PEXPIRE', key, LIMITS.consumers_ttl_ms) end
-  return ok(rows, more and 1 or 0, wait)
+  return ok(rows, more and 1 or 0, wait, #live)
 end
 
 -- No update is read before all chats of dead consumers have moved. Otherwise a chat's new holder could get a later
 -- update first.
-local finished, budget = true, LIMITS.script_entries_max
+local finished, budget = true, LIMITS.updates_batch_max
 for _, each in ipairs(dead) do
   if budget > 0 and finished then finished, budget = take_over(at, live, seeds, each, budget) else finished = false end
 end
@@ -92,7 +103,7 @@ if s[4] and tonumber(s[4]) > ms then return leave({}, false) end
 local most = tonumber(limit)
 local taken, more = add_assigned(at, name, sent, most), false
 if #sent < most then
-  more = assign_new(at, live, seeds)
+  more = assign_new(at, live, seeds, s[1])
   taken = taken + add_assigned(at, name, sent, most)
 end
 local rows

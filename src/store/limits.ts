@@ -68,6 +68,11 @@ export const storeLimits = {
   consumer_lease_s_max: 60,
   /** The minimum time between two steps of a waiting poll with a consumer name. */
   consumer_step_ms_min: 20,
+  /**
+   * A waiting poll pauses between two steps for this time per consumer of the bot. All waiting consumers of a bot
+   * together thereby make at most 1,000 / 3 steps a second, however many updates wake them.
+   */
+  consumer_pause_ms: 3,
   /** After the last poll, Redis remembers for this long which consumer holds which chat. */
   consumers_ttl_ms: 10 * 60_000,
   queue_length_max: 100_000,

@@ -6,6 +6,7 @@ import fc from 'fast-check';
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Script } from '../../src/redis/scripts/contract.js';
+import { storeLimits as limits } from '../../src/store/limits.js';
 import { consumerKeys, step } from './consumer_world.js';
 import { open } from './update_world.js';
 import { bot, callScript, keys, scripts, seeds, startClusterNode } from './world.js';
@@ -188,4 +189,49 @@ test('a consumer that joins gets its share of the chats, and no other chat moves
   expect(new Set(moved)).toEqual(new Set(['c']));
   expect(moved.length).toBeGreaterThan(chats / 6);
   expect(moved.length).toBeLessThan(chats / 2);
+});
+
+test('updates that left the queue leave the assignments of a consumer that does not read', async () => {
+  await client.flushall();
+  for (const seed of [open(), seeds.queue({ seq: 100 })]) await seed(client);
+  const world = new World();
+  // A single consumer holds the chat of many updates, and the other one reads those of all other chats.
+  await world.add(1);
+  await world.poll('a', 1, false);
+  for (let round = 0; round < 20; round++) {
+    for (let i = 0; i < 100; i++) await world.add(1);
+    await world.poll('b', 100, false);
+    await client.xtrim(keys.queue(bot), 'MAXLEN', 50);
+  }
+  const left = await client.xlen(keys.queue(bot));
+  expect(left).toBe(50);
+  expect(await client.zcard(keys.assigned(bot))).toBeLessThanOrEqual(left + limits.updates_batch_max);
+  expect(await client.hgetall(keys.holders(bot))).toEqual({
+    [`${bot}.1`]: expect.stringMatching(/^a \d{1,3}$/),
+  });
+});
+
+test('a step of a waiting consumer without news costs a few commands, however many others wait', async () => {
+  await client.flushall();
+  for (const seed of [open(), seeds.queue({ seq: 100 })]) await seed(client);
+  const names = Array.from({ length: limits.consumers_max }, (_, i) => `c${i}`);
+  for (const name of names) await step(client, { name, poll: name });
+  const counted = async () => {
+    const found = String(await client.info('commandstats')).matchAll(/cmdstat_(\S+):calls=(\d+)/g);
+    return new Map([...found].map(([, name, calls]) => [name, Number(calls)]));
+  };
+  const before = await counted();
+  for (const name of names) await step(client, { name, poll: name, first: false });
+  const commands = [...(await counted())].map(
+    ([name, calls]) => [name, (calls - (before.get(name) ?? 0)) / names.length] as const,
+  );
+  const more = commands.filter(([name, calls]) => calls > 0 && name !== 'info' && name !== 'evalsha');
+  expect(more.reduce((sum, [, calls]) => sum + calls, 0)).toBeLessThan(12);
+  const end = Number(await client.zscore(keys.consumers(bot), 'c0'));
+  await expect
+    .poll(async () => {
+      await step(client, { name: 'c0', poll: 'c0', first: false });
+      return Number(await client.zscore(keys.consumers(bot), 'c0'));
+    })
+    .toBeGreaterThan(end);
 });

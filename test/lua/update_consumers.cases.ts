@@ -114,6 +114,16 @@ const cases: Case[] = [
     { ...later, offset: '41' },
   ),
   share(
+    'confirms nothing for an offset that is not just above an update that it got, since it may be an old one',
+    {
+      seeds: [...three, (client) => client.xdel(keys.queue(bot), '40-0'), stepped({ offset: '42' })],
+      answer: reads('39-0', '41-0'),
+      changes: [consumers, consumption, state],
+      after: keeps('39-0', '41-0'),
+    },
+    { ...later, offset: '41' },
+  ),
+  share(
     'takes over the updates of a dead consumer, in order and first',
     {
       seeds: [
@@ -140,7 +150,7 @@ const cases: Case[] = [
   ),
   share('moves a limited number of updates at once, and reads none before all have moved', {
     seeds: [
-      ...many(limits.script_entries_max + 1),
+      ...many(limits.updates_batch_max + 1),
       (client) =>
         client.eval(
           `redis.call('HSET', KEYS[1], 'cur', ARGV[1])
@@ -152,7 +162,7 @@ const cases: Case[] = [
           keys.consumption(bot),
           keys.assigned(bot),
           keys.holders(bot),
-          100 + limits.script_entries_max,
+          100 + limits.updates_batch_max,
           bot,
         ),
       lapsed('gone'),

@@ -1,8 +1,9 @@
 /** Polls with a consumer name on several nodes (decision 0067). */
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { directChat } from '../../src/store/core/keys.js';
 import { storeLimits as limits } from '../../src/store/limits.js';
 import type { UpdateEntry } from '../../src/store/updates/queues.js';
+import { systemTime } from '../../src/time.js';
 import { eventually } from '../journal/support.js';
 import {
   makeDirect,
@@ -237,6 +238,16 @@ test('a bot has at most 64 consumers at a time', async () => {
   for (let i = 0; i < limits.consumers_max; i++) await take(a, `c${i}`, { leaseMs: 60_000 });
   await expect(take(b, 'c64')).rejects.toMatchObject({ kind: 'too_many_requests' });
   expect(await take(b, 'c0', { leaseMs: 60_000 })).toEqual([]);
+});
+
+test('a waiting consumer pauses longer between two steps if the bot has many consumers', async () => {
+  const others = Array.from({ length: 19 }, (_, i) => `c${i}`);
+  for (const name of others) await take(a, name, { leaseMs: 60_000 });
+  const sleep = vi.spyOn(systemTime, 'sleep');
+  const waits = take(b, 'waits', { timeout: 2 });
+  await eventually('paused', () => sleep.mock.calls.some(([ms]) => ms === 20 * limits.consumer_pause_ms));
+  sleep.mockRestore();
+  expect(await waits).toEqual([]);
 });
 
 test('all state of consumers expires', async () => {

@@ -710,7 +710,7 @@ export interface Scripts {
     keys: { state: string; queue: string; consumers: string; consumption: string; assigned: string; holders: string; meta: string; journal: string; channel: string };
     args: { bot: string; name: string; poll: string; first: boolean; offset: number | string; limit: number | string; mask: string; lease: number | string };
     result:
-      | { status: 'ok'; rows: unknown; more: boolean; wait: number }
+      | { status: 'ok'; rows: unknown; more: boolean; wait: number; sharing: number }
       | { status: 'stale_run' }
       | { status: 'journal_full' }
       | { status: 'queue_missing' }

@@ -34,6 +34,8 @@ export interface PollRequest {
 interface Step {
   readonly entries: UpdateEntry[];
   readonly waitMs: number;
+  /** How long a waiting poll pauses after this step, whatever hints come. */
+  readonly pauseMs: number;
 }
 
 /** Begins a hint about a newer poll of one consumer. The name of the consumer follows. */
@@ -168,7 +170,11 @@ export class Polls {
       const result = await scripts.call('updates/poll', partition, at, args);
       if (result.status === 'ok') {
         if (!result.more) {
-          return { entries: (result.rows as unknown[]).map(readUpdate), waitMs: Number.POSITIVE_INFINITY };
+          return {
+            entries: (result.rows as unknown[]).map(readUpdate),
+            waitMs: Number.POSITIVE_INFINITY,
+            pauseMs: 0,
+          };
         }
         // Confirms the updates of a long queue in several calls. A newer poll may replace this poll between two of them.
         args = { ...args, first: false, mask: '' };
@@ -209,10 +215,11 @@ export class Polls {
     for (let attempt = 0; attempt < fillAttemptsMax; ) {
       const result = await scripts.call('updates/consume', partition, at, args);
       if (result.status === 'ok') {
-        const { rows, more, wait } = result;
+        const { rows, more, wait, sharing } = result;
         if (!more) {
           const waitMs = wait < 0 ? limits.poll_tick_ms : Math.min(limits.poll_tick_ms, wait + 1);
-          return { entries: (rows as unknown[]).map(readUpdate), waitMs };
+          const pauseMs = Math.max(limits.consumer_step_ms_min, sharing * limits.consumer_pause_ms);
+          return { entries: (rows as unknown[]).map(readUpdate), waitMs, pauseMs };
         }
         args = { ...args, first: false, mask: '' };
       } else {
@@ -270,7 +277,7 @@ export class Polls {
         const step = await this.#step(bot, name, false, request);
         if (step.entries.length > 0) return step.entries;
         waitMs = step.waitMs;
-        if (request.consumer !== undefined) await time.sleep(limits.consumer_step_ms_min);
+        if (step.pauseMs > 0) await time.sleep(step.pauseMs);
       }
     } finally {
       this.#waiters.delete(name);
