@@ -23,7 +23,7 @@ const names = ['a', 'b', 'c'] as const;
 type Name = (typeof names)[number];
 type Act =
   | { readonly do: 'add'; readonly chat: number }
-  | { readonly do: 'poll'; readonly name: Name; readonly limit: number; readonly lost: boolean }
+  | { readonly do: 'poll' | 'wait'; readonly name: Name; readonly limit: number; readonly lost: boolean }
   | { readonly do: 'pause' | 'restart'; readonly name: Name }
   | { readonly do: 'plain' };
 
@@ -32,7 +32,8 @@ const acts: fc.Arbitrary<Act> = fc.oneof(
   {
     weight: 8,
     arbitrary: fc.record({
-      ...{ do: fc.constant('poll' as const), name: fc.constantFrom(...names) },
+      ...{ do: fc.constantFrom('poll' as const, 'poll' as const, 'wait' as const) },
+      ...{ name: fc.constantFrom(...names) },
       ...{ limit: fc.integer({ min: 1, max: 6 }), lost: fc.boolean() },
     }),
   },
@@ -57,6 +58,8 @@ class World {
   readonly got = new Map<number, Name>();
   #last = 100;
   #polls = 0;
+  /** The last poll of each process, which may wait for updates. */
+  readonly #waits: Partial<Record<Name, { name: Name; poll: string; limit: string; offset: string }>> = {};
 
   async add(chat: number): Promise<void> {
     this.#last++;
@@ -69,14 +72,34 @@ class World {
     return new Set((await client.xrange(keys.queue(bot), '-', '+')).map(([id]) => Number.parseInt(id, 10)));
   }
 
-  async poll(name: Name, limit: number, lost: boolean): Promise<number[]> {
-    const poll = `p${++this.#polls}`;
-    const before = await this.pending();
-    const args = { name, poll, limit: `${limit}`, offset: `${this.offsets[name]}` };
+  async #idsOf(args: object): Promise<number[] | undefined> {
     let answer = await step(client, args);
     while (answer[2] === 1) answer = await step(client, { ...args, first: false });
+    if (answer[0] === 'terminated') return undefined;
     expect(answer[0]).toBe('ok');
-    const ids = (answer[1] as [Buffer][]).map(([id]) => Number.parseInt(String(id), 10));
+    return (answer[1] as [Buffer][]).map(([id]) => Number.parseInt(String(id), 10));
+  }
+
+  async poll(name: Name, limit: number, lost: boolean): Promise<number[]> {
+    const poll = `p${++this.#polls}`;
+    this.#waits[name] = { name, poll, limit: `${limit}`, offset: `${this.offsets[name]}` };
+    return (await this.#take(name, lost, this.#waits[name])) ?? [];
+  }
+
+  /** Makes a later step of the last poll. A step that returns nothing must not overlook anything. */
+  async wait(name: Name, limit: number, lost: boolean): Promise<void> {
+    const args = this.#waits[name];
+    if (args === undefined) return;
+    const ids = await this.#take(name, lost, { ...args, first: false });
+    if (ids?.length === 0) expect(await this.poll(name, limit, false)).toEqual([]);
+    else delete this.#waits[name];
+  }
+
+  /** Returns undefined if the poll was replaced. */
+  async #take(name: Name, lost: boolean, args: object): Promise<number[] | undefined> {
+    const before = await this.pending();
+    const ids = await this.#idsOf(args);
+    if (ids === undefined) return undefined;
     const pending = await this.pending();
     for (const id of before) if (!pending.has(id)) expect(this.seenBy[name], `seen by ${name}`).toContain(id);
     for (const id of ids) {
@@ -133,6 +156,7 @@ class World {
     if (act.do === 'add') return this.add(act.chat);
     if (act.do === 'plain') return this.plain();
     if (act.do === 'poll') return void (await this.poll(act.name, act.limit, act.lost));
+    if (act.do === 'wait') return this.wait(act.name, act.limit, act.lost);
     if (act.do === 'restart') {
       this.offsets[act.name] = 0;
       this.seenBy[act.name].clear();
