@@ -158,9 +158,12 @@ export async function checkServer(given: string, options: ConformanceOptions): P
   const prepared = await prepare(url, options, client);
   const chosen = checks.filter((check) => matches(check, options.only));
   const outcomes = await runAll(chosen, prepared);
-  const left = await clean(prepared.session, prepared.sent).catch((error) => [
-    `messages could not be deleted: ${reasonOf(error, limits.conformance_reason_length_max, tokensOf(prepared.session))}`,
+  const kept = await clean(prepared.session, prepared.sent).catch((error: Error) => [
+    `messages could not be deleted: ${error.message}`,
   ]);
+  const left = kept.map((line) =>
+    reasonOf(new Failed(line), limits.conformance_reason_length_max, tokensOf(prepared.session)),
+  );
   const count = (state: Outcome['state']) => outcomes.filter((each) => each.state === state).length;
   return {
     schema: 'petrel-conformance',

@@ -165,6 +165,21 @@ test('a report has no part of a token, even if the server repeats the path of ea
     for (let i = 0; i + 8 <= each.length; i++) expect(text).not.toContain(each.slice(i, i + 8));
 });
 
+test('a report has no token, even if the server repeats the path of the call that deletes messages', async () => {
+  const { bot, options } = await openScene();
+  const proxy = await startFaultyProxy(service.fronts[0].url, ({ method, status, body }) =>
+    method === 'deleteMessages'
+      ? { status: 404, body: { ok: false, error_code: 404, description: `no /bot${bot.token}/${method}` } }
+      : { status, body },
+  );
+  servers.push(proxy);
+  const only = ['locations, venues, contacts and dice are sent'];
+  const report = await checkServer(proxy.url, { token: bot.token, chat: options.chat, only });
+  expect(report.passed).toBe(1);
+  expect(report.left).toEqual([expect.stringContaining('could not be deleted: 404 no /bot')]);
+  expect(JSON.stringify(report)).not.toContain(bot.token.split(':')[1]);
+});
+
 test('the command prints and writes the report, skips checks without their option, and exits with 1', async () => {
   const { bot } = await openScene();
   const file = join(temporaryFolder(), 'report.json');
