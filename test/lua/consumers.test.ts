@@ -19,6 +19,8 @@ beforeAll(async () => {
 });
 afterAll(() => node.stop());
 
+/** In ms. No lease ends by itself during a test, however slow the machine is. */
+const lease = '600000';
 const names = ['a', 'b', 'c'] as const;
 type Name = (typeof names)[number];
 type Act =
@@ -59,7 +61,9 @@ class World {
   #last = 100;
   #polls = 0;
   /** The last poll of each process, which may wait for updates. */
-  readonly #waits: Partial<Record<Name, { name: Name; poll: string; limit: string; offset: string }>> = {};
+  readonly #waits: Partial<
+    Record<Name, { name: Name; poll: string; lease: string; limit: string; offset: string }>
+  > = {};
 
   async add(chat: number): Promise<void> {
     this.#last++;
@@ -82,7 +86,7 @@ class World {
 
   async poll(name: Name, limit: number, lost: boolean): Promise<number[]> {
     const poll = `p${++this.#polls}`;
-    this.#waits[name] = { name, poll, limit: `${limit}`, offset: `${this.offsets[name]}` };
+    this.#waits[name] = { ...{ name, poll, lease }, limit: `${limit}`, offset: `${this.offsets[name]}` };
     return (await this.#take(name, lost, this.#waits[name])) ?? [];
   }
 
@@ -239,13 +243,13 @@ test('a step of a waiting consumer without news costs a few commands, however ma
   await client.flushall();
   for (const seed of [open(), seeds.queue({ seq: 100 })]) await seed(client);
   const names = Array.from({ length: limits.consumers_max }, (_, i) => `c${i}`);
-  for (const name of names) await step(client, { name, poll: name });
+  for (const name of names) await step(client, { name, poll: name, lease });
   const counted = async () => {
     const found = String(await client.info('commandstats')).matchAll(/cmdstat_(\S+):calls=(\d+)/g);
     return new Map([...found].map(([, name, calls]) => [name, Number(calls)]));
   };
   const before = await counted();
-  for (const name of names) await step(client, { name, poll: name, first: false });
+  for (const name of names) await step(client, { name, poll: name, lease, first: false });
   const commands = [...(await counted())].map(
     ([name, calls]) => [name, (calls - (before.get(name) ?? 0)) / names.length] as const,
   );
@@ -254,7 +258,7 @@ test('a step of a waiting consumer without news costs a few commands, however ma
   const end = Number(await client.zscore(keys.consumers(bot), 'c0'));
   await expect
     .poll(async () => {
-      await step(client, { name: 'c0', poll: 'c0', first: false });
+      await step(client, { name: 'c0', poll: 'c0', lease, first: false });
       return Number(await client.zscore(keys.consumers(bot), 'c0'));
     })
     .toBeGreaterThan(end);
