@@ -96,6 +96,12 @@ const bytesMax: { readonly [T in MediaType]?: number } = {
   sticker: limits.sticker_bytes_max,
 };
 
+/** Errors: `file_empty`, `file_too_big`. */
+function checkSize(type: MediaType, bytes: number): void {
+  if (bytes === 0) fail('file_empty');
+  if (bytes > (bytesMax[type] ?? Number.POSITIVE_INFINITY)) fail('file_too_big');
+}
+
 function checkContent(type: MediaType, found: Measured, said: Described): void {
   if (type === 'photo') checkPhoto(found);
   if (type === 'sticker') checkSticker(found);
@@ -138,6 +144,11 @@ function describe(type: MediaType, upload: Upload, found: Measured, said: Descri
     ...(type === 'audio' && title && { title }),
   };
 }
+
+const cleanedOf = (given: Upload, { cleaned }: Measured): Upload =>
+  cleaned === undefined
+    ? given
+    : { ...given, bytes: Buffer.from(cleaned.buffer, cleaned.byteOffset, cleaned.byteLength) };
 
 export function createFiles({
   blobs,
@@ -195,25 +206,25 @@ export function createFiles({
   return {
     ...createFileIds(pepper),
     /**
-     * Measures an upload and stores it as a file of `owner`, with a thumbnail made from `thumbnail`. Errors:
-     * `file_empty`, `file_too_big`, `photo_invalid`, `video_note_invalid`, `sticker_type_invalid`,
-     * `sticker_sides_invalid`, `too_many_requests`, `too_much_stored`,
-     * `unavailable`, and for a thumbnail those of `Pictures.make`.
+     * Measures an upload and stores it as a file of `owner`, with a thumbnail made from `thumbnail`. A photo is stored
+     * without its metadata. Errors: `file_empty`, `file_too_big`, `photo_invalid`, `video_note_invalid`,
+     * `sticker_type_invalid`, `sticker_sides_invalid`, `too_many_requests`, `too_much_stored`, `unavailable`, and for
+     * a thumbnail those of `Pictures.make`.
      */
     async keep(
       owner: number,
       type: MediaType,
-      upload: Upload,
+      given: Upload,
       said: Described = {},
       thumbnail?: Upload,
     ): Promise<MediaFile> {
-      if (upload.bytes.length === 0) fail('file_empty');
-      if (upload.bytes.length > (bytesMax[type] ?? Number.POSITIVE_INFINITY)) fail('file_too_big');
+      checkSize(type, given.bytes.length);
       if (refusing?.()) fail('too_many_requests', { retry_after: 1 });
-      const found = await measurer.measure(owner, upload.bytes);
+      const found = await measurer.measure(owner, given.bytes, type === 'photo');
       // A file that was not measured may still be valid, so the client should try again.
       if (checked.includes(type) && found.late) fail('too_many_requests', { retry_after: retry_after_s });
       checkContent(type, found, said);
+      const upload = cleanedOf(given, found);
       const [made] = thumbnail ? await pictures.make(owner, 'thumbnail', thumbnail.bytes) : [];
       const file = { ...describe(type, upload, found, said), key: await write(owner, upload.bytes) };
       if (made === undefined) return file;

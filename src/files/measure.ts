@@ -20,6 +20,8 @@ export interface Measured {
   readonly title?: string;
   readonly moving?: boolean;
   readonly sounding?: boolean;
+  /** The photo without its metadata. Absent for other files, and for photos without metadata. */
+  readonly cleaned?: Uint8Array;
 }
 
 const pixels_max = 100_000;

@@ -1,8 +1,15 @@
-/** Defines the messages from the measuring thread to its owner. */
+/** Defines the messages between the measuring thread and its owner. */
 import type { Measured } from './measure.js';
 
 /** The thread sends this instead of a task number to report that it has loaded its libraries. */
 export const ready = 0;
+
+export interface MeasureTask {
+  readonly id: number;
+  readonly bytes: Uint8Array;
+  /** Whether the thread also removes metadata. */
+  readonly isPhoto: boolean;
+}
 
 export interface MeasureAnswer {
   readonly id: number;

@@ -5,12 +5,10 @@ import { fail } from '../errors.js';
 import { systemTime, type Time, type Timer } from '../time.js';
 import { fileLimits as limits } from './limits.js';
 import type { Measured } from './measure.js';
-import { type MeasureAnswer, ready } from './measure_answer.js';
+import { type MeasureAnswer, type MeasureTask, ready } from './measure_answer.js';
 import { OwnerQueue } from './owner_queue.js';
 
-interface Waiting {
-  readonly id: number;
-  readonly bytes: Uint8Array;
+interface Waiting extends MeasureTask {
   readonly since: number;
   readonly done: (measured: Measured) => void;
 }
@@ -46,12 +44,13 @@ export class Measurer {
 
   /**
    * Returns the metadata of a file of `owner`. The result is empty if measuring takes longer than `limits.measure_ms_max` or
-   * kills the thread. The result contains only `late` if the file waited `limits.measure_wait_ms_max` for its turn.
-   * Error: `too_many_requests` if too many files or bytes wait, of this owner or of all.
+   * kills the thread. The result contains only `late` if the file waited `limits.measure_wait_ms_max` for its turn. For a
+   * photo with metadata, the result contains `cleaned`. Error: `too_many_requests` if too many files or bytes wait, of
+   * this owner or of all.
    */
-  measure(owner: number, bytes: Uint8Array): Promise<Measured> {
+  measure(owner: number, bytes: Uint8Array, isPhoto = false): Promise<Measured> {
     return new Promise((done) => {
-      const waiting = { id: ++this.#ids, bytes, since: this.#time.monotonic(), done };
+      const waiting = { id: ++this.#ids, bytes, isPhoto, since: this.#time.monotonic(), done };
       if (!this.#queue.add(owner, bytes.length, waiting)) fail('too_many_requests', { retry_after: 1 });
       this.#next();
     });
@@ -79,7 +78,8 @@ export class Measurer {
     this.#allow(fresh ? start_ms_max : limits.measure_ms_max);
     // Copies the file out of the request body, because a transfer would move the whole body to the thread.
     const bytes = new Uint8Array(this.#current.bytes);
-    this.#worker.postMessage({ id: this.#current.id, bytes }, [bytes.buffer]);
+    const task: MeasureTask = { id: this.#current.id, bytes, isPhoto: this.#current.isPhoto };
+    this.#worker.postMessage(task, [bytes.buffer]);
   }
 
   #start(): Worker {

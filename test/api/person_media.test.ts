@@ -1,5 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import { Bot } from 'grammy';
+import sharp from 'sharp';
 import { expect, test } from 'vitest';
 import { mp4, png, wav } from '../support/samples.js';
 import {
@@ -90,6 +91,33 @@ const samples = {
 type FileKind = keyof typeof samples;
 const kinds = Object.keys(samples) as FileKind[];
 const fileOf = (message: Answer['body'], kind: string) => [message[kind]].flat().at(-1);
+
+test('a photo is stored without its metadata, whoever sends it, and a document as it is', async () => {
+  const place = {
+    IFD3: { GPSLatitudeRef: 'N', GPSLatitude: '48/1 12/1 0/1' },
+    IFD0: { Copyright: 'secret place' },
+  };
+  const given = await sharp({ create: { width: 96, height: 64, channels: 3, background: 'red' } })
+    .withMetadata({ orientation: 6 })
+    .withExif(place)
+    .jpeg()
+    .toBuffer();
+  expect(given.includes('secret place')).toBe(true);
+  const sent = (await send({ photo: [given, 'p.jpg', 'image/jpeg'] })).body.result;
+  const form = new FormData();
+  form.set('chat_id', String(ann.id));
+  form.set('photo', new Blob([new Uint8Array(given)], { type: 'image/jpeg' }), 'p.jpg');
+  const url = `${service.fronts[0]?.url}/bot${bot.token}/sendPhoto`;
+  const byBot = ((await (await fetch(url, { method: 'POST', body: form })).json()) as Answer['body']).result;
+  for (const { photo } of [sent, byBot]) {
+    const stored = await contentOf(photo[0].file_id);
+    expect(stored.includes('secret place')).toBe(false);
+    expect(photo[0]).toMatchObject({ file_size: stored.length, width: 96, height: 64 });
+    expect(await sharp(stored).metadata()).toMatchObject({ orientation: 6, width: 96, height: 64 });
+  }
+  const { document } = (await send({ document: [given, 'p.jpg', 'image/jpeg'] })).body.result;
+  expect((await contentOf(document.file_id)).equals(given)).toBe(true);
+});
 
 test('a grammY bot receives every kind of file that a person uploads, and downloads it', async () => {
   const { messages } = await receivedBy(bot, kinds.length, async () => {

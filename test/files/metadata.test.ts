@@ -1,0 +1,109 @@
+/** Tests the removal of metadata from photos: nothing but the orientation is left, and the pixels are the same. */
+import sharp, { type Sharp } from 'sharp';
+import { describe, expect, test } from 'vitest';
+import { withoutMetadata } from '../../src/files/metadata.js';
+import { png } from '../support/samples.js';
+import { processorMs } from '../support/times.js';
+
+const place = {
+  IFD0: { Copyright: 'secret place' },
+  IFD3: { GPSLatitudeRef: 'N', GPSLatitude: '48/1 12/1 0/1' },
+};
+const xmp = '<x:xmpmeta xmlns:x="adobe:ns:meta/">secret town</x:xmpmeta>';
+const red = { r: 250, g: 10, b: 10 };
+const plain = () => sharp({ create: { width: 96, height: 64, channels: 3, background: red } });
+
+type Encode = (picture: Sharp) => Sharp;
+const formats: Readonly<Record<string, Encode>> = {
+  jpeg: (picture) => picture.jpeg(),
+  'progressive jpeg': (picture) => picture.jpeg({ progressive: true }),
+  png: (picture) => picture.png(),
+  webp: (picture) => picture.webp(),
+};
+const tagged = (encode: Encode, orientation: number) =>
+  encode(plain().withMetadata({ orientation }).withExif(place).withXmp(xmp)).toBuffer();
+const pixelsOf = (bytes: Buffer) => sharp(bytes).raw().toBuffer();
+
+describe.each(Object.entries(formats))('the metadata of a %s', (_, encode) => {
+  test('are removed, and the pixels and the colour profile stay', async () => {
+    const given = await encode(plain().withIccProfile('p3').withExif(place).withXmp(xmp)).toBuffer();
+    expect(given.includes('secret')).toBe(true);
+    const left = withoutMetadata(given) as Buffer;
+    expect(left.includes('secret')).toBe(false);
+    const { exif, xmp: noXmp, orientation, icc } = await sharp(left).metadata();
+    expect([exif, noXmp, orientation]).toEqual([undefined, undefined, undefined]);
+    expect(icc).toEqual((await sharp(given).metadata()).icc);
+    expect((await pixelsOf(left)).equals(await pixelsOf(given))).toBe(true);
+    expect(withoutMetadata(left)).toBe(undefined);
+  });
+
+  test.each([2, 6, 8])('are removed except the orientation %i', async (orientation) => {
+    const given = await tagged(encode, orientation);
+    const left = withoutMetadata(given) as Buffer;
+    expect(left.includes('secret')).toBe(false);
+    const found = await sharp(left).metadata();
+    expect([found.orientation, found.xmp]).toEqual([orientation, undefined]);
+    expect((await pixelsOf(left)).equals(await pixelsOf(given))).toBe(true);
+    expect(withoutMetadata(left)?.equals(left)).toBe(true);
+  });
+
+  test('are removed from every truncation of the file', async () => {
+    const given = await tagged(encode, 6);
+    for (let length = 1; length < given.length; length++) {
+      const left = withoutMetadata(given.subarray(0, length));
+      expect((left ?? given.subarray(0, length)).includes('secret')).toBe(false);
+    }
+  });
+
+  test('are removed although other bytes follow the picture', async () => {
+    const clean = await encode(plain()).toBuffer();
+    const preview = await tagged(encode, 6);
+    const left = withoutMetadata(Buffer.concat([clean, preview])) as Buffer;
+    expect(left.equals(withoutMetadata(clean) ?? clean)).toBe(true);
+  });
+});
+
+test('a file without metadata is left as it is', () => {
+  for (const bytes of [png(30, 20), Buffer.from('plain text'), Buffer.from('ffd8', 'hex'), Buffer.alloc(0)])
+    expect(withoutMetadata(bytes)).toBe(undefined);
+});
+
+test('comments, previews and unknown blocks of a JPEG are removed', async () => {
+  const clean = await plain().jpeg().toBuffer();
+  const segment = (marker: number, text: string) => {
+    const data = Buffer.from(text, 'latin1');
+    return Buffer.concat([Buffer.from([0xff, marker, 0, data.length + 2]), data]);
+  };
+  for (const added of [
+    segment(0xfe, 'secret comment'),
+    segment(0xed, 'Photoshop 3.0\0secret'),
+    segment(0xe2, 'MPF\0secret'),
+    segment(0xe0, 'JFXX\0secret'),
+    segment(0xe1, 'http://ns.adobe.com/xap/1.0/\0secret'),
+    segment(0x02, 'secret'),
+    Buffer.from('secret'),
+  ]) {
+    const begin = 4 + clean.readUInt16BE(4);
+    const given = Buffer.concat([clean.subarray(0, begin), added, clean.subarray(begin)]);
+    expect(withoutMetadata(given)?.equals(clean)).toBe(true);
+  }
+});
+
+test('removing metadata takes linear time, whatever a file contains', () => {
+  const bytes_max = 4 * 1024 * 1024;
+  const fill = (head: string, hex: string) => (size: number) =>
+    Buffer.concat([Buffer.from(head, 'hex'), Buffer.alloc(size, Buffer.from(hex, 'hex'))]);
+  for (const make of [
+    fill('ffd8ff', 'ff'),
+    fill('ffd8ff', 'ffe10002'),
+    fill('ffd8ff', 'ffe10002ffdb0002'),
+    fill('ffd8ffda0002', 'ff00'),
+    fill('ffd8ff', 'ffda0002ffd0'),
+    fill('89504e470d0a1a0a', '00000000655849660000000000000000494441540000000000'),
+    fill('524946460000000057454250', '4558494600000000'),
+  ]) {
+    const bytes = make(bytes_max);
+    if (bytes[0] === 0x52) bytes.writeUInt32LE(bytes.length - 8, 4);
+    expect(processorMs(() => withoutMetadata(bytes))).toBeLessThan(2_000);
+  }
+});
