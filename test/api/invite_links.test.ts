@@ -177,7 +177,8 @@ test('a person who opens a link that needs approval waits for the decision of a 
   expect(joined).toMatchObject({ from: { id: ben.id }, new_chat_members: [{ id: ben.id }] });
   expect(await nextUpdate(other, 'message', chat)).toMatchObject({ new_chat_members: [{ id: ben.id }] });
   for (const method of ['approveChatJoinRequest', 'declineChatJoinRequest']) {
-    expect((await call(method, { user_id: ben.id })).body).toEqual(bad('USER_ALREADY_PARTICIPANT'));
+    for (const member of [ben, bot, other, ann])
+      expect((await call(method, { user_id: member.id })).body).toEqual(bad('USER_ALREADY_PARTICIPANT'));
     expect((await call(method, { user_id: eve.id })).body).toEqual(bad('HIDE_REQUESTER_MISSING'));
   }
   await resultOf(join(eve, invite_link));

@@ -77,7 +77,6 @@ async function takeRequest(
   missing: RequestMissing,
 ): Promise<number | null> {
   const former = await loadStanding(sql, chat, user);
-  if (former && isPresent(former.status)) fail('already_participant');
   if (former?.status === 'kicked') fail(missing);
   const found = await sql.first<{ link_id: number | null }>`
     delete from join_requests where chat_id = ${chat} and user_id = ${user} returning link_id`;
@@ -101,6 +100,8 @@ export const decideRequest = (
 ) =>
   asInviter(db, chat, by, 'join_requests_not_allowed', async (sql) => {
     const approved = decision === 'approve';
+    const former = await loadStanding(sql, chat, user);
+    if (former && isPresent(former.status)) fail('already_participant');
     // Locks the person first, in the same order as when an account is deleted.
     if (approved) await lockPerson(sql, user, missing);
     const id = await takeRequest(sql, chat, user, missing);
