@@ -91,6 +91,8 @@ test('setWebhook and deleteWebhook report whether they changed anything', async 
   );
   expect(await info()).not.toHaveProperty('allowed_updates');
   expect(await call('setWebhook', { url: '' }, 1)).toMatchObject(described('Webhook was deleted'));
+  expect(await call('setWebhook', params)).toMatchObject(described('Webhook was set'));
+  expect(await call('setWebhook', {}, 1)).toMatchObject(described('Webhook was deleted'));
   expect(await call('deleteWebhook')).toMatchObject(described('Webhook is already deleted'));
   expect(await info()).toMatchObject(empty);
 });
