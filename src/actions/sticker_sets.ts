@@ -117,13 +117,24 @@ const setStickerOf = (
   ...{ emoji: given.emoji_list, keywords: given.keywords ?? [] },
 });
 
-/** Refuses files of other accounts. A set would keep them, and their owner would pay for them. Error: `wrong_file_id`. */
+/** Returns whether a file is in the set that its id names, and whether that set belongs to the bot. */
+async function isInOwnSet({ bot, store }: MethodContext, { set, key }: MediaFile): Promise<boolean> {
+  return set !== undefined && (await store.stickerSets.contains(bot.id, set, key ?? ''));
+}
+
+/**
+ * Refuses files of other accounts. A set would keep them, and their owner would pay for them. Accepts stickers of the
+ * bot's own sets, which a former owner of the bot may have uploaded. Error: `wrong_file_id`.
+ */
 async function takeSticker(context: MethodContext, sticker: string): Promise<TakenMedia> {
   // A URL is refused, because the server could not check its picture.
   if (sticker.includes(':') && !sticker.startsWith('attach:')) fail('wrong_file_id');
   const taken = await takeMedia(context, 'sticker', 'sticker', sticker);
   const { bot, store } = context;
-  const isOwn = taken.uploaded || (await store.uploads.isStoredBy(bot.owner, taken.file.key ?? ''));
+  const isOwn =
+    taken.uploaded ||
+    (await store.uploads.isStoredBy(bot.owner, taken.file.key ?? '')) ||
+    (await isInOwnSet(context, taken.file));
   return isOwn ? taken : fail('wrong_file_id');
 }
 
@@ -139,23 +150,37 @@ async function takeStickers(context: MethodContext, given: readonly InputSticker
   }
 }
 
+export interface StickerChange {
+  readonly stickers: readonly InputSticker[];
+  /** Refuses the change before files are stored for it. */
+  check(): Promise<void>;
+  make(stickers: readonly SetSticker[]): Promise<void>;
+}
+
 /**
- * Stores the files of new stickers, and removes them if `use` refuses. Errors: `inputStickerErrors`,
- * `too_many_requests`, `unavailable`.
+ * Stores the files of new stickers and makes a change with them. Removes the files if `make` refuses. Does nothing if
+ * an earlier attempt of the call made the change: the files would be stored again, and `check` would fail. Errors:
+ * `inputStickerErrors`, `too_many_requests`, `unavailable`, and those of `check` and `make`.
  */
-export const withStickers = <T>(
+export async function changeWithStickers(
   context: MethodContext,
-  given: readonly InputSticker[],
-  use: (stickers: readonly SetSticker[]) => Promise<T>,
-): Promise<T> =>
-  withMedia(
+  { stickers, check, make }: StickerChange,
+): Promise<void> {
+  let isMade = true;
+  await context.store.unlessApplied(async () => {
+    isMade = false;
+    await check();
+  });
+  if (isMade) return;
+  await withMedia(
     context,
-    () => takeStickers(context, given),
+    () => takeStickers(context, stickers),
     async (take) => {
       const taken = await take();
-      return use(taken.map(({ file }, i) => setStickerOf(file, given[i] as InputSticker)));
+      return make(taken.map(({ file }, i) => setStickerOf(file, stickers[i] as InputSticker)));
     },
   );
+}
 
 /**
  * Returns the set and the key of a sticker from `getStickerSet`. Errors: `wrong_file_id`, `sticker_set_invalid` for a

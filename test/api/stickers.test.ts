@@ -482,3 +482,37 @@ test('the sets of a bot are exported, stay with a transferred bot, and are delet
   expect((await db.query('select from sticker_sets where bot_id = $1', [bot.id])).rowCount).toBe(0);
   await refuses(call('getStickerSet', { name }, other), 'STICKERSET_INVALID');
 });
+
+test('after a transfer, the stickers of a set can be added to the sets of the bot', async () => {
+  await make(['😺', '😸']);
+  const [first, second] = await ids();
+  const heir = await service.newUser('heir');
+  const to = { username: heir.username, confirm: true };
+  await resultOf(service.app(ann, 'POST', `/api/me/bots/${bot.id}/transfer`, to));
+  const token = (await resultOf(service.app(heir, 'POST', `/api/me/bots/${bot.id}/regenerate_token`))).token;
+  bot = { ...bot, token };
+  api = new Api(token, { apiRoot: service.fronts[0]?.url as string });
+  await service.openChat(heir, bot);
+  const copy = `copy_by_${bot.username}`;
+  const of = (file_id: string) => ({ sticker: file_id, format: 'static' as const, emoji_list: ['🐱'] });
+  await api.createNewStickerSet(heir.id, copy, 'Copy', [of(first as string)]);
+  await api.addStickerToSet(heir.id, copy, of(second as string));
+  expect((await api.getStickerSet(copy)).stickers.map(({ file_unique_id }) => file_unique_id)).toEqual(
+    await uniques(),
+  );
+  // The sticker is no longer in the set that its id names.
+  await api.deleteStickerFromSet(first as string);
+  await api.deleteStickerFromSet((await ids(copy))[0] as string);
+  const again = { user_id: heir.id, name: copy, sticker: of(first as string) };
+  await refuses(call('addStickerToSet', again), 'wrong file identifier/HTTP URL specified');
+  // Another bot cannot add the sticker.
+  const thief = await service.newBot(heir, 'thief');
+  await service.openChat(heir, thief);
+  const stolen = {
+    user_id: heir.id,
+    name: `x_by_${thief.username}`,
+    title: 'X',
+    stickers: [of(second as string)],
+  };
+  await refuses(call('createNewStickerSet', stolen, thief), 'wrong file identifier/HTTP URL specified');
+});

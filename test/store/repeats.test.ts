@@ -223,6 +223,35 @@ test('behaviour §4: a repeated upload is stored once', async () => {
   expect(edited.photo[0].file_id).toBe(now?.record.content.media?.id);
 });
 
+test('behaviour §4: repeated changes of a set of stickers succeed and store each file once', async () => {
+  const kept: string[] = [];
+  const ids = createFileIds('pepper of this test');
+  const files = {
+    ...ids,
+    keep: async (_owner: number, type: MediaType) => {
+      const key = newKey();
+      kept.push(key);
+      return { type, key, size: 3, mime: 'image/png', width: 512, height: 512 };
+    },
+    discard: async () => undefined,
+  } as unknown as DispatchOptions['files'];
+  const upload = { files, parts: { a: 'one' } };
+  const name = `cats_by_${(await one.store.bots.find(bot.id))?.username}`;
+  const sticker = { sticker: 'attach://a', format: 'static', emoji_list: ['😺'] };
+  const made = async () => (await two.store.stickerSets.find(name)).stickers.map(({ key }) => key);
+  const repeat = (method: string, params: object) =>
+    again(method, { user_id: user.id, name, ...params }, async () => undefined, bot, upload);
+  expect(await repeat('createNewStickerSet', { title: 'Cats', stickers: [sticker] })).toBe(true);
+  expect(await made()).toEqual(kept);
+  expect(await repeat('addStickerToSet', { sticker })).toBe(true);
+  expect(await made()).toEqual(kept);
+  const [old, second] = kept;
+  const old_sticker = ids.idOf({ type: 'sticker', key: old as string, set: name });
+  expect(await repeat('replaceStickerInSet', { old_sticker, sticker })).toBe(true);
+  expect(kept).toHaveLength(3);
+  expect(await made()).toEqual([kept[2], second]);
+});
+
 const member = async (group: ChatRef, who: Person) => (await one.store.chats.member(group, who.id)).status;
 
 test('behaviour §4: a repeated leaveChat does not remove a bot that was added again', async () => {

@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import {
+  changeWithStickers,
   checkStickerUser,
   inputSticker,
   inputStickerErrors,
   setErrors,
   setName,
   stickerUser,
-  withStickers,
 } from '../../actions/sticker_sets.js';
 import { defineMethod } from '../../server/method.js';
 import type { SetSticker } from '../../store/bots/sticker_sets.js';
@@ -27,10 +27,13 @@ export const addStickerToSet = defineMethod({
 
   handler: async (context, p) => {
     const { bot, store } = context;
-    await checkStickerUser(store, bot, p.user_id);
-    await store.stickerSets.checkChange(bot.id, p.name);
-    await withStickers(context, [p.sticker], ([made]) =>
-      store.stickerSets.append(bot.id, p.name, made as SetSticker),
-    );
+    await changeWithStickers(context, {
+      stickers: [p.sticker],
+      async check() {
+        await checkStickerUser(store, bot, p.user_id);
+        await store.stickerSets.checkChange(bot.id, p.name);
+      },
+      make: ([made]) => store.stickerSets.append(bot.id, p.name, made as SetSticker),
+    });
   },
 });

@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import {
+  changeWithStickers,
   checkSetName,
   checkStickerUser,
   inputStickerErrors,
   inputStickers,
   setTitle,
   stickerUser,
-  withStickers,
 } from '../../actions/sticker_sets.js';
 import { fail } from '../../errors.js';
 import { defineMethod } from '../../server/method.js';
@@ -44,14 +44,19 @@ export const createNewStickerSet = defineMethod({
 
   handler: async (context, { user_id, name, title, stickers }) => {
     const { bot, store } = context;
-    checkSetName(bot, name);
-    await checkStickerUser(store, bot, user_id);
-    // One upload for several stickers would be stored several times.
-    if (new Set(stickers.map(({ sticker }) => sticker)).size < stickers.length) fail('sticker_in_set');
-    await store.stickerSets.checkNew(bot.id, name);
-    await withStickers(context, stickers, (made) => {
-      if (new Set(made.map(({ key }) => key)).size < made.length) fail('sticker_in_set');
-      return store.stickerSets.add({ bot: bot.id, name, title, stickers: made });
+    await changeWithStickers(context, {
+      stickers,
+      async check() {
+        checkSetName(bot, name);
+        await checkStickerUser(store, bot, user_id);
+        // One upload for several stickers would be stored several times.
+        if (new Set(stickers.map(({ sticker }) => sticker)).size < stickers.length) fail('sticker_in_set');
+        await store.stickerSets.checkNew(bot.id, name);
+      },
+      make(made) {
+        if (new Set(made.map(({ key }) => key)).size < made.length) fail('sticker_in_set');
+        return store.stickerSets.add({ bot: bot.id, name, title, stickers: made });
+      },
     });
   },
 });

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import {
+  changeWithStickers,
   checkStickerUser,
   inputSticker,
   inputStickerErrors,
@@ -8,7 +9,6 @@ import {
   stickerId,
   stickerOfSetErrors,
   stickerUser,
-  withStickers,
 } from '../../actions/sticker_sets.js';
 import { defineMethod } from '../../server/method.js';
 import type { SetSticker } from '../../store/bots/sticker_sets.js';
@@ -23,11 +23,14 @@ export const replaceStickerInSet = defineMethod({
 
   handler: async (context, p) => {
     const { bot, store, files } = context;
-    await checkStickerUser(store, bot, p.user_id);
     const { key } = placeOfSticker(files, p.old_sticker);
-    await store.stickerSets.checkChange(bot.id, p.name, key);
-    await withStickers(context, [p.sticker], ([made]) =>
-      store.stickerSets.replace(bot.id, p.name, key, made as SetSticker),
-    );
+    await changeWithStickers(context, {
+      stickers: [p.sticker],
+      async check() {
+        await checkStickerUser(store, bot, p.user_id);
+        await store.stickerSets.checkChange(bot.id, p.name, key);
+      },
+      make: ([made]) => store.stickerSets.replace(bot.id, p.name, key, made as SetSticker),
+    });
   },
 });

@@ -1,6 +1,7 @@
 /** Stores sets of stickers in Postgres. A set belongs to the bot that made it, whoever owns the bot. */
 import { fail } from '../../errors.js';
 import * as rows from '../../postgres/bots/sticker_sets.js';
+import type { Database } from '../../postgres/sql.js';
 import { ruleLimits } from '../../rules/limits.js';
 import type { StoreContext } from '../core/context.js';
 import { storeLimits as limits } from '../limits.js';
@@ -15,6 +16,11 @@ type Stickers = readonly SetSticker[];
 
 function checkRoom(stickers: Stickers): void {
   if (stickers.length >= ruleLimits.stickers_per_set_max) fail('too_many_stickers');
+}
+
+async function contains(db: Database, bot: number, name: string, key: string): Promise<boolean> {
+  const set = await rows.loadStickerSet(db, name);
+  return set?.bot === bot && set.stickers.some((sticker) => sticker.key === key);
 }
 
 export function createStickerSets({ db }: StoreContext) {
@@ -43,6 +49,8 @@ export function createStickerSets({ db }: StoreContext) {
     async find(name: string): Promise<rows.StickerSet> {
       return (await rows.loadStickerSet(db, name)) ?? fail('sticker_set_invalid');
     },
+    /** Returns whether the file `key` is in the set `name`, and whether the set belongs to the bot. */
+    contains: (bot: number, name: string, key: string) => contains(db, bot, name, key),
     /**
      * Checks whether the bot may add a set, before files are stored for it. `add` decides. Errors:
      * `sticker_set_name_taken`, `too_many_sticker_sets`.
