@@ -67,7 +67,7 @@ function actionOf(button: ButtonInput) {
 
 function storedButton(button: ButtonInput): StoredButton {
   const { text, style } = button;
-  if (text.trim() === '') fail('button_text_empty');
+  if (text === '') fail('button_text_empty');
   const stored = { text, ...actionOf(button) };
   return style === undefined ? stored : { ...stored, style };
 }
@@ -138,7 +138,7 @@ const shareFields: Readonly<Record<string, ReplyButton['request']>> = {
 
 function replyButtonOf(given: ReplyButtonInput): ReplyButton {
   const button = typeof given === 'string' ? { text: given } : given;
-  if (button.text.trim() === '') fail('reply_button_text_empty');
+  if (button.text === '') fail('reply_button_text_empty');
   const [, request] = Object.entries(shareFields).find(([name]) => name in button) ?? [];
   return request === undefined ? { text: button.text } : { text: button.text, request };
 }

@@ -19,7 +19,7 @@ const shownTo = async (user: TestUser, chat: number) =>
   (await resultOf(service.app(user, 'GET', `/api/chats/${chat}/reply_keyboard`, undefined, 1))).message;
 
 const full = {
-  keyboard: [['Yes', { text: 'No' }], [], [{ text: 'My number', request_contact: true }]],
+  keyboard: [['Yes', ' ', { text: 'No' }], [], [{ text: 'My number', request_contact: true }]],
   resize_keyboard: true,
   one_time_keyboard: true,
   is_persistent: true,
@@ -27,7 +27,7 @@ const full = {
 };
 const stored = {
   ...full,
-  keyboard: [[{ text: 'Yes' }, { text: 'No' }], [{ text: 'My number', request: 'contact' }]],
+  keyboard: [[{ text: 'Yes' }, { text: ' ' }, { text: 'No' }], [{ text: 'My number', request: 'contact' }]],
 };
 
 test('after many messages and an edit, the person still sees the last reply keyboard, and bots see none', async () => {
@@ -87,7 +87,7 @@ test('only mentioned members and the author of the replied-to message see a sele
 });
 
 test.each([
-  [{ keyboard: [[{ text: ' ' }]] }, 'keyboard button text is empty'],
+  [{ keyboard: [[{ text: '' }]] }, 'keyboard button text is empty'],
   [{ keyboard: [['']] }, 'keyboard button text is empty'],
   [{ keyboard: [[{}]] }, "can't parse reply keyboard markup JSON object"],
   [{ keyboard: 'Yes' }, "can't parse reply keyboard markup JSON object"],
