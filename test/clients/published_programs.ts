@@ -101,15 +101,26 @@ export async function unpackDebian(packages: readonly string[]): Promise<string 
   }
 }
 
-/** Starts a JavaScript program of installed npm packages. */
+/** Starts a JavaScript program of installed npm packages. `more` are further variables. */
 export function startNode(
   folder: string,
   [program, ...args]: readonly [string, ...string[]],
   token: string,
   root: string,
+  more: Readonly<Record<string, string>> = {},
 ): Started {
   const all = ['--require', join(redirectFolder, 'https.cjs'), join(folder, program), ...args];
-  return start(process.execPath, all, folder, { API_ROOT: root, BOT_TOKEN: token });
+  return start(process.execPath, all, folder, { API_ROOT: root, BOT_TOKEN: token, ...more });
+}
+
+/**
+ * Starts a compiled program of unpacked Debian packages. The program sees their `/usr/share` in the place of that of the
+ * system.
+ */
+export function startBinary(folder: string, program: string, args: readonly string[]): Started {
+  const script = 'mount --bind usr/share /usr/share && exec "$0" "$@"';
+  const all = ['--map-root-user', '--mount', 'sh', '-c', script, join(folder, program), ...args];
+  return start('unshare', all, folder, { HOME: folder });
 }
 
 /** The place for the token in the programs of READMEs that do not read it from the environment. */

@@ -6,7 +6,7 @@ const root = new URL(process.env.API_ROOT);
 const { request } = https;
 
 https.request = (options, ...rest) => {
-  if (options.hostname !== 'api.telegram.org') return request(options, ...rest);
+  if ((options.hostname ?? options.host) !== 'api.telegram.org') return request(options, ...rest);
   const { hostname, port } = root;
   return http.request(
     { ...options, protocol: 'http:', host: hostname, hostname, port, agent: undefined },

@@ -8,8 +8,8 @@ create = telegram.Bot.__init__
 
 
 def create_at_root(self, token, *rest, **named):
-    named.setdefault("base_url", f"{root}/bot")
-    named.setdefault("base_file_url", f"{root}/file/bot")
+    for name, path in ("base_url", "bot"), ("base_file_url", "file/bot"):
+        named[name] = named.get(name) or f"{root}/{path}"
     create(self, token, *rest, **named)
 
 
