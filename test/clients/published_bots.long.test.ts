@@ -13,9 +13,11 @@ import { type Answer, resultOf, type Service } from '../support/service.js';
 import { onSharedService } from '../support/shared.js';
 import { answered, exchange, openScene, press, say } from './feature_steps.js';
 import {
+  canStartBinaries,
   installNpm,
   type Started,
   startBinary,
+  startBun,
   startNode,
   startPython,
   unpackDebian,
@@ -141,9 +143,7 @@ describe.skipIf(npmFolder === null)('tg-torrent-bot 3.1.0 on node-telegram-bot-a
     const found = await answered(scene, ann, bot.id, asked.message_id, ({ text }) =>
       text?.includes('Sintel'),
     );
-    expect(found.text).toContain(
-      'Sintel 2010\n12\nDescription\nS 7 | L 2 | Downloaded 30 | Reg 2010-09-30',
-    );
+    expect(found.text).toContain('Sintel 2010\n12\nDescription\nS 7 | L 2 | Downloaded 30 | Reg 2010-09-30');
     expect(found.text).toContain('Get .torrent file: /d_12\nGet link: /m_12');
     expect(found.entities.map(({ type }: Json) => type)).toEqual([
       ...['text_link', 'bold', 'bot_command', 'bot_command'],
@@ -170,7 +170,46 @@ describe.skipIf(npmFolder === null)('tg-torrent-bot 3.1.0 on node-telegram-bot-a
   });
 });
 
-const alertsFolder = await unpackDebian(['prometheus-alertmanager']);
+const bunFolder = await installNpm(['@lovenyberg/ove@0.9.2', '@oven/bun-linux-x64-baseline@1.4.5']);
+
+describe.skipIf(bunFolder === null)('ove 0.9.2 on grammY and Bun', () => {
+  /** Stands for the language model. It reports its work, and answers once the file `go` exists. */
+  const model = `#!/bin/sh
+echo '{"type":"assistant","message":{"content":[{"type":"text","text":"Boiling **water**"}]}}'
+until [ -e "$HOME/go" ]; do sleep 0.1; done
+echo '{"type":"result","result":"**Tea** is \`hot\` & <good>"}'
+`;
+
+  test('obeys commands, shows its work in an edited message and answers', { timeout: 90_000 }, async () => {
+    const scene = await openScene(service, 'published');
+    const { ann, bot, group } = scene;
+    const cwd = temporaryFolder();
+    const users = { [`telegram:${ann.id}`]: { name: 'ann', repos: ['*'] } };
+    writeFileSync(join(cwd, 'config.json'), JSON.stringify({ repos: {}, users }));
+    writeFileSync(join(cwd, 'claude'), model, { mode: 0o755 });
+    const program = installed('@lovenyberg/ove/bin/ove.ts');
+    use(startBun(bunFolder ?? '', program, cwd, root(), { TELEGRAM_BOT_TOKEN: bot.token, PATH: cwd }));
+    const shown = (after: number, matches: (text: string) => boolean) =>
+      answered(scene, ann, bot.id, after, ({ text }) => text !== undefined && matches(text));
+    const asked = await say(scene, ann, bot.id, '/help');
+    await shown(asked.message_id, (text) => /review PR #N on <repo>.*\n.*fix issue/.test(text));
+    await exchange(scene, ann, bot.id, 'status', '0 pending, 0 running, 0 done, 0 failed.');
+    await exchange(scene, ann, group, 'status', '0 pending, 0 running, 0 done, 0 failed.');
+    const { message_id } = await say(scene, ann, bot.id, 'discuss tea');
+    const status = await shown(message_id, (text) => text.includes('Boiling water'));
+    expect(status.entities).toContainEqual(expect.objectContaining({ type: 'bold' }));
+    writeFileSync(join(cwd, 'go'), '');
+    const answer = await shown(message_id, (text) => text === 'Tea is hot & <good>');
+    expect(answer.entities).toEqual([
+      { type: 'bold', offset: 0, length: 3 },
+      { type: 'code', offset: 7, length: 3 },
+    ]);
+    const now = await resultOf(service.app(ann, 'GET', `/api/chats/${bot.id}/messages?limit=20`));
+    expect(now.items.map((each: Json) => each.message_id)).not.toContain(status.message_id);
+  });
+});
+
+const alertsFolder = (await canStartBinaries()) ? await unpackDebian(['prometheus-alertmanager']) : null;
 
 describe.skipIf(alertsFolder === null)('Alertmanager on telebot.v3', () => {
   test('tells people about alerts that begin and end', { timeout: 60_000 }, async () => {

@@ -113,6 +113,30 @@ export function startNode(
   return start(process.execPath, all, folder, { API_ROOT: root, BOT_TOKEN: token, ...more });
 }
 
+/** Starts a program that runs on Bun, which is one of the installed npm packages. `cwd` is the folder of its files. */
+export function startBun(
+  folder: string,
+  program: string,
+  cwd: string,
+  root: string,
+  { PATH = '', ...more }: Readonly<Record<string, string>>,
+): Started {
+  const bun = join(folder, 'node_modules/@oven/bun-linux-x64-baseline/bin/bun');
+  const args = ['--preload', join(redirectFolder, 'grammy_bun.cjs'), join(folder, program), 'start'];
+  return start(bun, args, cwd, { HOME: cwd, API_ROOT: root, PATH: `${PATH}:${process.env.PATH}`, ...more });
+}
+
+/** Returns whether `startBinary` works on this system. Otherwise prints one line. */
+export async function canStartBinaries(): Promise<boolean> {
+  try {
+    await run('unshare', ['--map-root-user', '--mount', 'true']);
+    return true;
+  } catch (error) {
+    console.warn(`Skipped: compiled programs of Debian: ${reasonOf(error)}`);
+    return false;
+  }
+}
+
 /**
  * Starts a compiled program of unpacked Debian packages. The program sees their `/usr/share` in the place of that of the
  * system.
