@@ -18,6 +18,7 @@ import { RunningTime } from '../support/running_time.js';
 import {
   hotTtlMs,
   makeDirect,
+  moveLastEdit,
   type Person,
   pass,
   startCluster,
@@ -154,23 +155,6 @@ async function afterLimit(reply: Promise<Reply>): Promise<Reply> {
 const rowsOf = (id: number) => node.written.rows`
   select 1 from messages where chat_id = ${bot.id} and user_id = ${user.id} and message_id = ${id}`;
 
-/**
- * Sets when the last edit of this message was made. An edit of the future keeps a pending edit pending, and one of the
- * past makes it due.
- */
-async function moveLastEdit(chat: ReturnType<typeof directChat>, id: number, ms: number): Promise<void> {
-  const { keys, connection } = node;
-  const [message, due] = [keys.message(chat, id), keys.editsDue(keys.partitions.of(chat.id))];
-  await connection.client.eval(
-    `local record = redis.call('GET', KEYS[1])
-     local at, header = cmsgpack.unpack_one(record)
-     header[4] = tonumber(ARGV[1])
-     redis.call('SET', KEYS[1], cmsgpack.pack(header) .. (at < 0 and '' or record:sub(at + 1)), 'KEEPTTL')
-     for _, place in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1)) do redis.call('ZADD', KEYS[2], ARGV[1], place) end`,
-    ...([2, message, due, ms] as const),
-  );
-}
-
 beforeAll(async () => {
   shared = await openWorld();
   const { stop } = await startFlusher(shared.cluster);
@@ -214,7 +198,7 @@ describe('durable calls', () => {
     const edit = (text: string, how: object) =>
       call(node, bot, 'editMessageText', { chat_id: user.id, message_id, text, coalesce: true }, '', how);
     await resultOf(edit('b', asked));
-    await moveLastEdit(directChat(bot.id, user.id), message_id, Date.now() + 3_600_000);
+    await moveLastEdit(node, directChat(bot.id, user.id), message_id, Date.now() + 3_600_000);
     expect(parsed(await edit('c', asked))).toMatchObject({ ok: false, error_code: 429 });
     expect(await resultOf(edit('d', {}))).toMatchObject({ text: 'd', edit_pending: true });
   });
@@ -235,11 +219,11 @@ describe('durable calls', () => {
     const edit = (text: string, key: string, how: object) =>
       call(node, bot, 'editMessageText', { ...place, text, coalesce: true }, key, how);
     await resultOf(edit('b', '', {}));
-    await moveLastEdit(chat, id, Date.now() + 3_600_000);
+    await moveLastEdit(node, chat, id, Date.now() + 3_600_000);
     await dieUnnoted(node, () => edit('c', 'k1', {}));
     recordScripts();
     expect(parsed(await edit('c', 'k1', asked))).toMatchObject({ ok: false, error_code: 429 });
-    await moveLastEdit(chat, id, 0);
+    await moveLastEdit(node, chat, id, 0);
     await node.store.pendingEdits.apply(node.keys.partitions.of(bot.id));
     const [message] = await node.store.messages.readMany(chat, bot.sender, [id]);
     expect(message?.record.content.text).toBe('c');

@@ -3,7 +3,14 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { pack } from '../../src/store/core/codec.js';
 import type { StoredMessage } from '../../src/store/core/stored_message.js';
 import { eventually } from '../journal/support.js';
-import { makeDirect, startCluster, type TestCluster, type TestNode, text } from '../support/store.js';
+import {
+  makeDirect,
+  moveLastEdit,
+  startCluster,
+  type TestCluster,
+  type TestNode,
+  text,
+} from '../support/store.js';
 
 let cluster: TestCluster;
 let first: TestNode;
@@ -27,11 +34,19 @@ const stored = async (node: TestNode) =>
 const place = () => `${made.chat.id}.${made.chat.user}:${sent.id}`;
 const partition = () => first.keys.partitions.of(made.chat.id);
 
-test('a pending edit survives a killed Redis, and another node applies it', async () => {
-  const second = await cluster.node();
+/** Makes a pending edit that is due. No timer applies it. */
+async function makePending(): Promise<void> {
   await edit('one');
+  // However long the second edit takes, it follows the first one within a second.
+  await moveLastEdit(first, made.chat, sent.id, Date.now() + 3_600_000);
   expect(await edit('two')).toMatchObject({ isPending: true, record: { content: { text: 'two' } } });
   first.store.pendingEdits.stop();
+  await moveLastEdit(first, made.chat, sent.id, 0);
+}
+
+test('a pending edit survives a killed Redis, and another node applies it', async () => {
+  const second = await cluster.node();
+  await makePending();
   const before = second.connection.runId();
   await cluster.redis.stop('SIGKILL');
   await cluster.redis.start();
@@ -48,9 +63,7 @@ test('a pending edit survives a killed Redis, and another node applies it', asyn
 });
 
 test('others see the stored text until a pending edit is applied, and an older text never replaces a newer one', async () => {
-  await edit('one');
-  await edit('two');
-  first.store.pendingEdits.stop();
+  await makePending();
   expect(await stored(first)).toBe('one');
   const pending = first.keys.pendingEdits(partition());
   const due = () => first.connection.client.zscore(first.keys.editsDue(partition()), place());
@@ -68,13 +81,6 @@ test('others see the stored text until a pending edit is applied, and an older t
   expect([await stored(first), await due()]).toEqual(['three', null]);
   expect(await first.connection.client.exists(pending)).toBe(0);
 });
-
-/** Makes a pending edit. No timer applies it. */
-async function makePending(): Promise<void> {
-  await edit('one');
-  expect(await edit('two')).toMatchObject({ isPending: true });
-  first.store.pendingEdits.stop();
-}
 
 /** Applies the edits of this partition that are due, once one of them is. */
 async function applyOnceDue(): Promise<void> {

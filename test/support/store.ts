@@ -273,3 +273,24 @@ export const chatKeys = (keys: Keys, chat: ChatRef, ...messages: number[]): stri
 export function within<T>(ms: number, promise: Promise<T>): Promise<T | 'late'> {
   return Promise.race([promise, sleep(ms, 'late' as const)]);
 }
+
+/**
+ * Sets when the last edit of this message was made. An edit of the future keeps a pending edit pending, and one of the
+ * past makes it due.
+ */
+export async function moveLastEdit(
+  { keys, connection }: Pick<TestNode, 'keys' | 'connection'>,
+  chat: ReturnType<typeof directChat>,
+  id: number,
+  ms: number,
+): Promise<void> {
+  const [message, due] = [keys.message(chat, id), keys.editsDue(keys.partitions.of(chat.id))];
+  await connection.client.eval(
+    `local record = redis.call('GET', KEYS[1])
+     local at, header = cmsgpack.unpack_one(record)
+     header[4] = tonumber(ARGV[1])
+     redis.call('SET', KEYS[1], cmsgpack.pack(header) .. (at < 0 and '' or record:sub(at + 1)), 'KEEPTTL')
+     for _, place in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1)) do redis.call('ZADD', KEYS[2], ARGV[1], place) end`,
+    ...([2, message, due, ms] as const),
+  );
+}
