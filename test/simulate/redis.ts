@@ -58,8 +58,8 @@ const tickScript = `redis.call('SET','sim:now',ARGV[1])
 local gone=redis.call('ZRANGEBYSCORE','sim:ttl','-inf',ARGV[1])
 for _,key in ipairs(gone) do redis.call('DEL',key) redis.call('ZREM','sim:ttl',key) end return #gone`;
 
-const syncScript = `redis.call('SELECT',1) redis.call('FLUSHDB') redis.call('SELECT',0)
-for _,key in ipairs(redis.call('KEYS','*')) do redis.call('COPY',key,key,'DB',1) end`;
+const syncScript = `redis.call('SELECT',ARGV[2]) redis.call('FLUSHDB') redis.call('SELECT',ARGV[1])
+for _,key in ipairs(redis.call('KEYS','*')) do redis.call('COPY',key,key,'DB',ARGV[2]) end`;
 
 function shimmed<S extends Source>(source: S): S {
   const text = source.source.replace('\n', () => `\n${shim} `);
@@ -75,10 +75,57 @@ export const simulatedScripts = (scripts: ReadonlyMap<string, Script>): Map<stri
     ]),
   );
 
+/** A real Redis for several installations at a time. Each has a *place*: two databases, for its data and their copy. */
+export class SharedRedis {
+  readonly #client: Redis;
+  readonly scripts: ReadonlyMap<string, Script>;
+  #loaded: Promise<unknown> | undefined;
+  #database = 0;
+  #isCorked = false;
+
+  /** `scripts` are those of `simulatedScripts`. */
+  constructor(client: Redis, scripts: ReadonlyMap<string, Script>) {
+    this.#client = client;
+    this.scripts = scripts;
+  }
+
+  /** Loads the scripts, once. FLUSHDB keeps them. */
+  load(): Promise<unknown> {
+    const sources = [...this.scripts.values()].flatMap(({ source, combined }) =>
+      [source, combined?.source ?? []].flat(),
+    );
+    this.#loaded ??= Promise.all(sources.map((source) => this.#client.script('LOAD', source)));
+    return this.#loaded;
+  }
+
+  /**
+   * Sends commands to a database. The commands that all installations send in one turn share a write. A write for each
+   * would take as much time as the rest of a step.
+   */
+  send<T>(database: number, commands: (client: Redis) => T): T {
+    const { stream } = this.#client;
+    if (!this.#isCorked) {
+      this.#isCorked = true;
+      stream.cork();
+      setImmediate(() => {
+        this.#isCorked = false;
+        stream.uncork();
+      });
+    }
+    if (database !== this.#database) void this.#client.select(database);
+    this.#database = database;
+    return commands(this.#client);
+  }
+}
+
+/** More than the number of channels and hints of one script. */
+const hintsMax = 1_000_000;
+
 export type OnHint = (channel: string, hint: Buffer) => void;
 
 export class SimulatedRedis {
-  readonly #client: Redis;
+  readonly #shared: SharedRedis;
+  readonly #database: number;
   readonly #scheduler: Scheduler;
   readonly #onHint: OnHint;
   #runs = 1;
@@ -91,8 +138,9 @@ export class SimulatedRedis {
   /** The commands that Redis received over lost connections. Redis runs them after `atMs`. */
   #received: Array<{ readonly atMs: number; readonly step: number; from: string; commands: Command[] }> = [];
 
-  constructor(client: Redis, scheduler: Scheduler, onHint: OnHint) {
-    this.#client = client;
+  constructor(shared: SharedRedis, place: number, scheduler: Scheduler, onHint: OnHint) {
+    this.#shared = shared;
+    this.#database = 2 * place;
     this.#scheduler = scheduler;
     this.#onHint = onHint;
     scheduler.addSource(() => [...this.connections].flatMap((each) => each.choices()));
@@ -142,14 +190,14 @@ export class SimulatedRedis {
   }
 
   /** Removes all data, and loads the scripts. The steps of a run therefore do not depend on earlier runs. */
-  async open(scripts: ReadonlyMap<string, Script>, ticketMs: number): Promise<void> {
-    await this.#client.flushall();
-    await this.#client.set('sim:ticket_ms', ticketMs);
-    const sources = [...scripts.values()].flatMap(({ source, combined }) =>
-      [source, combined?.source ?? []].flat(),
-    );
-    await Promise.all(sources.map((source) => this.#client.script('LOAD', source)));
-    await this.sync();
+  async open(ticketMs: number): Promise<void> {
+    await this.#shared.load();
+    const emptied = this.#send((client) => [client.flushdb(), client.set('sim:ticket_ms', ticketMs)]);
+    await Promise.all([...emptied, this.sync()]);
+  }
+
+  #send<T>(commands: (client: Redis) => T): T {
+    return this.#shared.send(this.#database, commands);
   }
 
   /** Runs a command. Rejects with the error of Redis. */
@@ -157,26 +205,28 @@ export class SimulatedRedis {
     const { name } = command;
     const now = this.nowMs();
     if (name === 'time') return [String(Math.floor(now / 1_000)), String((now % 1_000) * 1_000)];
-    if (now !== this.#tickedAt) void this.#client.eval(tickScript, 0, now);
-    this.#tickedAt = now;
-    if (name === 'scan')
-      return ['0', (await this.#client.keys('*')).filter((key) => !key.startsWith('sim:')).sort()];
-    const reply = this.#client.sendCommand(command) as Promise<unknown>;
-    const hints = command instanceof ScriptCommand ? this.#client.lrangeBuffer('sim:hints', 0, -1) : null;
+    const { reply, hints } = this.#send((client) => {
+      if (now !== this.#tickedAt) void client.eval(tickScript, 0, now);
+      this.#tickedAt = now;
+      return {
+        reply:
+          name === 'scan'
+            ? client.keys('*').then(scanned)
+            : (client.sendCommand(command) as Promise<unknown>),
+        hints: command instanceof ScriptCommand ? client.lpopBuffer('sim:hints', hintsMax) : null,
+      };
+    });
     try {
       return await reply;
     } finally {
-      const found = await hints;
-      if (found && found.length > 0) {
-        await this.#client.del('sim:hints');
-        for (let i = 0; i < found.length; i += 2) this.#onHint(String(found[i]), found[i + 1] as Buffer);
-      }
+      const found = (await hints) ?? [];
+      for (let i = 0; i < found.length; i += 2) this.#onHint(String(found[i]), found[i + 1] as Buffer);
     }
   }
 
   /** Stores a copy of the present data. A failover returns to this copy. */
   async sync(): Promise<void> {
-    await this.#client.eval(syncScript, 0);
+    await this.#send((client) => client.eval(syncScript, 0, this.#database, this.#database + 1));
   }
 
   /** Starts under a new run id. With `loses`, the data is that of the last `sync`. */
@@ -185,15 +235,19 @@ export class SimulatedRedis {
     this.#received = [];
     for (const connection of this.connections) connection.cut('none');
     if (!loses) return;
-    await this.#client.swapdb(0, 1);
+    await this.#send((client) => client.swapdb(this.#database, this.#database + 1));
     this.#tickedAt = -1;
     await this.sync();
   }
 
-  async length(stream: string): Promise<number> {
-    return this.#client.xlen(stream);
+  /** Returns the number of entries of each stream. */
+  lengths(streams: readonly string[]): Promise<number[]> {
+    return this.#send((client) => Promise.all(streams.map((stream) => client.xlen(stream))));
   }
 }
+
+/** The reply to SCAN with all keys of the program. */
+const scanned = (keys: string[]) => ['0', keys.filter((key) => !key.startsWith('sim:')).sort()];
 
 interface Sent {
   readonly command: Command;

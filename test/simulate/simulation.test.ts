@@ -5,26 +5,28 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createPool, statement } from '../../src/postgres/pool.js';
 import { readScripts } from '../../src/redis/scripts/contract.js';
 import { type FreshRedis, freshRedis, migratedDatabase } from '../support/servers.js';
-import { simulatedScripts } from './redis.js';
+import { SharedRedis, simulatedScripts } from './redis.js';
 import { simulate } from './simulation.js';
 
-const scripts = simulatedScripts(readScripts(fileURLToPath(new URL('../../lua', import.meta.url))));
-let redis: FreshRedis;
+const lua = fileURLToPath(new URL('../../lua', import.meta.url));
+let server: FreshRedis;
 let client: Redis;
+let redis: SharedRedis;
 
 beforeAll(async () => {
-  redis = await freshRedis();
-  client = new Redis(redis.url, { protocol: 2, disableClientInfo: true });
+  server = await freshRedis();
+  client = new Redis(server.url, { protocol: 2, disableClientInfo: true });
+  redis = new SharedRedis(client, simulatedScripts(readScripts(lua)));
 });
 afterAll(async () => {
   client?.disconnect();
-  await redis?.stop();
+  await server?.stop();
 });
 
 test('a seed determines every step of a run', async () => {
   const [first, second] = [
-    await simulate({ seed: 7, steps: 1_500, scripts, client }),
-    await simulate({ seed: 7, steps: 1_500, scripts, client }),
+    await simulate({ seed: 7, steps: 1_500, redis }),
+    await simulate({ seed: 7, steps: 1_500, redis }),
   ];
   expect(first.faults.length).toBeGreaterThan(3);
   expect(second.trace).toEqual(first.trace);
@@ -34,7 +36,7 @@ test('a seed determines every step of a run', async () => {
 test('twenty simulated installations lose, repeat and reorder nothing', async () => {
   let sent = 0;
   for (let seed = 1; seed <= 20; seed++) {
-    const report = await simulate({ seed, steps: 800, scripts, client });
+    const report = await simulate({ seed, steps: 800, redis });
     expect(report.violation, `npm run simulate -- --seed ${seed} --steps 800`).toBeNull();
     sent += report.sent;
   }
@@ -62,7 +64,7 @@ test('PostgreSQL and its stand-in refuse the same transactions and store the sam
   try {
     let [refused, reactions, pins] = [0, 0, 0];
     for (const seed of [3, 6, 7, 9, 11]) {
-      const report = await simulate({ seed, steps: 1_500, scripts, client });
+      const report = await simulate({ seed, steps: 1_500, redis });
       expect(report.violation).toBeNull();
       await pool.query(statement('test_empty', `truncate ${emptied}`));
       for (const { calls, rows, refused: code } of report.transactions) {

@@ -1,8 +1,6 @@
 /** Runs one simulated installation from a seed: clients, faults, the end without faults, and the checks. */
-import type { Redis } from 'ioredis';
 import { deliveryLimits } from '../../src/delivery/limits.js';
 import { ApiError } from '../../src/errors.js';
-import type { Script } from '../../src/redis/scripts/contract.js';
 import { unpackMessage } from '../../src/store/core/codec.js';
 import { isDirect, makeKeys } from '../../src/store/core/keys.js';
 import type { Store } from '../../src/store/store.js';
@@ -16,7 +14,7 @@ import { botSender, bots, makeSecrets, newMessage, partitions, userSender, users
 import { SimulatedPostgres } from './postgres.js';
 import { Network, type Role, SimulatedProcess, type World } from './process.js';
 import { type Leases, Receivers } from './receivers.js';
-import { SimulatedRedis } from './redis.js';
+import { type SharedRedis, SimulatedRedis } from './redis.js';
 import { Scheduler } from './scheduler.js';
 import { SeededRandom } from './seeded_random.js';
 
@@ -24,8 +22,9 @@ export interface Options {
   readonly seed: number;
   /** The number of steps with clients and faults. In further steps, the installation becomes idle. */
   readonly steps: number;
-  readonly scripts: ReadonlyMap<string, Script>;
-  readonly client: Redis;
+  readonly redis: SharedRedis;
+  /** The place of the run in this Redis. Runs at the same time have different places. */
+  readonly place?: number;
   /** The faults to omit, by number. Used to find the faults that a failure needs. */
   readonly omitted?: ReadonlySet<number>;
 }
@@ -103,7 +102,7 @@ class Simulation {
   #images = new Map<string, string>();
 
   constructor(options: Options) {
-    const { seed, scripts, client } = options;
+    const { seed, redis: shared, place = 0 } = options;
     this.#options = options;
     this.#random = new SeededRandom(seed);
     this.#faultRandom = new SeededRandom(seed + 0x51ed270b);
@@ -112,8 +111,9 @@ class Simulation {
     const scheduler = new Scheduler(this.#random, impatience, traceMax);
     this.#scheduler = scheduler;
     const secrets = makeSecrets();
+    const { scripts } = shared;
     const network = new Network(scheduler, hintsLost);
-    const redis = new SimulatedRedis(client, scheduler, (channel, hint) => network.hint(channel, hint));
+    const redis = new SimulatedRedis(shared, place, scheduler, (...hint) => network.hint(...hint));
     const postgres = new SimulatedPostgres(scheduler, firstControlTables(secrets), (...row) =>
       this.#noteRow(...row),
     );
@@ -138,7 +138,7 @@ class Simulation {
     const { redis, postgres } = this.#world;
     const scheduler = this.#scheduler;
     // As in production, a ticket lives half as long as a record that leaves Redis soon.
-    await redis.open(this.#world.scripts, this.#conditions.hotTtlMs / 2);
+    await redis.open(this.#conditions.hotTtlMs / 2);
     for (const roles of layout) this.#start(roles);
     postgres.slow = this.#conditions.slowPostgres;
     postgres.fault = () => {
@@ -486,14 +486,13 @@ class Simulation {
       streams.set(`outbox ${partition}`, keys.outbox(partition));
     }
     for (const bot of bots) streams.set(`queue of bot ${bot}`, keys.queue(bot));
+    const lengths = await redis.lengths([...streams.values()]);
     const counts: Array<readonly [string, number]> = [
       ['calls', this.#running],
       ['calls with an unknown outcome', this.#openCalls.size],
       ['commands of lost connections', redis.receivedCount],
       ['requests to receivers', network.requests.length],
-      ...(await Promise.all(
-        [...streams].map(async ([name, key]) => [name, await redis.length(key)] as const),
-      )),
+      ...[...streams.keys()].map((name, i) => [name, lengths[i] ?? 0] as const),
     ];
     return counts.filter(([, count]) => count > 0).map(([name, count]) => `${name}: ${count}`);
   }
