@@ -7,6 +7,9 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { modules, Refusal, root, run } from './checkout.mjs';
 
+/** A run makes much garbage and keeps little. Fewer collections, without threads of their own, take less time. */
+const settings = ['--max-semi-space-size=32', '--single-threaded-gc'];
+
 /** Returns all mutations. */
 export const readMutations = () =>
   JSON.parse(readFileSync(join(root, 'test/simulate/mutations.json'), 'utf8'));
@@ -75,7 +78,7 @@ export async function runSimulator(args, options) {
   try {
     return await run(
       process.execPath,
-      ['--enable-source-maps', program, '--scripts', scripts, ...rest],
+      [...settings, '--enable-source-maps', program, '--scripts', scripts, ...rest],
       options,
     );
   } finally {

@@ -65,7 +65,8 @@ const minutesOf = {
   'npm run test:cluster -- --only cluster': 20,
   'test/deploy/image.long.test.ts': 6,
   'test/deploy/operating.long.test.ts': 8,
-  'test/simulate/simulation.long.test.ts': 40,
+  'test/simulate/defects.long.test.ts': 5,
+  'test/simulate/simulation.long.test.ts': 7,
 };
 
 /** The files of the long tier that run with this environment and whose paths contain one of the arguments. */

@@ -13,8 +13,18 @@ export const group = sharedChat(-100_700);
 export const channel = sharedChat(-100_801);
 export const directs = bots.flatMap((bot) => users.map((user) => directChat(bot, user)));
 
-export const makeSecrets = (): Secrets =>
-  createSecrets(['ab'.repeat(24)], [{ id: 'k1', key: Buffer.alloc(32, 7) }]);
+const made = createSecrets(['ab'.repeat(24)], [{ id: 'k1', key: Buffer.alloc(32, 7) }]);
+const derived = new Map<string, Buffer>();
+
+/** The secrets of all installations. Derived keys are kept, because each new process derives several. */
+export const secrets: Secrets = {
+  ...made,
+  derive(purpose) {
+    const known = derived.get(purpose) ?? made.derive(purpose);
+    derived.set(purpose, known);
+    return known;
+  },
+};
 
 const profile = (id: number, isBot: boolean) =>
   isBot ? { id, bot: 1 as const, n: `Bot ${id}`, u: `bot_${id}` } : { id, n: `User ${id}` };

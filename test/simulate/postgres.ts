@@ -400,7 +400,7 @@ export class SimulatedPostgres {
     const answers = this.#answered
       .filter(({ owner, atMs }) => !owner.frozen && !this.#isLate(owner) && this.#isDue(atMs))
       .map((answer) => ({
-        what: `${answer.owner.name}: gets an answer of Postgres`,
+        what: () => `${answer.owner.name}: gets an answer of Postgres`,
         run: () => {
           this.#answered = this.#answered.filter((each) => each !== answer);
           answer.deliver();
@@ -416,7 +416,7 @@ export class SimulatedPostgres {
         return !open || open === transaction;
       })
       .map((waiting) => ({
-        what: `${waiting.owner.name}: Postgres ${waiting.what}`,
+        what: () => `${waiting.owner.name}: Postgres ${waiting.what}`,
         run: () => {
           this.#waiting = this.#waiting.filter((each) => each !== waiting);
           waiting.run();

@@ -114,7 +114,7 @@ export class Network {
   #later(owner: Owner, what: string, run: () => unknown): void {
     const choice = {
       owner,
-      what,
+      what: () => what,
       run: () => {
         this.#choices = this.#choices.filter((each) => each !== choice);
         return run();

@@ -85,12 +85,14 @@ export class Receivers {
   #choices(): Choice[] {
     return this.#network.requests.flatMap((request) => {
       const { from, bot, arrived, answerAtMs } = request;
-      const what = `receiver of bot ${bot}`;
-      if (!arrived) return [{ what: `${what}: request of ${from.name}`, run: () => this.#arrive(request) }];
+      if (!arrived)
+        return [
+          { what: () => `receiver of bot ${bot}: request of ${from.name}`, run: () => this.#arrive(request) },
+        ];
       const waits = !this.healthy && this.#scheduler.nowMs < answerAtMs;
       return from.frozen || waits
         ? []
-        : [{ what: `${what}: answers ${from.name}`, run: () => this.#answer(request) }];
+        : [{ what: () => `receiver of bot ${bot}: answers ${from.name}`, run: () => this.#answer(request) }];
     });
   }
 

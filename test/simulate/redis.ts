@@ -143,7 +143,11 @@ export class SimulatedRedis {
     this.#database = 2 * place;
     this.#scheduler = scheduler;
     this.#onHint = onHint;
-    scheduler.addSource(() => [...this.connections].flatMap((each) => each.choices()));
+    scheduler.addSource(() => {
+      const found: Choice[] = [];
+      for (const each of this.connections) found.push(...each.choices());
+      return found;
+    });
     scheduler.addSource(() => this.#receivedChoices());
   }
 
@@ -172,7 +176,7 @@ export class SimulatedRedis {
     return this.#received
       .filter(({ atMs }) => nowMs >= atMs)
       .map(({ from, commands }) => ({
-        what: `${from}, connection lost: ${nameOf(commands[0] as Command)}`,
+        what: () => `${from}, connection lost: ${nameOf(commands[0] as Command)}`,
         run: async () => {
           const command = commands.shift() as Command;
           this.#received = this.#received.filter((each) => each.commands.length > 0);
@@ -372,15 +376,18 @@ export class SimulatedConnection implements RedisServers {
     if (this.#runId === null)
       return frozen || nowMs < this.awayUntilMs
         ? []
-        : [{ what: `${name}: connects`, run: () => this.connect() }];
+        : [{ what: () => `${name}: connects`, run: () => this.connect() }];
     const found: Choice[] = [];
     const first = this.#sent[0];
     const isLate = nowMs < this.lateUntilMs;
     if (first?.answer !== undefined && !frozen && !isLate)
-      found.push({ what: `${name}: gets the reply to ${nameOf(first.command)}`, run: () => this.#deliver() });
+      found.push({
+        what: () => `${name}: gets the reply to ${nameOf(first.command)}`,
+        run: () => this.#deliver(),
+      });
     const next = this.#sent.find(({ answer }) => answer === undefined);
     if (next !== undefined && nowMs >= this.commandsLateUntilMs)
-      found.push({ what: `${name}: ${nameOf(next.command)}`, run: () => this.#runNext(next) });
+      found.push({ what: () => `${name}: ${nameOf(next.command)}`, run: () => this.#runNext(next) });
     return found;
   }
 

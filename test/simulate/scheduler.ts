@@ -7,8 +7,15 @@ import { Time, type Timer } from '../../src/time.js';
 import type { SeededRandom } from './seeded_random.js';
 
 export interface Choice {
-  readonly what: string;
+  /** Describes the choice for the trace. Called only if the choice is made. */
+  what(): string;
   run(): unknown;
+}
+
+interface Noted {
+  readonly step: number;
+  readonly nowMs: number;
+  readonly what: string;
 }
 
 /** The process that a choice belongs to. A frozen process makes no choices until it continues. */
@@ -102,8 +109,7 @@ export class ProcessTime extends Time {
 
 export class Scheduler {
   readonly random: SeededRandom;
-  /** The last steps, for the report of a failure. */
-  readonly trace: string[] = [];
+  readonly #noted: Noted[] = [];
   steps = 0;
   nowMs = 1_000;
   readonly #sources: Array<() => readonly Choice[]> = [];
@@ -137,19 +143,27 @@ export class Scheduler {
   }
 
   note(what: string): void {
-    this.trace.push(`${this.steps} ${(this.nowMs / 1_000).toFixed(3)}s ${what}`);
-    if (this.trace.length > 2 * this.#traceMax) this.trace.splice(0, this.#traceMax);
+    this.#noted.push({ step: this.steps, nowMs: this.nowMs, what });
+    if (this.#noted.length > 2 * this.#traceMax) this.#noted.splice(0, this.#traceMax);
+  }
+
+  /** Returns the last steps, for the report of a failure. */
+  trace(): string[] {
+    return this.#noted
+      .slice(-this.#traceMax)
+      .map(({ step, nowMs, what }) => `${step} ${(nowMs / 1_000).toFixed(3)}s ${what}`);
   }
 
   /** Makes one choice. Waits until nothing runs any more. */
   async step(): Promise<void> {
     this.steps++;
-    const choices = this.#sources.flatMap((source) => source());
+    const choices: Choice[] = [];
+    for (const source of this.#sources) choices.push(...source());
     if (choices.length === 0 || this.random.chance(this.#impatience)) this.#nextTimer();
     else {
-      const { what, run } = this.random.pick(choices);
-      this.note(what);
-      await run();
+      const choice = this.random.pick(choices);
+      this.note(choice.what());
+      await choice.run();
     }
     await this.settle();
   }

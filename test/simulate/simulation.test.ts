@@ -33,6 +33,17 @@ test('a seed determines every step of a run', async () => {
   expect([second.steps, second.sent, second.faults]).toEqual([first.steps, first.sent, first.faults]);
 });
 
+test('runs at the same time do not affect each other', async () => {
+  const seeds = [7, 8, 9];
+  const run = (seed: number, place: number) => simulate({ seed, steps: 300, redis, place });
+  const together = await Promise.all(seeds.map(run));
+  for (const [i, seed] of seeds.entries()) {
+    const alone = await run(seed, 0);
+    expect(together[i]?.trace).toEqual(alone.trace);
+    expect(together[i]?.steps).toBe(alone.steps);
+  }
+});
+
 test('twenty simulated installations lose, repeat and reorder nothing', async () => {
   let sent = 0;
   for (let seed = 1; seed <= 20; seed++) {

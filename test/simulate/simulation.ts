@@ -10,7 +10,7 @@ import { type Conditions, drawConditions } from './conditions.js';
 import { firstControlTables } from './control_tables.js';
 import { Marks } from './marks.js';
 import { Oracle, type Sent, type Verdicts } from './oracle.js';
-import { botSender, bots, makeSecrets, newMessage, partitions, userSender, users } from './people.js';
+import { botSender, bots, newMessage, partitions, secrets, userSender, users } from './people.js';
 import { SimulatedPostgres } from './postgres.js';
 import { Network, type Role, SimulatedProcess, type World } from './process.js';
 import { type Leases, Receivers } from './receivers.js';
@@ -110,7 +110,6 @@ class Simulation {
     const { impatience, hintsLost, hotTtlMs, slowAnswers } = this.#conditions;
     const scheduler = new Scheduler(this.#random, impatience, traceMax);
     this.#scheduler = scheduler;
-    const secrets = makeSecrets();
     const { scripts } = shared;
     const network = new Network(scheduler, hintsLost);
     const redis = new SimulatedRedis(shared, place, scheduler, (...hint) => network.hint(...hint));
@@ -159,7 +158,7 @@ class Simulation {
     for (const each of this.#processes) if (each.alive) await each.crash();
     return {
       ...{ steps: scheduler.steps, faults: this.faults, violation: this.violation },
-      trace: scheduler.trace.slice(-traceMax),
+      trace: scheduler.trace(),
       ...{ sent: this.#oracle.sent.size, ...this.#checked },
       ...{ transactions: postgres.transactions, tables: postgres.tables },
     };

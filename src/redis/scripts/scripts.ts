@@ -51,7 +51,9 @@ export interface RunnerOptions {
   readonly random?: Random;
 }
 
-interface Loaded extends CallShape {
+interface Loaded {
+  readonly script: Script;
+  readonly shape: CallShape;
   /** Whether the script adds data. Such a script is rejected while a server is nearly full. */
   readonly grows: boolean;
   /** Whether the script creates fill tickets from the argument `token`. */
@@ -112,7 +114,8 @@ const luaRoot = fileURLToPath(new URL('../../../lua', import.meta.url));
 export const readShippedScripts = (): ReadonlyMap<string, Script> => readScripts(luaRoot);
 
 const prepare = (script: Script, times: Distributions): Loaded => ({
-  ...shapeOf(script),
+  script,
+  shape: shapeOf(script),
   grows: script.flags.length === 0,
   tickets: [...script.errors.values()].flat().some(({ name }) => name === 'ticket' || name === 'tickets'),
   times: times.of(script.name),
@@ -267,8 +270,8 @@ export class Runner {
   ): Promise<unknown> {
     const form = loaded.script.combined;
     return form === null || call.request !== undefined
-      ? node.send(new ScriptCommand('evalsha', singleArgs(loaded, runId, call)))
-      : this.#combined.send(node, runId, loaded, form, partition, call);
+      ? node.send(new ScriptCommand('evalsha', singleArgs(loaded.shape, runId, call)))
+      : this.#combined.send(node, runId, loaded.shape, form, partition, call);
   }
 
   #retried(loaded: Loaded, partition: number, call: CallValues, began: number): Retried {
@@ -313,7 +316,7 @@ export class Runner {
     if (server === null || runId === null) return 'lost';
     const args = loaded.tickets ? { ...call.args, token: this.#random.uuid() } : call.args;
     try {
-      const raw = await ask(server, loaded.script, singleArgs(loaded, runId, { ...call, args }));
+      const raw = await ask(server, loaded.script, singleArgs(loaded.shape, runId, { ...call, args }));
       return { node: server.to, runId, reply: decodeReply(loaded.script, raw) };
     } catch (error) {
       return this.#failed(server.to, call, error);
