@@ -4,6 +4,7 @@
  *
  *   npm run simulate -- --seed 7 --steps 3000            one seed
  *   npm run simulate -- --from 1 --seeds 2000            many seeds, until one fails; --minutes limits the time
+ *   npm run simulate -- --seeds 2000 --places 8          8 seeds at a time in one process, usually 4
  *   npm run simulate -- --mutation 'trim before the commit' --seeds 500
  */
 import { spawn } from 'node:child_process';
@@ -27,7 +28,7 @@ const { values } = parseArgs({
     minutes: { type: 'string' },
     trace: { type: 'string', default: '80' },
     scripts: { type: 'string', default: 'lua' },
-    places: { type: 'string', default: '8' },
+    places: { type: 'string', default: '4' },
   },
 });
 /** How many runs take place at the same time. While one waits for Redis, the others continue. */
