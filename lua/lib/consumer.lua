@@ -123,16 +123,29 @@ local function take_over(at, names, seeds, name, budget)
   return finished, budget - #members - #sent
 end
 
+-- Returns the position of an update in a list of updates, or 0.
+local function position_of(sent, id)
+  for i, each in ipairs(sent) do
+    if tonumber(each[1]) == id then return i end
+  end
+  return 0
+end
+
 -- Removes the updates below `offset` that a consumer got. The offset must be just above one of them. Otherwise it is not
--- computed from the last answer, and the consumer may not have seen updates that came with that answer. If the consumer
--- repeats its offset, it may have missed the last answer. The offset then confirms only the update just below it, because
--- the consumer must have seen this update. Returns the unconfirmed updates and the bytes of the removed ones.
+-- computed from the last answer, and the consumer may not have seen updates that came with that answer. `former` is the
+-- last offset. If the consumer repeats it, it may have missed the last answer. The offset then confirms only the update
+-- just below it, because the consumer must have seen this update. After a stream, `former` is 'stream', and the updates
+-- are in the order in which they were sent. The offset then confirms the update just below it and those sent before.
+-- Returns the unconfirmed updates and the bytes of the removed ones.
 local function confirm_sent(at, sent, offset, former)
-  local seen, rest, bytes = false, {}, 0
-  for _, each in ipairs(sent) do seen = seen or tonumber(each[1]) == offset - 1 end
-  for _, each in ipairs(sent) do
-    local id = tonumber(each[1])
-    if seen and id < offset and (offset ~= former or id == offset - 1) then
+  local last = position_of(sent, offset - 1)
+  if last == 0 then return sent, 0 end
+  local repeated = offset == tonumber(former or -1)
+  local rest, bytes = {}, 0
+  for i, each in ipairs(sent) do
+    local earlier
+    if former == 'stream' then earlier = i < last else earlier = tonumber(each[1]) < offset end
+    if i == last or (earlier and not repeated) then
       if redis.call('XDEL', at.queue, each[1] .. '-0') == 1 then bytes = bytes + each[3] end
       release_update(at, each[2])
     else
@@ -176,7 +189,7 @@ local function assign_new(at, names, seeds, last)
 end
 
 -- Adds updates that are assigned to a consumer to those that it got, up to `limit` and a size. Returns how many
--- assigned ones it removed.
+-- assigned ones it removed, and whether the consumer may get no more.
 local function add_assigned(at, name, sent, limit)
   local bytes = 0
   for _, each in ipairs(sent) do bytes = bytes + each[3] end
@@ -194,19 +207,19 @@ local function add_assigned(at, name, sent, limit)
       release_update(at, chat)
     end
   end
-  table.sort(sent, function(a, b) return tonumber(a[1]) < tonumber(b[1]) end)
-  return taken
+  return taken, #sent >= limit or bytes >= LIMITS.script_read_bytes_max
 end
 
--- Returns the entries of the first updates that a consumer got, and all updates that it got. Leaves out those that are
--- no longer in the queue.
-local function entries_of_sent(at, sent, limit)
+-- Returns the entries of the updates from position `first` to `last` of those that a consumer got, and all updates that
+-- it got. Leaves out those that are no longer in the queue.
+local function entries_of_sent(at, sent, first, last)
   local rows, rest = {}, {}
   for i, each in ipairs(sent) do
-    local entry = i > limit or redis.call('XRANGE', at.queue, each[1] .. '-0', each[1] .. '-0')[1]
+    local asked = i >= first and i <= last
+    local entry = not asked or redis.call('XRANGE', at.queue, each[1] .. '-0', each[1] .. '-0')[1]
     if entry then
       rest[#rest + 1] = each
-      if i <= limit then rows[#rows + 1] = entry end
+      if asked then rows[#rows + 1] = entry end
     else
       release_update(at, each[2])
     end

@@ -51,6 +51,16 @@ local function dead_letter(q, at, entry, reason, now_ms)
   redis.call('HINCRBY', at.state, 'dead', 1)
 end
 
+-- Removes the oldest updates, at most a fixed number in each call: those with ids below `below`, or as many as `count`.
+-- Returns true if more must be removed.
+local function confirm_oldest(state, queue, below, count)
+  local entries, bytes, more = read_within(queue, '-', below, math.min(count, LIMITS.script_entries_max))
+  if #entries == 0 then return false end
+  redis.call('XTRIM', queue, 'MINID', (tonumber(entries[#entries][1]:match('%d+')) + 1) .. '-0')
+  redis.call('HINCRBY', state, 'bytes', ('%d'):format(-bytes))
+  return more and #entries < count
+end
+
 local function dead_letter_excess(q, at, now_ms)
   for _ = 1, 16 do
     local entry = redis.call('XRANGE', at.queue, '-', '+', 'COUNT', 1)[1]

@@ -1,6 +1,6 @@
 --[[
-@summary Performs one step of a poll with a consumer name: renews the consumer's lease, confirms updates, takes over the
-         chats of consumers that died, and reads the updates of the consumer's own chats.
+@summary Performs one step of a poll or stream with a consumer name: renews the consumer's lease, confirms updates, takes
+         over the chats of consumers that died, and reads the updates of the consumer's own chats.
 @why     At any time, only one consumer may get the updates of a chat. A consumer that died and its successor must not
          both change who holds a chat.
 @repeatable Confirmed updates stay confirmed. Updates that were read are read again until they are confirmed.
@@ -8,16 +8,19 @@
 @key     channel  {NN}:on_bot:<bot>       CHANNEL
 @arg     bot      text
 @arg     name     text    the consumer
-@arg     poll     text    random name of this poll
+@arg     poll     text    random name of this poll or stream
 @arg     first    flag    whether this is the first step of the poll
 @arg     offset   int     the first step confirms the updates below it that the consumer got
-@arg     limit    int
+@arg     limit    text    the most updates; for a stream, a space and the last update that it sent follow
 @arg     mask     text    new mask of kinds, or empty
 @arg     lease    int     ms without a step after which others may take the consumer's chats
 @ok      rows     raw     stream entries, fewer than `limit` where they are large
 @ok      more     flag    the step had too much to do, and read nothing: call again
 @ok      wait     int     ms until the lease of another consumer ends, -1 for none
 @ok      sharing  int     how many consumers have a lease
+@ok      held     int     the unconfirmed updates that the consumer got
+@ok      full     flag    the consumer gets no more before it confirms some
+@ok      rest     flag    there may be more updates that no consumer has
 @err     webhook_active
 @err     terminated
 @err     terminated_by_webhook
@@ -28,6 +31,8 @@ if not s[1] then return refuse('queue_missing') end
 if s[3] then return refuse(first and 'webhook_active' or 'terminated_by_webhook') end
 if redis.call('HGET', meta_key, 'run') ~= run then return refuse('stale_run') end
 local shared = shared_until(s[2])
+local most, last = limit:match('^(%d+) ?(%d*)$')
+local is_stream = last ~= ''
 local c = redis.call('HMGET', consumption_key, 'cur', 'p:' .. name, 'o:' .. name)
 if not first and (shared == 0 or (c[2] and c[2] ~= poll)) then return refuse('terminated') end
 local at = {meta = meta_key, journal = journal_key, state = state_key, queue = queue_key, channel = channel_key, bot = bot,
@@ -45,7 +50,7 @@ end
 local idle = not first and known and c[2] == poll and tonumber(c[1]) >= tonumber(s[1]) and idle_wait(at, name, ms)
 if idle then
   renew(name)
-  return ok({}, 0, idle, redis.call('ZCARD', consumers_key))
+  return ok({}, 0, idle, redis.call('ZCARD', consumers_key), 0, 0, 0)
 end
 local live, dead, wait, own = {}, {}, -1, nil
 if known then live, dead, wait, own = read_consumers(at, name, ms) end
@@ -71,7 +76,7 @@ if first then
   if known and c[2] and c[2] ~= poll then redis.call('SPUBLISH', channel_key, 'p ' .. name) end
   local freed
   local below = tonumber(offset) <= tonumber(s[1]) + 1 and tonumber(offset) or 0
-  sent, freed = confirm_sent(at, sent, below, tonumber(c[3] or -1))
+  sent, freed = confirm_sent(at, sent, below, c[3])
   if freed > 0 then redis.call('HINCRBY', state_key, 'bytes', ('%d'):format(-freed)) end
   local oldest = redis.call('XRANGE', queue_key, '-', '+', 'COUNT', 1)[1]
   if oldest and ms - tonumber(oldest[2][4]) > LIMITS.queue_age_ms_max then
@@ -80,13 +85,15 @@ if first then
     redis.call('HSET', state_key, 'bytes', q.bytes)
   end
 end
-if not retired then redis.call('HSET', consumption_key, 'p:' .. name, poll, 'o:' .. name, offset) end
+if not retired then redis.call('HSET', consumption_key, 'p:' .. name, poll) end
+if not retired and not is_stream then redis.call('HSET', consumption_key, 'o:' .. name, offset) end
 
+local full, rest = false, false
 local function leave(rows, more)
   if not retired and #sent > 0 then redis.call('HSET', consumption_key, 's:' .. name, cmsgpack.pack(sent)) end
   if not retired and #sent == 0 then redis.call('HDEL', consumption_key, 's:' .. name) end
   for _, key in ipairs(keys) do redis.call('PEXPIRE', key, LIMITS.consumers_ttl_ms) end
-  return ok(rows, more and 1 or 0, wait, #live)
+  return ok(rows, more and 1 or 0, wait, #live, #sent, full and 1 or 0, rest and 1 or 0)
 end
 
 -- No update is read before all chats of dead consumers have moved. Otherwise a chat's new holder could get a later
@@ -100,12 +107,25 @@ if not finished or retired then return leave({}, true) end
 -- A webhook was just deleted. The receiver may still acknowledge requests that are in flight.
 if s[4] and tonumber(s[4]) > ms then return leave({}, false) end
 
-local most = tonumber(limit)
-local taken, more = add_assigned(at, name, sent, most), false
-if #sent < most then
-  more = assign_new(at, live, seeds, s[1])
-  taken = taken + add_assigned(at, name, sent, most)
+most = tonumber(most)
+local taken
+taken, full = add_assigned(at, name, sent, most)
+if not full then
+  rest = assign_new(at, live, seeds, s[1])
+  local added
+  added, full = add_assigned(at, name, sent, most)
+  taken = taken + added
+end
+-- A poll returns unconfirmed updates again, lowest id first. A stream sends them once, in the order of `sent`. If a poll
+-- read them before the stream, it sends all of them again.
+local from = 1
+if not is_stream then
+  table.sort(sent, function(a, b) return tonumber(a[1]) < tonumber(b[1]) end)
+elseif c[3] == 'stream' then
+  from = position_of(sent, tonumber(last)) + 1
+else
+  redis.call('HSET', consumption_key, 'o:' .. name, 'stream')
 end
 local rows
-rows, sent = entries_of_sent(at, sent, most)
-return leave(rows, #rows == 0 and (more or taken > 0))
+rows, sent = entries_of_sent(at, sent, from, most)
+return leave(rows, #rows == 0 and (rest or taken > 0))

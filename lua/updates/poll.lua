@@ -34,23 +34,13 @@ elseif s[2] ~= poll then
   return refuse('terminated')
 end
 
--- Removes the oldest entries, at most a fixed number in each call: those with ids below `below`, or as many as `count`.
--- Returns true if more must be removed.
-local function confirm(below, count)
-  local entries, bytes, more = read_within(queue_key, '-', below, math.min(count, LIMITS.script_entries_max))
-  if #entries == 0 then return false end
-  redis.call('XTRIM', queue_key, 'MINID', (tonumber(entries[#entries][1]:match('%d+')) + 1) .. '-0')
-  redis.call('HINCRBY', state_key, 'bytes', ('%d'):format(-bytes))
-  return more and #entries < count
-end
-
 local n = tonumber(offset)
 local more = false
 if n and n > 0 and n <= tonumber(s[1]) + 1 then
-  more = confirm(('(%.0f-0'):format(n), math.huge)
+  more = confirm_oldest(state_key, queue_key, ('(%.0f-0'):format(n), math.huge)
 elseif n and n < 0 then
   local over = redis.call('XLEN', queue_key) + n
-  if over > 0 then more = confirm('+', over) end
+  if over > 0 then more = confirm_oldest(state_key, queue_key, '+', over) end
 end
 if more then return ok({}, 1) end
 -- A webhook was just deleted. The receiver may still acknowledge requests that are in flight.

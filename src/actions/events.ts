@@ -1,12 +1,12 @@
-/** Keeps a person's event stream open. Ends it when the client disconnects or the token is revoked. */
+/** Keeps an event stream open. Ends it when the client disconnects or the token is revoked. */
 
 import type { ApiRequest } from '../server/request.js';
 import { storeLimits as limits } from '../store/limits.js';
 import type { Time } from '../time.js';
 
 /**
- * Keeps a person's event stream open until the client disconnects or the token is revoked. Calls `ended` once, after
- * the stream has ended for any reason.
+ * Keeps an event stream open until the client disconnects or the token is revoked. Calls `ended` once, after the stream
+ * has ended for any reason.
  */
 export function openEvents(
   time: Time,
@@ -34,5 +34,11 @@ export function openEvents(
   const forget = onRevoked(close);
   const keepAlive = time.every(limits.stream_keepalive_ms, () => write(': \n\n'));
   request.onAbort(end);
-  return { write, close, isOver: () => over, drained: () => stream.drained() };
+  return {
+    write,
+    close,
+    isOver: () => over,
+    isBlocked: () => stream.isBlocked(),
+    drained: () => stream.drained(),
+  };
 }

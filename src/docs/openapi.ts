@@ -115,6 +115,8 @@ const consumerHeaders: Json[] = ['Consumer', 'ConsumerTimeout'].map((name) => ({
   $ref: `#/components/parameters/${name}`,
 }));
 
+const lastEventHeader: Json = { $ref: '#/components/parameters/LastEventId' };
+
 function requestBody(schema: Json, required: boolean): Json {
   const types = [jsonType, 'application/x-www-form-urlencoded', 'multipart/form-data'];
   return { required, content: Object.fromEntries(types.map((type) => [type, { schema }])) };
@@ -150,7 +152,9 @@ function methodPath(method: Method, base: string, components: Components): Json 
   const parameters = withInline(method, usual, components);
   const names = Object.keys(parameters.properties);
   const changes = changesState(method);
-  const result = documentSchema(method.result, 'output', components);
+  const answer = method.events
+    ? { 'text/event-stream': { schema: eventsOf(method.events, components) } }
+    : jsonOf(envelope(documentSchema(method.result, 'output', components)));
   const component = `${title(method.name)}Parameters`;
   if (names.length > 0) components[component] = { type: 'object', ...parameters };
   return {
@@ -165,12 +169,13 @@ function methodPath(method: Method, base: string, components: Components): Json 
         ...(changes ? [keyHeader] : []),
         ...(method.coalesces ? [coalesceHeader] : []),
         ...(method.consumes ? consumerHeaders : []),
+        ...(method.events ? [lastEventHeader] : []),
       ],
       ...(names.length > 0
         ? { requestBody: requestBody(schemaRef(component), parameters.required.length > 0) }
         : {}),
       responses: {
-        200: { description: 'Done', content: jsonOf(envelope(result)) },
+        200: { description: 'Done', content: answer },
         ...refusals([
           ...(names.length > 0 || changes ? withParameters : []),
           ...(changes ? (['idempotency_key_reused'] as const) : []),
@@ -341,6 +346,12 @@ const fixedComponents: Json = {
       name: 'X-Service-Consumer',
       in: 'header',
       description: 'Has the effect of the parameter `consumer`',
+      schema: { type: 'string' },
+    },
+    LastEventId: {
+      name: 'Last-Event-ID',
+      in: 'header',
+      description: 'Id of the last update that the client has. The stream sends the updates after it',
       schema: { type: 'string' },
     },
     ConsumerTimeout: {

@@ -46,6 +46,10 @@ export class ReplyStream implements EventStream {
     return true;
   }
 
+  isBlocked(): boolean {
+    return this.open && this.heldBytes > 0;
+  }
+
   drained(): Promise<void> {
     if (!this.open || this.heldBytes === 0) return Promise.resolve();
     return new Promise((resolve) => this.waiting.push(resolve));
@@ -124,6 +128,7 @@ export class ReplyStream implements EventStream {
 
 export const closedStream: EventStream = {
   write: () => false,
+  isBlocked: () => false,
   drained: () => Promise.resolve(),
   close: () => undefined,
   break: () => undefined,

@@ -90,10 +90,12 @@ import { setStickerPositionInSet } from './stickers/setStickerPositionInSet.js';
 import { setStickerSetTitle } from './stickers/setStickerSetTitle.js';
 import { uploadStickerFile } from './stickers/uploadStickerFile.js';
 import { answerCallbackQuery } from './updates/answerCallbackQuery.js';
+import { confirmUpdates } from './updates/confirmUpdates.js';
 import { deleteWebhook } from './updates/deleteWebhook.js';
 import { getUpdates } from './updates/getUpdates.js';
 import { getWebhookInfo } from './updates/getWebhookInfo.js';
 import { setWebhook } from './updates/setWebhook.js';
+import { streamUpdates } from './updates/streamUpdates.js';
 import type { Method } from '../server/method.js';
 
 export const methods: readonly Method[] = [
@@ -188,8 +190,10 @@ export const methods: readonly Method[] = [
   setStickerSetTitle,
   uploadStickerFile,
   answerCallbackQuery,
+  confirmUpdates,
   deleteWebhook,
   getUpdates,
   getWebhookInfo,
   setWebhook,
+  streamUpdates,
 ];

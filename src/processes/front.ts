@@ -93,7 +93,7 @@ function report(
     () => ({
       petrel_open_requests: server.openRequests(),
       petrel_waiting_polls: store.polls.waiting(),
-      petrel_open_streams: store.streams.count(),
+      petrel_open_streams: store.streams.count() + store.polls.streaming(),
       petrel_remembered_tokens: store.auth.stats.remembered,
       petrel_auth_lease: Number(store.auth.stats.leased),
       petrel_durable_waiting: store.durability.stats.waiting,
@@ -116,7 +116,7 @@ function report(
     front: {
       open: server.openRequests(),
       polls: store.polls.waiting(),
-      streams: store.streams.count(),
+      streams: store.streams.count() + store.polls.streaming(),
       calls: meter.callFigures(processLimits.node_calls_reported_max),
     },
   }));

@@ -165,7 +165,7 @@ export function createAnswerCalls({ methods, store, files, receivers, onError }:
     const context = { bot, store: store.under(seed, true, 'answer'), files, receivers, uploads: noFiles };
     await runMethod(
       { ...method, params: method.params },
-      { ...context, onGone: () => undefined },
+      { ...context, onGone: () => undefined, request: null },
       call as Params,
     );
     return true;

@@ -82,7 +82,7 @@ function run(context: CallContext, request: ApiRequest, method: Method, bot: Bot
   const { files, receivers } = context;
   const onGone = (listener: () => void) => request.onAbort(listener);
   if (method.params === null) {
-    const given = { bot, store, files, receivers, uploads: noFiles, onGone };
+    const given = { bot, store, files, receivers, uploads: noFiles, onGone, request };
     return fairly(method, given, null, () => method.handler(given, null as never));
   }
   const { values, files: uploads } = parseParams(request);
@@ -91,7 +91,7 @@ function run(context: CallContext, request: ApiRequest, method: Method, bot: Bot
     values.consumer ??= request.consumer;
     if (request.consumerTimeout !== '') values.consumer_timeout ??= request.consumerTimeout;
   }
-  const given = { bot, store, files, receivers, uploads, onGone };
+  const given = { bot, store, files, receivers, uploads, onGone, request };
   const called = () => runMethod(method as Parameters<typeof runMethod>[0], given, values);
   return uploads.size === 0 ? called() : store.uploads.take(bot.owner, bytesOf(uploads)).then(called);
 }

@@ -7,6 +7,7 @@ import type { Store } from '../store/store.js';
 import { done } from '../wire/results.js';
 import { chatId } from '../wire/schema.js';
 import type { UploadedFile } from './params.js';
+import type { ApiRequest } from './request.js';
 
 export interface Receivers {
   /**
@@ -29,6 +30,8 @@ export interface MethodContext {
   readonly receivers: Receivers;
   readonly uploads: ReadonlyMap<string, UploadedFile>;
   readonly onGone: (listener: () => void) => void;
+  /** The request of the call. Null for a call in the answer to a webhook delivery, which cannot be a stream. */
+  readonly request: ApiRequest | null;
 }
 
 /**
@@ -55,6 +58,8 @@ interface Traits {
   readonly coalesces?: true;
   /** Whether the headers `X-Service-Consumer` and `X-Service-Consumer-Timeout` set parameters. */
   readonly consumes?: true;
+  /** The schemas of the events, if the answer is a stream of server-sent events. */
+  readonly events?: Readonly<Record<string, z.ZodType>>;
   /** Handles calls with `inline_message_id`. Absent if the method does not change inline messages. */
   readonly ofInline?: OfInline;
 }
@@ -112,6 +117,7 @@ type Definition<P extends z.ZodType | null> = Traits & {
   readonly errors?: readonly ErrorName[];
 } & (
     | { readonly result: z.ZodType; readonly handler: Handler<P, unknown> }
+    | { readonly events: NonNullable<Traits['events']>; readonly handler: Handler<P, unknown> }
     | { readonly result?: never; readonly handler: Handler<P, void | Promise<void>> }
   );
 

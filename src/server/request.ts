@@ -92,6 +92,8 @@ export interface EventStream {
    * the stream.
    */
   write(text: string): boolean;
+  /** Whether data waits because the client has not accepted it yet. */
+  isBlocked(): boolean;
   /** Resolves when everything is sent, or the client has disconnected. */
   drained(): Promise<void>;
   close(): void;

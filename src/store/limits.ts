@@ -73,6 +73,11 @@ export const storeLimits = {
    * together thereby make at most 1,000 / 3 steps a second, however many updates wake them.
    */
   consumer_pause_ms: 3,
+  /**
+   * A stream with a consumer name ends if the consumer has unconfirmed updates and confirms none for this time. If its
+   * client is gone without a notice, other consumers get the updates then.
+   */
+  stream_confirm_ms_max: 60_000,
   /** After the last poll, Redis remembers for this long which consumer holds which chat. */
   consumers_ttl_ms: 10 * 60_000,
   queue_length_max: 100_000,

@@ -22,7 +22,7 @@ export interface NamedCall {
 }
 
 /** Calls that say nothing about the behaviour of a bot. */
-const quiet = /^(getUpdates|getMe|setWebhook|deleteWebhook|getWebhookInfo)$/;
+const quiet = /^(getUpdates|streamUpdates|confirmUpdates|getMe|setWebhook|deleteWebhook|getWebhookInfo)$/;
 
 export const isBehaviour = ({ kind, name }: RecordedEntry): boolean => kind === 'call' && !quiet.test(name);
 

@@ -1,7 +1,7 @@
-/** Defines the data of each event on people's streams, by the name of the event (behaviour §11). */
+/** Defines the data of each event on streams, by the name of the event (behaviour §9 and §11). */
 import { z } from 'zod';
 import { reactionPayload } from './post_results.js';
-import { draftEvent, message, messageEvent, messageReference } from './results.js';
+import { draftEvent, message, messageEvent, messageReference, update } from './results.js';
 
 const chatId = z.int().describe('Id of the chat');
 
@@ -78,3 +78,20 @@ export const streamEvents = {
 };
 
 export const postStreamEvents = { ready, post_reactions: reactions };
+
+/** The events of a stream of updates. */
+export const updateEvents = {
+  update,
+  end: z
+    .strictObject({
+      ok: z.literal(false),
+      error_code: z.int(),
+      description: z.string(),
+      parameters: z.strictObject({ retry_after: z.int() }).optional(),
+    })
+    .meta({
+      id: 'StreamEndEvent',
+      description:
+        'The stream has ended with the error that a poll would have got. After 401 and 409, do not reconnect.',
+    }),
+};

@@ -1,4 +1,4 @@
-/** Pollers of one bot share its queue and are killed under load. No update is lost, and each chat stays in order. */
+/** Pollers or streams of one bot share its queue and are killed under load. No update is lost, and each chat stays in order. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Service, startService } from '../support/service.js';
 import { share } from './consumers.js';
@@ -10,13 +10,17 @@ beforeAll(async () => {
 });
 afterAll(() => service?.stop());
 
-test(
-  'R28: killing pollers of one bot loses no update, keeps the order, and moves their chats within 5 s',
-  async () => {
+test.each([
+  { of: 'pollers', more: {} },
+  { of: 'streams', more: { streams: 'all' } as const },
+])(
+  'R28: killing $of of one bot loses no update, keeps the order, and moves their chats within 5 s',
+  async ({ of, more }) => {
     // A chat that moved must not lose its new poller within the time that is measured.
-    const amounts = { pollers: 8, kills: long ? 20 : 3, updates: amount(800, 1_000_000), gapMs: 8_000 };
+    const usual = { pollers: 8, kills: long ? 20 : 3, updates: amount(800, 1_000_000), gapMs: 8_000 };
+    const amounts = { ...usual, ...more };
     const verdict = await share(service, amounts, amount(60_000, 600_000));
-    report('R28', 'pollers of one bot killed under load', { ...verdict }, [
+    report('R28', `${of} of one bot killed under load`, { ...verdict }, [
       atMost('lost or overtaken in their chat', verdict.lost + verdict.early, 0),
       atMost(
         'longest time from sending to processing within 10 s after a kill, ms',

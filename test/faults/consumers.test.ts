@@ -1,4 +1,4 @@
-/** The short form of `consumers.long.test.ts`: four pollers, four kills of pollers and one of a front. */
+/** The short form of `consumers.long.test.ts`: four pollers or streams, four kills of them and one of a front. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
 import { type Service, startService } from '../support/service.js';
@@ -7,14 +7,22 @@ import { share } from './consumers.js';
 let service: Service | undefined;
 afterEach(() => service?.stop());
 
-test('no update is lost or overtaken in its chat when pollers and a front are killed', async () => {
-  service = await startService({ fronts: 2 });
-  const [, front] = service.fronts;
-  const sharing = share(service, { pollers: 4, kills: 4, updates: 600, gapMs: 0 }, 30_000);
-  await sleep(2_000);
-  await front?.kill();
-  await front?.start();
-  const verdict = await sharing;
-  expect(verdict).toMatchObject({ lost: 0, early: 0, pollers: 4 });
-  expect(verdict.updates).toBeGreaterThanOrEqual(600);
-}, 120_000);
+test.each([
+  { of: 'pollers', more: {} },
+  { of: 'streams', more: { streams: 'all' } as const },
+  { of: 'pollers and streams', more: { streams: 'half' } as const },
+])(
+  'no update is lost or overtaken in its chat when $of and a front are killed',
+  async ({ more }) => {
+    service = await startService({ fronts: 2 });
+    const [, front] = service.fronts;
+    const sharing = share(service, { pollers: 4, kills: 4, updates: 600, gapMs: 0, ...more }, 30_000);
+    await sleep(2_000);
+    await front?.kill();
+    await front?.start();
+    const verdict = await sharing;
+    expect(verdict).toMatchObject({ lost: 0, early: 0, pollers: 4 });
+    expect(verdict.updates).toBeGreaterThanOrEqual(600);
+  },
+  120_000,
+);

@@ -1,5 +1,5 @@
 /**
- * One bot with several pollers that share its queue, people who write to it, and kills of pollers and fronts. Only
+ * One bot with several pollers or streams that share its queue, people who write to it, and kills of pollers and fronts. Only
  * counters are kept, so any number of updates is possible. The text of a message is its number in the chat and the time
  * when it was sent.
  */
@@ -13,6 +13,8 @@ export interface Amounts {
   readonly updates: number;
   /** The minimum time between two kills, in ms. */
   readonly gapMs: number;
+  /** Which pollers have a stream. Absent if none has. */
+  readonly streams?: 'half' | 'all';
 }
 
 interface Chat {
@@ -42,34 +44,79 @@ const aheadMax = 500;
 /** A process of the bot. It loses its offset and the answers in flight when it is killed. */
 class Poller {
   readonly #ended = new AbortController();
+  readonly #url: (round: number, method: string) => string;
+  readonly #headers: Readonly<Record<string, string>>;
+  readonly #process: (update: Update) => void;
   readonly finished: Promise<void>;
+  #offset = 0;
   processed = 0;
 
-  constructor(url: (round: number) => string, name: string, process: (update: Update) => void) {
-    this.finished = this.#run(url, name, process);
+  constructor(
+    url: (round: number, method: string) => string,
+    name: string,
+    process: (update: Update) => void,
+    streams: boolean,
+  ) {
+    this.#url = url;
+    this.#headers = { 'X-Service-Consumer': name };
+    this.#process = process;
+    this.finished = this.#run(streams);
   }
 
-  async #run(url: (round: number) => string, name: string, process: (update: Update) => void) {
+  async #run(streams: boolean) {
     const { signal } = this.#ended;
-    const headers = { 'X-Service-Consumer': name, 'Content-Type': 'application/json' };
-    let offset = 0;
     for (let round = 0; !signal.aborted; round++) {
       try {
-        const body = JSON.stringify({ offset, timeout: 2 });
-        const answer = await fetch(url(round), { method: 'POST', headers, body, signal });
-        const { result } = (await answer.json()) as { readonly result?: readonly Update[] };
-        if (result === undefined) await sleep(20, undefined, { signal });
-        for (const update of result ?? []) {
-          process(update);
-          this.processed++;
-          offset = update.update_id + 1;
-          // A kill may come between two updates of an answer.
-          if (this.processed % 10 === 0) await sleep(1, undefined, { signal });
-        }
+        await (streams ? this.#stream(round) : this.#poll(round));
       } catch {
         if (!signal.aborted) await sleep(20);
       }
     }
+  }
+
+  async #take(update: Update): Promise<void> {
+    this.#process(update);
+    this.processed++;
+    this.#offset = update.update_id + 1;
+    // A kill may come between two updates of an answer.
+    if (this.processed % 10 === 0) await sleep(1, undefined, { signal: this.#ended.signal });
+  }
+
+  async #poll(round: number): Promise<void> {
+    const { signal } = this.#ended;
+    const body = JSON.stringify({ offset: this.#offset, timeout: 2 });
+    const headers = { ...this.#headers, 'Content-Type': 'application/json' };
+    const answer = await fetch(this.#url(round, 'getUpdates'), { method: 'POST', headers, body, signal });
+    const { result } = (await answer.json()) as { readonly result?: readonly Update[] };
+    if (result === undefined) await sleep(20, undefined, { signal });
+    for (const update of result ?? []) await this.#take(update);
+  }
+
+  /** Reads a stream until its connection ends. Resumes after the last update, and confirms on the other front. */
+  async #stream(round: number): Promise<void> {
+    const { signal } = this.#ended;
+    const headers = { ...this.#headers, 'Last-Event-ID': `${this.#offset - 1}` };
+    const answer = await fetch(this.#url(round, 'streamUpdates'), { headers, signal });
+    if (answer.body === null || !answer.ok) throw new Error(`answered ${answer.status}`);
+    let text = '';
+    for await (const part of answer.body.pipeThrough(new TextDecoderStream())) {
+      text += part;
+      const blocks = text.split('\n\n');
+      text = blocks.pop() as string;
+      for (const block of blocks) {
+        const [, data] = /^event: update\ndata: (.*)$/m.exec(block) ?? [];
+        if (data !== undefined) await this.#take(JSON.parse(data) as Update);
+      }
+      await this.#confirm(round + 1);
+    }
+  }
+
+  /** A lost confirmation is made up for by the next one. */
+  async #confirm(round: number): Promise<void> {
+    const { signal } = this.#ended;
+    const url = `${this.#url(round, 'confirmUpdates')}?offset=${this.#offset}`;
+    const answer = await fetch(url, { headers: this.#headers, signal }).catch(() => undefined);
+    await answer?.arrayBuffer();
   }
 
   kill(): Promise<void> {
@@ -100,12 +147,12 @@ class Sharing {
     this.#chats = new Map(users.map((user) => [user.id, { user, sent: 0, next: 0 }]));
   }
 
-  start(name: string, shift: number): Poller {
-    const url = (round: number) => {
+  start(name: string, shift: number, streams: boolean): Poller {
+    const url = (round: number, method: string) => {
       const { fronts } = this.#service;
-      return `${fronts[(round + shift) % fronts.length]?.url}/bot${this.#bot.token}/getUpdates`;
+      return `${fronts[(round + shift) % fronts.length]?.url}/bot${this.#bot.token}/${method}`;
     };
-    return new Poller(url, name, (update) => this.#process(update));
+    return new Poller(url, name, (update) => this.#process(update), streams);
   }
 
   #process({ message }: Update): void {
@@ -186,7 +233,7 @@ class Sharing {
 /** Runs the load and the kills, and waits until all updates were processed or `settleMs` have passed. */
 export async function share(
   service: Service,
-  { pollers: count, kills, updates, gapMs }: Amounts,
+  { pollers: count, kills, updates, gapMs, streams }: Amounts,
   settleMs: number,
 ): Promise<SharingVerdict> {
   const owner = await service.newUser('owner');
@@ -199,7 +246,8 @@ export async function share(
   const [last] = await resultOf(service.bot(bot, 'getUpdates', {}));
   await resultOf(service.bot(bot, 'getUpdates', { offset: last.update_id + 1 }));
   const sharing = new Sharing(service, bot, users);
-  const pollers = Array.from({ length: count }, (_, i) => sharing.start(`worker-${i}`, i));
+  const isStream = (i: number) => streams === 'all' || (streams === 'half' && i % 2 === 0);
+  const pollers = Array.from({ length: count }, (_, i) => sharing.start(`worker-${i}`, i, isStream(i)));
   const worked = new Set<number>();
   const ended = new AbortController();
   const loading = sharing.load(updates, ended.signal);
@@ -213,7 +261,8 @@ export async function share(
     for (const [i, { processed }] of pollers.entries()) if (processed > 0) worked.add(i);
     // Half of the pollers come back at once under their name, the others later under a new one.
     if (n % 2 === 1) await sleep(1_000);
-    pollers[victim] = sharing.start(n % 2 === 0 ? `worker-${victim}` : `worker-${victim}.${n}`, victim);
+    const name = n % 2 === 0 ? `worker-${victim}` : `worker-${victim}.${n}`;
+    pollers[victim] = sharing.start(name, victim, isStream(victim));
   }
   ended.abort();
   await loading;

@@ -1,4 +1,4 @@
-/** Calls of the script that shares a queue among consumers. */
+/** Calls of the scripts that share a queue among consumers. */
 import type { Redis } from 'ioredis';
 import type { Script } from '../../src/redis/scripts/contract.js';
 import { queue } from './update_world.js';
@@ -39,3 +39,7 @@ export const lapsed =
   (name: string): Seed =>
   (client) =>
     client.zadd(keys.consumers(bot), Date.now() - 1, name);
+
+/** Confirms updates outside a poll, and returns the answer. */
+export const confirm = (client: Redis, name: string, offset: number): Promise<unknown[]> =>
+  callScript(client, scripts.get('updates/confirm') as Script, consumerKeys, { name, offset: `${offset}` });

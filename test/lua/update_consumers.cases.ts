@@ -321,4 +321,155 @@ const cases: Case[] = [
   ),
 ];
 
-export const consumerCases: readonly Case[] = cases;
+const streamed = (last: number, args = {}) => ({ limit: `100 ${last}`, ...args });
+/** Gives the consumer `a` update 101 by a stream, and then update 100 of a dead consumer. */
+const overtaken: Seed[] = [
+  open(),
+  seeds.queue({ seq: 101, bytes: 1_000, poll: `*${Date.now() + 600_000}` }),
+  ...entries(2),
+  seeds.hash(keys.consumption(bot), { cur: 101, 'p:a': 'mine', 'o:a': 'stream' }),
+  async (client) => {
+    await client.zadd(keys.consumers(bot), Date.now() + 600_000, 'a');
+    for (const i of [1, 0]) {
+      await client.zadd(keys.assigned(bot), 0, `a:${String(100 + i).padStart(16, '0')}:${bot}.${i}`);
+      await client.hset(keys.holders(bot), `${bot}.${i}`, 'a 1');
+      await stepped(streamed(0, { first: false }))(client);
+    }
+  },
+];
+const settle = (what: string, more: More, args = {}): Case => ({
+  ...{ script: 'updates/confirm', what, keys: consumerKeys, args: { name: 'a', offset: '102', ...args } },
+  ...more,
+});
+
+const streams: Case[] = [
+  share(
+    'sends a stream only what follows the last update that it sent',
+    {
+      seeds: [...three, stepped(streamed(0))],
+      answer: [...reads('41-0'), 0, -1, 3],
+      changes: [consumers, state],
+    },
+    streamed(40, { first: false }),
+  ),
+  share(
+    'sends a resumed stream what follows the last update that its client has, and confirms nothing',
+    {
+      seeds: [...three, stepped(streamed(0))],
+      answer: reads('41-0'),
+      changes: [consumers, consumption, state],
+      after: keeps(...whole),
+    },
+    { ...later, ...streamed(40) },
+  ),
+  share(
+    'sends a stream everything again after a poll, because the updates are not in the order of the stream',
+    { seeds: [...three, stepped()], answer: reads(...whole), changes: [consumers, consumption, state] },
+    { ...later, ...streamed(40) },
+  ),
+  share(
+    'sends a stream the updates of a dead consumer after later ones',
+    { seeds: overtaken, answer: reads('101-0', '100-0'), changes: [consumers, consumption] },
+    { ...later, ...streamed(0) },
+  ),
+  share(
+    'gives a poll after a stream the lowest update first',
+    { seeds: overtaken, answer: reads('100-0', '101-0'), changes: [consumers, consumption] },
+    later,
+  ),
+  share(
+    'confirms for the first poll after a stream only what was sent up to its offset',
+    {
+      seeds: overtaken,
+      answer: reads('100-0'),
+      changes: [...mine, stream],
+      after: keeps('100-0'),
+    },
+    { ...later, offset: '102' },
+  ),
+  share(
+    'says that a stream is full, and then assigns no updates',
+    {
+      seeds: [...many(5), stepped({ limit: '2 0' })],
+      answer: ['ok', [], 0, -1, 2, 1, 0],
+      changes: [consumers, state],
+    },
+    { first: false, limit: '2 101' },
+  ),
+  settle('confirms what a stream sent up to the offset', {
+    seeds: overtaken,
+    answer: ['ok', 0],
+    changes: [consumption, holders, state, stream],
+    after: keeps('100-0'),
+  }),
+  settle(
+    'confirms what a stream sent before the update below the offset, although its id is higher',
+    {
+      seeds: overtaken,
+      answer: ['ok', 0],
+      changes: [consumption, holders, state, stream],
+      async after(client) {
+        expect(await left(client)).toEqual([]);
+        expect(await client.exists(keys.holders(bot))).toBe(0);
+      },
+    },
+    { offset: '101' },
+  ),
+  settle(
+    'confirms nothing for an offset that is not just above an update of the consumer',
+    { seeds: overtaken, answer: ['ok', 0], changes: [] },
+    { offset: '100' },
+  ),
+  settle(
+    'confirms nothing for an offset past the next update',
+    { seeds: overtaken, answer: ['ok', 0], changes: [] },
+    { offset: '103' },
+  ),
+  settle(
+    'confirms nothing for a negative offset',
+    { seeds: three, answer: ['ok', 0], changes: [] },
+    { name: '', offset: '-2' },
+  ),
+  settle(
+    'confirms nothing of another consumer',
+    { seeds: overtaken, answer: ['ok', 0], changes: [] },
+    { name: 'b' },
+  ),
+  settle(
+    'confirms after a poll only the update just below the offset, since the answer may be lost',
+    {
+      seeds: [...three, stepped()],
+      answer: ['ok', 0],
+      changes: [consumption, holders, state, stream],
+      after: keeps('39-0', '41-0'),
+    },
+    { offset: '41' },
+  ),
+  settle(
+    'confirms nothing of a consumer after a poll without one',
+    { seeds: [...three, stepped(), seeds.queue({ poll: 'plain' })], answer: ['ok', 0], changes: [] },
+    { offset: '42' },
+  ),
+  settle(
+    'confirms without a consumer the updates below the offset',
+    { seeds: three, answer: ['ok', 0], changes: [state, stream], after: keeps('41-0') },
+    { name: '', offset: '41' },
+  ),
+  settle(
+    'confirms a limited number of updates at once',
+    { seeds: many(limits.script_entries_max + 1), answer: ['ok', 1], changes: [state, stream] },
+    { name: '', offset: `${101 + limits.script_entries_max}` },
+  ),
+  settle(
+    'is refused without a consumer while a consumer has a lease',
+    { seeds: overtaken, answer: ['shared'] },
+    { name: '' },
+  ),
+  settle('is refused while a webhook is set', {
+    seeds: [...three, seeds.queue({ hook: 'w' })],
+    answer: ['webhook_active'],
+  }),
+  settle('reports a missing queue', { seeds: [open()], answer: ['queue_missing'] }),
+];
+
+export const consumerCases: readonly Case[] = [...cases, ...streams];

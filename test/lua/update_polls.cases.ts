@@ -162,4 +162,49 @@ const polls: Case[] = [
   ),
 ];
 
-export const pollCases: readonly Case[] = polls;
+const follow = (what: string, more: More, args = {}): Case => ({
+  ...{ script: 'updates/follow', what, keys: queue },
+  args: { poll: 'mine', after: '0', limit: '100', ...args },
+  ...more,
+});
+const streaming = [...three, seeds.queue({ poll: 'mine' })];
+const rows = (...expected: string[]) => expect.toSatisfy((given) => ids(given).join() === expected.join());
+const follows: Case[] = [
+  follow('reads the updates after the last one that the stream sent', {
+    seeds: streaming,
+    answer: ['ok', rows('39-0', '40-0', '41-0'), 0, 39, 41],
+  }),
+  follow(
+    'reads nothing before the last update that the stream sent',
+    { seeds: streaming, answer: ['ok', rows('41-0'), 0, 39, 41] },
+    { after: '40' },
+  ),
+  follow(
+    'says that there may be more updates than it reads',
+    { seeds: streaming, answer: ['ok', rows('39-0', '40-0'), 1, 39, 41] },
+    { limit: '2' },
+  ),
+  follow(
+    'reads no update for a full stream, but says which one is the oldest',
+    { seeds: streaming, answer: ['ok', [], 1, 39, 41] },
+    { limit: '0', after: '41' },
+  ),
+  follow('finds no update in an empty queue', {
+    seeds: [open(), seeds.queue({ poll: 'mine', seq: 41 })],
+    answer: ['ok', [], 0, 0, 41],
+  }),
+  follow('returns nothing just after a webhook was deleted, since open requests may still be acknowledged', {
+    seeds: [...three, seeds.queue({ poll: 'mine', leased: Date.now() + 600_000 })],
+    answer: ['ok', [], 0, 0, 41],
+  }),
+  follow('ends a stream that another poll replaced', {
+    seeds: [...three, seeds.queue({ poll: 'theirs' })],
+    answer: ['terminated'],
+  }),
+  follow('ends a stream once a webhook was set', {
+    seeds: [...streaming, seeds.queue({ poll: 'mine', hook: 'w' })],
+    answer: ['terminated_by_webhook'],
+  }),
+];
+
+export const pollCases: readonly Case[] = [...polls, ...follows];

@@ -1,5 +1,5 @@
 /**
- * Runs long polls. Each bot has at most one waiting poll in the whole installation, or one for each of its consumers
+ * Runs long polls and streams of updates. A stream is a poll that does not end (decision 0069). Each bot has at most one waiting poll in the whole installation, or one for each of its consumers
  * (decision 0067). Hints wake polls, and a check every second finds updates whose hints were lost.
  */
 import { fail } from '../../errors.js';
@@ -11,6 +11,7 @@ import { fillAttemptsMax, type StoreContext } from '../core/context.js';
 import { groupBy, piecesOf } from '../core/groups.js';
 import { storeLimits as limits } from '../limits.js';
 import { type Queues, readUpdate, type UpdateEntry } from './queues.js';
+import { SentUpdates, SharedUpdates, type StreamRequest, type UpdateSink } from './update_streams.js';
 
 export interface PollRequest {
   /** The offset. It confirms all updates with lower ids. -N keeps only the last N updates, and 0 confirms nothing. */
@@ -36,10 +37,18 @@ interface Step {
   readonly waitMs: number;
   /** How long a waiting poll pauses after this step, whatever hints come. */
   readonly pauseMs: number;
+  /** Whether a stream may get more updates in another step at once. */
+  readonly more: boolean;
 }
+
+type Waiting = Pick<PollRequest, 'consumer' | 'valid' | 'onGone'>;
+type Consumer = NonNullable<PollRequest['consumer']>;
+type Sent = SentUpdates | SharedUpdates;
 
 /** Begins a hint about a newer poll of one consumer. The name of the consumer follows. */
 const consumerHint = 'p ';
+/** A hint that updates were confirmed outside a poll. A space and the name of the consumer follow, if there is one. */
+const confirmedHint = 'c';
 
 /**
  * A poll that waits. It sleeps until somebody requests a check. It ends when its client disconnects or its node shuts
@@ -50,6 +59,7 @@ class Waiter {
   readonly name: string;
   ended = false;
   #checkRequested = false;
+  #expecting = false;
   #wake = () => {};
 
   constructor(bot: number, name: string) {
@@ -62,16 +72,26 @@ class Waiter {
     this.#wake();
   }
 
+  /** Requests a check when the promise resolves. Does nothing if a former promise is still pending. */
+  checkAfter(event: () => Promise<void>): void {
+    if (this.#expecting) return;
+    this.#expecting = true;
+    void event().then(() => {
+      this.#expecting = false;
+      this.requestCheck();
+    });
+  }
+
   end(): void {
     this.ended = true;
     this.#wake();
   }
 
-  /** Waits for `ms`. Ends early when a check of the queue is requested, or when the poll ends. */
+  /** Waits for `ms`, which may be infinite. Ends early when a check of the queue is requested, or when the poll ends. */
   async sleep(time: Time, ms: number): Promise<void> {
     if (!this.#checkRequested) {
       await new Promise<void>((resolve) => {
-        const timer = time.after(ms, resolve);
+        const timer = Number.isFinite(ms) ? time.after(ms, resolve) : undefined;
         this.#wake = () => {
           time.cancel(timer);
           resolve();
@@ -88,14 +108,28 @@ type Refusal = Exclude<
   'ok' | 'stale_run' | 'journal_full'
 >;
 
-/** Returns whether a hint may matter to a poll. Only a hint about a newer poll of another consumer does not. */
-function concerns(hint: Buffer, { consumer }: PollRequest): boolean {
+/** Returns whether a hint may matter to a poll or to a stream, which waits for confirmations while `isFull`. */
+function concerns(hint: Buffer, { consumer }: Waiting, isFull: boolean): boolean {
   const text = hint.length <= consumerHint.length + limits.consumer_name_length_max ? String(hint) : '';
-  return !text.startsWith(consumerHint) || text.slice(consumerHint.length) === consumer?.name;
+  const name = text.slice(consumerHint.length);
+  if (text.startsWith(confirmedHint)) return isFull && name === (consumer?.name ?? '');
+  return !text.startsWith(consumerHint) || name === consumer?.name;
 }
 
-async function checkToken({ valid }: PollRequest): Promise<void> {
+async function checkToken({ valid }: Waiting): Promise<void> {
   if (valid !== undefined && !(await valid())) fail('unauthorized');
+}
+
+/** The step of a stream whose client must accept earlier updates first. */
+const blockedStep: Step = { entries: [], waitMs: Number.POSITIVE_INFINITY, pauseMs: 0, more: false };
+
+/** Sends updates until the client accepts no more, or must confirm some first. The rest is read again later. */
+async function sendAll(entries: readonly UpdateEntry[], sent: Sent, sink: UpdateSink): Promise<void> {
+  for (const entry of entries) {
+    if (sink.isBlocked() || !sent.canAdd()) return;
+    const bytes = sent.has(entry.updateId) ? 0 : await sink.send(entry);
+    sent.add(entry.updateId, bytes);
+  }
 }
 
 export class Polls {
@@ -104,6 +138,7 @@ export class Polls {
   readonly #queues: Queues;
   readonly #auth: Pick<Auth, 'onForgotten'>;
   readonly #waiters = new Map<string, Waiter>();
+  #streaming = 0;
   #closing = false;
   #timer: Timer | undefined;
 
@@ -126,8 +161,63 @@ export class Polls {
     return this.#wait(bot, name, request, step);
   }
 
+  /**
+   * Sends updates to a client as they are made, until the client disconnects or this node shuts down. Calls `begin` when
+   * the stream has replaced other polls. Later errors end the stream. Errors: those of `poll`.
+   */
+  async stream(bot: number, request: StreamRequest, begin: () => UpdateSink): Promise<void> {
+    const { time, uniqueText } = this.#context;
+    const waiter = new Waiter(bot, uniqueText());
+    const sent =
+      request.consumer === undefined
+        ? new SentUpdates(request)
+        : new SharedUpdates(request, time.monotonic());
+    const made = await this.#follow(waiter, true, request, sent);
+    const sink = begin();
+    const forget = this.#add(waiter, request, sent);
+    try {
+      for (let step: Step | undefined = made; !this.#closing && !waiter.ended; step = undefined) {
+        // Checks the token again, because it may have been revoked before this stream subscribed to revocations.
+        await checkToken(request);
+        step ??= sink.isBlocked() ? blockedStep : await this.#follow(waiter, false, request, sent);
+        await sendAll(step.entries, sent, sink);
+        if (sink.isBlocked()) waiter.checkAfter(() => sink.drained());
+        else if (step.more && !sent.isFull()) waiter.requestCheck();
+        if (sent instanceof SharedUpdates && sent.isStalled(time.monotonic())) return;
+        if (step.pauseMs > 0) await time.sleep(step.pauseMs);
+        if (!waiter.ended) await waiter.sleep(time, step.waitMs);
+      }
+    } finally {
+      forget();
+    }
+  }
+
+  /**
+   * Confirms the updates below `offset`, or those of them that the consumer has seen (decision 0069). Errors:
+   * `poll_while_webhook`, `poll_while_consumers`, `unauthorized`.
+   */
+  async confirm(bot: number, offset: number, consumer = ''): Promise<void> {
+    const { scripts, keys } = this.#context;
+    const { state, queue, channel } = this.#keysOf(bot);
+    const at = { state, queue, channel, consumption: keys.consumption(bot), holders: keys.holders(bot) };
+    const args = { name: consumer, offset };
+    for (let attempt = 0; attempt < fillAttemptsMax; ) {
+      const result = await scripts.call('updates/confirm', keys.partitions.of(bot), at, args);
+      if (result.status !== 'ok') {
+        await this.#afterRefusal(bot, result.status);
+        attempt++;
+      } else if (!result.more) return;
+    }
+    fail('unavailable', { retry_after: 1 });
+  }
+
+  /** The number of long polls that wait. */
   waiting(): number {
-    return this.#waiters.size;
+    return this.#waiters.size - this.#streaming;
+  }
+
+  streaming(): number {
+    return this.#streaming;
   }
 
   close(): void {
@@ -154,7 +244,33 @@ export class Polls {
     };
   }
 
-  async #check(bot: number, name: string, first: boolean, request: PollRequest): Promise<Step> {
+  /** Performs a step of a stream. */
+  async #follow(waiter: Waiter, first: boolean, request: StreamRequest, sent: Sent): Promise<Step> {
+    const { bot, name } = waiter;
+    if (sent instanceof SharedUpdates)
+      return this.#consume(bot, name, first, request, request.consumer as Consumer, sent);
+    // This step replaces an earlier poll. In a queue that is not confirmed, it removes updates that have expired.
+    if (first || sent.isFull()) await this.#check(bot, name, first, { ...request, limit: 1 });
+    const { scripts, keys } = this.#context;
+    const at = { state: keys.queueState(bot), queue: keys.queue(bot) };
+    const args = { poll: name, after: sent.last, limit: sent.room };
+    const result = await scripts.call('updates/follow', keys.partitions.of(bot), at, args);
+    if (result.status !== 'ok') {
+      await this.#afterRefusal(bot, result.status);
+      return blockedStep;
+    }
+    const { rows, more, oldest, latest } = result;
+    sent.learn(oldest, latest);
+    const entries = (rows as unknown[]).map(readUpdate);
+    return { entries, waitMs: Number.POSITIVE_INFINITY, pauseMs: 0, more };
+  }
+
+  async #check(
+    bot: number,
+    name: string,
+    first: boolean,
+    request: Omit<PollRequest, 'timeout'>,
+  ): Promise<Step> {
     const { scripts, keys } = this.#context;
     const partition = keys.partitions.of(bot);
     const at = this.#keysOf(bot);
@@ -174,6 +290,7 @@ export class Polls {
             entries: (result.rows as unknown[]).map(readUpdate),
             waitMs: Number.POSITIVE_INFINITY,
             pauseMs: 0,
+            more: false,
           };
         }
         // Confirms the updates of a long queue in several calls. A newer poll may replace this poll between two of them.
@@ -190,8 +307,9 @@ export class Polls {
     bot: number,
     name: string,
     first: boolean,
-    request: PollRequest,
-    consumer: NonNullable<PollRequest['consumer']>,
+    request: Omit<PollRequest, 'timeout'>,
+    consumer: Consumer,
+    sent?: SharedUpdates,
   ): Promise<Step> {
     const { scripts, keys } = this.#context;
     const partition = keys.partitions.of(bot);
@@ -208,18 +326,20 @@ export class Polls {
       poll: name,
       first,
       offset: request.offset,
-      limit: request.limit,
+      limit: sent === undefined ? String(request.limit) : `${request.limit} ${sent.last}`,
       mask: request.mask === null ? '' : String(request.mask),
       lease: consumer.leaseMs,
     };
     for (let attempt = 0; attempt < fillAttemptsMax; ) {
       const result = await scripts.call('updates/consume', partition, at, args);
       if (result.status === 'ok') {
-        const { rows, more, wait, sharing } = result;
+        const { rows, more, wait, sharing, held, full, rest } = result;
         if (!more) {
           const waitMs = wait < 0 ? limits.poll_tick_ms : Math.min(limits.poll_tick_ms, wait + 1);
           const pauseMs = Math.max(limits.consumer_step_ms_min, sharing * limits.consumer_pause_ms);
-          return { entries: (rows as unknown[]).map(readUpdate), waitMs, pauseMs };
+          const entries = (rows as unknown[]).map(readUpdate);
+          sent?.learn(held, entries.length, full, this.#context.time.monotonic());
+          return { entries, waitMs, pauseMs, more: rest };
         }
         args = { ...args, first: false, mask: '' };
       } else {
@@ -250,21 +370,10 @@ export class Polls {
   }
 
   async #wait(bot: number, name: string, request: PollRequest, made: Step): Promise<UpdateEntry[]> {
-    const { time, keys } = this.#context;
+    const { time } = this.#context;
     const deadline = time.monotonic() + request.timeout * 1_000;
     const waiter = new Waiter(bot, name);
-    const requestCheck = () => waiter.requestCheck();
-    request.onGone(() => waiter.end());
-    this.#waiters.set(name, waiter);
-    if (request.consumer === undefined)
-      this.#timer ??= time.every(limits.poll_tick_ms, () => this.#onTick()).unref();
-    const forget = this.#auth.onForgotten(`bot:${bot}`, requestCheck);
-    // Checks the queue once the subscription is active, because the hints of earlier updates were missed. Does not wait
-    // for the subscription itself, which may take long while Redis is unreachable.
-    const listening = this.#hints.listen(keys.botChannel(bot), (hint) => {
-      if (concerns(hint, request)) requestCheck();
-    });
-    listening.then(requestCheck, () => undefined);
+    const forget = this.#add(waiter, request, null);
     try {
       // Checks the token again, because it may have been revoked before this poll subscribed to revocations.
       await checkToken(request);
@@ -280,13 +389,36 @@ export class Polls {
         if (step.pauseMs > 0) await time.sleep(step.pauseMs);
       }
     } finally {
+      forget();
+    }
+  }
+
+  /** Adds a poll that waits, or a stream and what it has sent. Returns the function that removes it. */
+  #add(waiter: Waiter, request: Waiting, sent: Sent | null): () => void {
+    const { time, keys } = this.#context;
+    const { bot, name } = waiter;
+    const requestCheck = () => waiter.requestCheck();
+    request.onGone(() => waiter.end());
+    this.#waiters.set(name, waiter);
+    if (sent) this.#streaming++;
+    if (request.consumer === undefined)
+      this.#timer ??= time.every(limits.poll_tick_ms, () => this.#onTick()).unref();
+    const forget = this.#auth.onForgotten(`bot:${bot}`, requestCheck);
+    // Checks the queue once the subscription is active, because the hints of earlier updates were missed. Does not wait
+    // for the subscription itself, which may take long while Redis is unreachable.
+    const listening = this.#hints.listen(keys.botChannel(bot), (hint) => {
+      if (concerns(hint, request, sent?.isFull() ?? false)) requestCheck();
+    });
+    listening.then(requestCheck, () => undefined);
+    return () => {
       this.#waiters.delete(name);
+      if (sent) this.#streaming--;
       forget();
       listening.then(
         (unlisten) => unlisten(),
         () => undefined,
       );
-    }
+    };
   }
 
   #onTick(): void {

@@ -41,7 +41,7 @@ export interface Rates {
 }
 
 /** Excludes long polls and streams, because they wait for updates on purpose. */
-const waits = (call: string) => call === 'getUpdates' || call.startsWith('/api/stream');
+const waits = (call: string) => /^(getUpdates|streamUpdates|\/api\/stream)/.test(call);
 
 const less = (now: number, before: number | undefined, ms: number) =>
   Math.max(0, ((now - (before ?? 0)) * 1_000) / ms);

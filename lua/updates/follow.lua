@@ -1,0 +1,28 @@
+--[[
+@summary Reads the updates that a stream without a consumer name has not sent yet.
+@why     No other poll may have replaced the stream when it reads.
+@flag    no-writes
+@key     state    {NN}:queue_state:<bot>  HASH
+@key     queue    {NN}:queue:<bot>        STREAM
+@arg     poll     text    random name of this stream
+@arg     after    int     the last update that the stream sent
+@arg     limit    int     0 reads no update
+@ok      rows     raw     stream entries, fewer than `limit` where they are large
+@ok      more     flag    there may be more updates
+@ok      oldest   int     the oldest pending update, 0 for none
+@ok      latest   int     the latest update that was created
+@err     terminated
+@err     terminated_by_webhook
+]]
+local s = redis.call('HMGET', state_key, 'seq', 'poll', 'hook', 'leased')
+if s[3] then return refuse('terminated_by_webhook') end
+if s[2] ~= poll then return refuse('terminated') end
+-- A webhook was just deleted. The receiver may still acknowledge requests that are in flight.
+if s[4] and tonumber(s[4]) > select(2, now()) then return ok({}, 0, 0, tonumber(s[1])) end
+local oldest = redis.call('XRANGE', queue_key, '-', '+', 'COUNT', 1)[1]
+local rows, more = {}, true
+if tonumber(limit) > 0 then
+  local _
+  rows, _, more = read_within(queue_key, ('(%.0f-0'):format(after), '+', tonumber(limit))
+end
+return ok(rows, more and 1 or 0, oldest and tonumber(oldest[1]:match('%d+')) or 0, tonumber(s[1]))

@@ -1,0 +1,22 @@
+import { z } from 'zod';
+import { consumerName } from '../../actions/polling.js';
+import { defineMethod } from '../../server/method.js';
+import { integer, optional } from '../../wire/schema.js';
+
+/**
+ * Confirms updates that the bot got from a stream (behaviour §9). Like the `offset` of a poll, it is counted with the
+ * polls of the bot, and changes nothing besides the queue.
+ */
+export const confirmUpdates = defineMethod({
+  name: 'confirmUpdates',
+  effect: 'read',
+  polls: true,
+  consumes: true,
+  summary: 'Confirms the updates of a stream up to the last one that the bot has processed.',
+  params: z.object({
+    offset: integer().describe('Id of the last processed update, plus one'),
+    consumer: optional(consumerName).describe('Consumer of the stream that sent the updates'),
+  }),
+  errors: ['poll_while_webhook', 'poll_while_consumers'],
+  handler: ({ bot, store }, p) => store.polls.confirm(bot.id, p.offset, p.consumer),
+});

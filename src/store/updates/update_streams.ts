@@ -1,0 +1,111 @@
+/** Defines streams of updates: what a stream asks for, and what it has sent (decision 0069). */
+import { storeLimits as limits } from '../limits.js';
+import type { PollRequest } from './polls.js';
+import type { UpdateEntry } from './queues.js';
+
+/** With `limit` unconfirmed updates, the stream pauses. */
+export interface StreamRequest extends Omit<PollRequest, 'timeout'> {
+  /** The id of the last update that the client has, or 0. The stream sends the updates after it, and confirms none. */
+  readonly lastSeen: number;
+}
+
+/** The client of a stream. */
+export interface UpdateSink {
+  /** Sends an update. Returns its size in bytes. */
+  send(update: UpdateEntry): Promise<number>;
+  /** Whether the client has not accepted everything yet. Nothing should be sent then. */
+  isBlocked(): boolean;
+  /** Resolves when the client has accepted everything, or has disconnected. */
+  drained(): Promise<void>;
+}
+
+/** The unconfirmed updates of a stream without a consumer name. Their number and size are limited. */
+export class SentUpdates {
+  readonly #limit: number;
+  #lastSeen: number;
+  #sent: Array<{ readonly id: number; readonly bytes: number }> = [];
+  #bytes = 0;
+  /** The last update that was sent or skipped. */
+  last = 0;
+
+  constructor({ limit, lastSeen }: StreamRequest) {
+    this.#limit = limit;
+    this.#lastSeen = lastSeen;
+  }
+
+  /** How many more updates the stream may send. The last of them may exceed the limit in bytes. */
+  get room(): number {
+    return this.#bytes >= limits.script_read_bytes_max ? 0 : Math.max(0, this.#limit - this.#sent.length);
+  }
+
+  isFull(): boolean {
+    return this.room === 0;
+  }
+
+  canAdd(): boolean {
+    return this.room > 0;
+  }
+
+  /** Returns whether the client already has an update. */
+  has(id: number): boolean {
+    return id <= this.#lastSeen;
+  }
+
+  add(id: number, bytes: number): void {
+    this.#sent.push({ id, bytes });
+    this.#bytes += bytes;
+    this.last = id;
+  }
+
+  /** `oldest` is the oldest pending update, or 0 if there is none. `latest` is the newest update of the bot. */
+  learn(oldest: number, latest: number): void {
+    // Ignores an id that the bot has never had. Otherwise the stream would skip updates.
+    if (this.#lastSeen > latest) this.#lastSeen = 0;
+    if (oldest > 0 && oldest <= (this.#sent[0]?.id ?? oldest)) return;
+    this.#sent = this.#sent.filter(({ id }) => oldest > 0 && id >= oldest);
+    this.#bytes = this.#sent.reduce((sum, { bytes }) => sum + bytes, 0);
+  }
+}
+
+/** The unconfirmed updates of a stream with a consumer name. Redis has the list of them and limits it. */
+export class SharedUpdates {
+  #isFull = false;
+  #held = 0;
+  #confirmedAt: number;
+  last: number;
+
+  constructor({ lastSeen }: StreamRequest, now: number) {
+    this.last = lastSeen;
+    this.#confirmedAt = now;
+  }
+
+  isFull(): boolean {
+    return this.#isFull;
+  }
+
+  /** Returns true, because Redis returns only updates for which there is room. */
+  canAdd(): boolean {
+    return true;
+  }
+
+  /** Returns false, because Redis returns only updates that the client does not have. */
+  has(): boolean {
+    return false;
+  }
+
+  add(id: number): void {
+    this.last = id;
+  }
+
+  /** `held` is the number of unconfirmed updates, of which `added` are new. `now` is the monotonic time in ms. */
+  learn(held: number, added: number, isFull: boolean, now: number): void {
+    if (held === 0 || held < this.#held + added) this.#confirmedAt = now;
+    this.#held = held;
+    this.#isFull = isFull;
+  }
+
+  /** Returns whether the client has confirmed nothing for so long that it may be gone without a notice. */
+  isStalled(now: number): boolean {
+    return now - this.#confirmedAt > limits.stream_confirm_ms_max;
+  }
+}
