@@ -109,7 +109,7 @@ export const settings = {
   RATE_PER_BOT: rate
     .default({ calls: 2_000, seconds: 2 })
     .describe(
-      'Rate limit for the calls of a bot. `getUpdates` is counted separately, with the same limit. A batch counts one call per message, a mention of a person counts one call, a change of settings 20 calls (`dev`: 0)',
+      'Rate limit for the calls of a bot. `getUpdates`, `streamUpdates` and `confirmUpdates` are counted separately, with the same limit. A batch counts one call per message, a mention of a person counts one call, a change of settings 20 calls (`dev`: 0)',
     ),
   RATE_PER_OWNER: rate.optional().describe('Rate limit for the calls by all bots of one owner together'),
   RATE_PER_PERSON: rate

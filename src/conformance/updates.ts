@@ -47,6 +47,15 @@ async function confirms(s: Session): Promise<void> {
   expectTrue(limited.length === 1, `getUpdates with limit 1 returned ${limited.length} updates`);
 }
 
+async function confirmsLater(s: Session): Promise<void> {
+  const { update_id } = await awaitPoll(s, await closePoll(s), 0);
+  expectLike(await s.result('confirmUpdates', { offset: update_id + 1 }), true, 'confirmUpdates');
+  const rest: readonly Update[] = await s.result('getUpdates', { offset: 0 });
+  const old = rest.filter((each) => each.update_id <= update_id);
+  expectTrue(old.length === 0, `confirmed updates arrived again: ${show(old)}`);
+  await s.result('confirmUpdates', { offset: update_id });
+}
+
 async function filters(s: Session): Promise<void> {
   const info = await s.result('getWebhookInfo');
   try {
@@ -81,7 +90,8 @@ async function setsWebhook(s: Session): Promise<void> {
     await s.result('setWebhook', { url: s.webhook, ...settings, allowed_updates: ['poll_answer'] });
     const info = { url: s.webhook, max_connections: 7, allowed_updates: ['poll_answer'] };
     expectLike(await s.result('getWebhookInfo'), info, 'getWebhookInfo');
-    await s.refused('getUpdates', {}, 'poll_while_webhook');
+    for (const method of ['getUpdates', 'streamUpdates']) await s.refused(method, {}, 'poll_while_webhook');
+    await s.refused('confirmUpdates', { offset: 1 }, 'poll_while_webhook');
   } finally {
     await s.result('deleteWebhook');
     await s.result('getUpdates', { allowed_updates });
@@ -117,6 +127,7 @@ const article = {
 
 export const updateChecks: readonly Check[] = [
   check('getUpdates returns updates until they are confirmed', confirms, ['chat', 'polling']),
+  check('confirmUpdates confirms updates', confirmsLater, ['chat', 'polling']),
   check('allowed_updates is stored', filters, ['polling']),
   check('a newer getUpdates ends the earlier one', ends, ['polling']),
   check('a webhook is set and deleted', setsWebhook, ['polling', 'webhook']),

@@ -166,6 +166,8 @@ export const methodRows: Readonly<Record<string, Row>> = {
   close: ['own'],
   logOut: ['own'],
   getUpdates: ['own'],
+  streamUpdates: ['own'],
+  confirmUpdates: ['own', { offset: 0 }],
   setWebhook: ['own', { url: '' }],
   deleteWebhook: ['own'],
   getWebhookInfo: ['own'],

@@ -20,8 +20,8 @@ export interface Target {
 
 export const targets: readonly Target[] = [
   ...methods.map(
-    ({ name, params }): Target => ({
-      ...{ name, caller: 'bot', verb: 'POST', path: null, other: false },
+    ({ name, params, events }): Target => ({
+      ...{ name, caller: 'bot', verb: 'POST', path: null, other: events !== undefined },
       shape: params === null ? {} : shapeOf(params),
       deaf: params === null,
     }),

@@ -183,8 +183,8 @@ test('the OpenAPI document describes the webhook with its headers and its update
 });
 
 test('the OpenAPI document lists each event of a stream with the schema of its data', () => {
-  const events = (path: string) => {
-    const { content } = operation(`GET ${path}`).responses['200'] as Operation['responses'][string];
+  const events = (path: string, verb = 'GET') => {
+    const { content } = operation(`${verb} ${path}`).responses['200'] as Operation['responses'][string];
     const schema = content['text/event-stream']?.schema as unknown as {
       oneOf: Array<{ title: string; properties: { data: { $ref: string } } }>;
     };
@@ -206,6 +206,7 @@ test('the OpenAPI document lists each event of a stream with the schema of its d
     ['post_reactions', 'PostReactionsEvent'],
     ['reset', 'ResetEvent'],
   ]);
+  expect(events('/bot{token}/streamUpdates', 'POST').map(([title]) => title)).toEqual(['update', 'end']);
   expect(events('/api/stream/posts').map(([title]) => title)).toEqual(['ready', 'post_reactions']);
 });
 

@@ -342,6 +342,7 @@ test('answers with media, pins, forwards and copies match their schemas', async 
   await resultOf(service.app(ann, 'DELETE', pin));
   await call('deleteMessages', { message_ids: [message_id, other.message_id] });
   await call('getUpdates');
+  await call('confirmUpdates', { offset: 0 });
 });
 
 test('answers with posts and reactions match their schemas', async () => {
@@ -578,7 +579,7 @@ test('answers about transfers, operators and leak reports match their schemas', 
 
 test('the tests of this file called every method and every endpoint that answers in JSON', () => {
   const all = [
-    ...methods.map(({ name }) => name),
+    ...methods.filter(({ events }) => !events).map(({ name }) => name),
     ...endpoints.filter(({ contentType }) => !contentType).map(({ verb, path }) => `${verb} ${path}`),
   ];
   expect(all.filter((name) => !answered.has(name))).toEqual(['setMessageReaction']);

@@ -319,11 +319,11 @@ function startProgram(program: string, worker: string): ChildProcess {
 }
 
 test.each([
-  { name: 'grammY', program: programs[0] as string },
-  { name: 'fetch', program: programs[1] as string },
+  ['grammY', programs[0] as string],
+  ['fetch', programs[1] as string],
 ])(
-  'the program for $name in the documentation answers every message, although it is killed',
-  async ({ program }) => {
+  'the program for %s in the documentation answers every message, although it is killed',
+  async (_, program) => {
     expect(program.trimEnd().split('\n').length).toBeLessThanOrEqual(40);
     const textsOf = async (person: TestUser) =>
       (await resultOf(service.app(person, 'GET', `/api/chats/${bot.id}/messages?limit=100`))).items.map(

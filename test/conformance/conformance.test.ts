@@ -56,10 +56,10 @@ async function openScene(): Promise<Scene> {
 const stateOf = (state: string, report: Report) =>
   report.checks.filter((each) => each.state === state).map(({ proves }) => proves);
 
-/** Methods that cannot succeed without a person, or that the bot could not undo. */
+/** Methods that cannot succeed without a person, that the bot could not undo, or that answer with a stream. */
 const alwaysRefused = [
   ...['leaveChat', 'answerInlineQuery', 'approveChatJoinRequest', 'declineChatJoinRequest'],
-  ...['setMessageReaction', 'answerCallbackQuery'],
+  ...['setMessageReaction', 'answerCallbackQuery', 'streamUpdates'],
 ];
 
 test('every check passes against a service, and nearly every method succeeds', {

@@ -11,11 +11,11 @@ beforeAll(async () => {
 afterAll(() => service?.stop());
 
 test.each([
-  { of: 'pollers', more: {} },
-  { of: 'streams', more: { streams: 'all' } as const },
+  ['pollers', {}],
+  ['streams', { streams: 'all' } as const],
 ])(
-  'R28: killing $of of one bot loses no update, keeps the order, and moves their chats within 5 s',
-  async ({ of, more }) => {
+  'R28: killing %s of one bot loses no update, keeps the order, and moves their chats within 5 s',
+  async (of, more) => {
     // A chat that moved must not lose its new poller within the time that is measured.
     const usual = { pollers: 8, kills: long ? 20 : 3, updates: amount(800, 1_000_000), gapMs: 8_000 };
     const amounts = { ...usual, ...more };

@@ -8,20 +8,22 @@ let service: Service | undefined;
 afterEach(() => service?.stop());
 
 test.each([
-  { of: 'pollers', more: {} },
-  { of: 'streams', more: { streams: 'all' } as const },
-  { of: 'pollers and streams', more: { streams: 'half' } as const },
+  ['pollers', {}],
+  ['a stream', { pollers: 1, streams: 'alone' } as const],
+  ['streams', { streams: 'all' } as const],
+  ['pollers and streams', { streams: 'half' } as const],
 ])(
-  'no update is lost or overtaken in its chat when $of and a front are killed',
-  async ({ more }) => {
+  'no update is lost or overtaken in its chat when %s and a front are killed',
+  async (_, more) => {
     service = await startService({ fronts: 2 });
     const [, front] = service.fronts;
-    const sharing = share(service, { pollers: 4, kills: 4, updates: 600, gapMs: 0, ...more }, 30_000);
+    const amounts = { pollers: 4, kills: 4, updates: 600, gapMs: 0, ...more };
+    const sharing = share(service, amounts, 30_000);
     await sleep(2_000);
     await front?.kill();
     await front?.start();
     const verdict = await sharing;
-    expect(verdict).toMatchObject({ lost: 0, early: 0, pollers: 4 });
+    expect(verdict).toMatchObject({ lost: 0, early: 0, pollers: amounts.pollers });
     expect(verdict.updates).toBeGreaterThanOrEqual(600);
   },
   120_000,

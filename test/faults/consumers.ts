@@ -13,8 +13,8 @@ export interface Amounts {
   readonly updates: number;
   /** The minimum time between two kills, in ms. */
   readonly gapMs: number;
-  /** Which pollers have a stream. Absent if none has. */
-  readonly streams?: 'half' | 'all';
+  /** Which pollers have a stream. `alone` is one stream without a consumer name. Absent if none has. */
+  readonly streams?: 'half' | 'all' | 'alone';
 }
 
 interface Chat {
@@ -58,7 +58,7 @@ class Poller {
     streams: boolean,
   ) {
     this.#url = url;
-    this.#headers = { 'X-Service-Consumer': name };
+    this.#headers = name === '' ? {} : { 'X-Service-Consumer': name };
     this.#process = process;
     this.finished = this.#run(streams);
   }
@@ -246,8 +246,11 @@ export async function share(
   const [last] = await resultOf(service.bot(bot, 'getUpdates', {}));
   await resultOf(service.bot(bot, 'getUpdates', { offset: last.update_id + 1 }));
   const sharing = new Sharing(service, bot, users);
-  const isStream = (i: number) => streams === 'all' || (streams === 'half' && i % 2 === 0);
-  const pollers = Array.from({ length: count }, (_, i) => sharing.start(`worker-${i}`, i, isStream(i)));
+  const isStream = (i: number) => streams !== undefined && (streams !== 'half' || i % 2 === 0);
+  const nameOf = (name: string) => (streams === 'alone' ? '' : name);
+  const pollers = Array.from({ length: count }, (_, i) =>
+    sharing.start(nameOf(`worker-${i}`), i, isStream(i)),
+  );
   const worked = new Set<number>();
   const ended = new AbortController();
   const loading = sharing.load(updates, ended.signal);
@@ -262,7 +265,7 @@ export async function share(
     // Half of the pollers come back at once under their name, the others later under a new one.
     if (n % 2 === 1) await sleep(1_000);
     const name = n % 2 === 0 ? `worker-${victim}` : `worker-${victim}.${n}`;
-    pollers[victim] = sharing.start(name, victim, isStream(victim));
+    pollers[victim] = sharing.start(nameOf(name), victim, isStream(victim));
   }
   ended.abort();
   await loading;

@@ -56,6 +56,14 @@ test.each([
     'Redis must know what a consumer got until its lease has ended',
     limits.consumer_lease_s_max * 1_000 < limits.consumers_ttl_ms,
   ],
+  [
+    'Redis must know what a stream sent until the stream of a silent client ends',
+    limits.stream_confirm_ms_max + limits.consumer_lease_s_max * 1_000 < limits.consumers_ttl_ms,
+  ],
+  [
+    'the unconfirmed updates of a stream must fit into its buffer',
+    limits.script_read_bytes_max < limits.stream_buffer_bytes_max,
+  ],
   ['a lease must survive two lost renewals', limits.auth_lease_renew_ms * 3 <= limits.auth_lease_ms],
   [
     'callers must get an answer before a silent connection is replaced',

@@ -78,6 +78,7 @@ export async function differencesFromBotApi(answers: readonly Recorded[]): Promi
 
 /** Methods that the Bot API does not have, or has under another name. */
 const others: Readonly<Record<string, string | null>> = {
+  confirmUpdates: null,
   createPost: null,
   editPost: null,
   getPost: null,

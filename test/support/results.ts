@@ -31,7 +31,7 @@ interface Answer {
 
 export function holdMethod<A extends Answer>(name: string, answer: A): A {
   const method = methods.find((each) => each.name.toLowerCase() === name.toLowerCase());
-  if (method && answer.body?.ok === true) {
+  if (method && !method.events && answer.body?.ok === true) {
     hold(method.name, method.result, answer.body.result);
     listener?.(method.name, answer.body.result);
   }

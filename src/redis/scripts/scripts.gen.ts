@@ -705,12 +705,22 @@ export interface Scripts {
       | { status: 'ok' }
       | { status: 'stale_run' };
   };
-  /** Performs one step of a poll with a consumer name: renews the consumer's lease, confirms updates, takes over the */
+  /** Confirms updates outside a poll: those below an offset, or those of them that a consumer has seen. */
+  'updates/confirm': {
+    keys: { state: string; queue: string; consumption: string; holders: string; channel: string };
+    args: { name: string; offset: number | string };
+    result:
+      | { status: 'ok'; more: boolean }
+      | { status: 'queue_missing' }
+      | { status: 'webhook_active' }
+      | { status: 'shared' };
+  };
+  /** Performs one step of a poll or stream with a consumer name: renews the consumer's lease, confirms updates, takes */
   'updates/consume': {
     keys: { state: string; queue: string; consumers: string; consumption: string; assigned: string; holders: string; meta: string; journal: string; channel: string };
-    args: { bot: string; name: string; poll: string; first: boolean; offset: number | string; limit: number | string; mask: string; lease: number | string };
+    args: { bot: string; name: string; poll: string; first: boolean; offset: number | string; limit: string; mask: string; lease: number | string };
     result:
-      | { status: 'ok'; rows: unknown; more: boolean; wait: number; sharing: number }
+      | { status: 'ok'; rows: unknown; more: boolean; wait: number; sharing: number; held: number; full: boolean; rest: boolean }
       | { status: 'stale_run' }
       | { status: 'journal_full' }
       | { status: 'queue_missing' }
@@ -718,6 +728,15 @@ export interface Scripts {
       | { status: 'terminated' }
       | { status: 'terminated_by_webhook' }
       | { status: 'too_many_consumers' };
+  };
+  /** Reads the updates that a stream without a consumer name has not sent yet. */
+  'updates/follow': {
+    keys: { state: string; queue: string };
+    args: { poll: string; after: number | string; limit: number | string };
+    result:
+      | { status: 'ok'; rows: unknown; more: boolean; oldest: number; latest: number }
+      | { status: 'terminated' }
+      | { status: 'terminated_by_webhook' };
   };
   /** Reads the data of a bot's queue for getWebhookInfo. */
   'updates/info': {
