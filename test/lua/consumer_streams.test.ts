@@ -155,7 +155,14 @@ class World {
     const stream = this.streams.get(name);
     if (stream === undefined) return;
     const { poll, limit, last } = stream;
-    const ids = await this.#step(name, { name, poll, lease, first: false, limit: `${limit} ${last}`, offset: '0' });
+    const ids = await this.#step(name, {
+      name,
+      poll,
+      lease,
+      first: false,
+      limit: `${limit} ${last}`,
+      offset: '0',
+    });
     if (ids === null) this.streams.delete(name);
     else this.#send(stream, ids);
     for (const id of stream.pipe.splice(0, arrive)) {
@@ -239,23 +246,19 @@ class World {
 test.each([
   ['streams', false],
   ['polls and streams', true],
-])(
-  'no history of %s loses an update, breaks the order in a chat, or gets stuck',
-  async (_, polls) => {
-    await fc.assert(
-      fc.asyncProperty(historiesOf(polls), fc.boolean(), async (history, byStream) => {
-        await client.flushall();
-        for (const seed of [open(), seeds.queue({ seq: 100 })]) await seed(client);
-        const world = new World();
-        for (const act of history) await world.act(act);
-        for (let round = 0; round < 40 && (await world.pending()).size > 0; round++)
-          for (const name of names) await world.drain(name, byStream);
-        expect(await world.pending()).toEqual(new Set());
-        expect(world.seen).toEqual(new Set(world.chatOf.keys()));
-        expect(await client.exists(keys.holders(bot), keys.assigned(bot))).toBe(0);
-      }),
-      { numRuns: Number(process.env.PETREL_CONSUMER_RUNS ?? 200) },
-    );
-  },
-);
-
+])('no history of %s loses an update, breaks the order in a chat, or gets stuck', async (_, polls) => {
+  await fc.assert(
+    fc.asyncProperty(historiesOf(polls), fc.boolean(), async (history, byStream) => {
+      await client.flushall();
+      for (const seed of [open(), seeds.queue({ seq: 100 })]) await seed(client);
+      const world = new World();
+      for (const act of history) await world.act(act);
+      for (let round = 0; round < 40 && (await world.pending()).size > 0; round++)
+        for (const name of names) await world.drain(name, byStream);
+      expect(await world.pending()).toEqual(new Set());
+      expect(world.seen).toEqual(new Set(world.chatOf.keys()));
+      expect(await client.exists(keys.holders(bot), keys.assigned(bot))).toBe(0);
+    }),
+    { numRuns: Number(process.env.PETREL_CONSUMER_RUNS ?? 200) },
+  );
+});
