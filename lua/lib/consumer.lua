@@ -131,21 +131,29 @@ local function position_of(sent, id)
   return 0
 end
 
+-- Returns the last update that a consumer may have seen before its stream sent the updates in their present order, or nil
+-- if its last poll was no stream. Whoever has seen a later update has seen all that were sent before it. A takeover may
+-- give a consumer updates again that it has seen. `moved` is the cursor at the last takeover.
+local function stream_floor(former, moved)
+  local since = (former or ''):match('^stream (%d+)$')
+  return since and math.max(tonumber(since), tonumber(moved or 0))
+end
+
 -- Removes the updates below `offset` that a consumer got. The offset must be just above one of them. Otherwise it is not
 -- computed from the last answer, and the consumer may not have seen updates that came with that answer. `former` is the
 -- last offset. If the consumer repeats it, it may have missed the last answer. The offset then confirms only the update
--- just below it, because the consumer must have seen this update. After a stream, `former` is 'stream', and the updates
--- are in the order in which they were sent. The offset then confirms the update just below it and those sent before.
--- Returns the unconfirmed updates and the bytes of the removed ones.
-local function confirm_sent(at, sent, offset, former)
+-- just below it, because the consumer must have seen this update. After a stream, `floor` is set (`stream_floor`), and
+-- the updates are in the order in which they were sent. An offset above the floor then confirms the update just below it
+-- and those sent before, and any other only the former. Returns the unconfirmed updates and the bytes of the removed ones.
+local function confirm_sent(at, sent, offset, former, floor)
   local last = position_of(sent, offset - 1)
   if last == 0 then return sent, 0 end
   local repeated = offset == tonumber(former or -1)
   local rest, bytes = {}, 0
   for i, each in ipairs(sent) do
     local earlier
-    if former == 'stream' then earlier = i < last else earlier = tonumber(each[1]) < offset end
-    if i == last or (earlier and not repeated) then
+    if floor then earlier = i < last and offset - 1 > floor else earlier = tonumber(each[1]) < offset end
+    if i == last or (earlier and (floor or not repeated)) then
       if redis.call('XDEL', at.queue, each[1] .. '-0') == 1 then bytes = bytes + each[3] end
       release_update(at, each[2])
     else

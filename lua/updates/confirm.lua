@@ -27,8 +27,8 @@ if shared == 0 then return ok(0) end
 local at = {queue = queue_key, consumption = consumption_key, holders = holders_key}
 local sent = read_sent(at, name)
 -- After a poll, the last answer may be lost, as if the consumer repeated its offset.
-local former = redis.call('HGET', consumption_key, 'o:' .. name) == 'stream' and 'stream' or below
-local rest, freed = confirm_sent(at, sent, below, former)
+local c = redis.call('HMGET', consumption_key, 'o:' .. name, 'moved')
+local rest, freed = confirm_sent(at, sent, below, below, stream_floor(c[1], c[2]))
 if #rest == #sent then return ok(0) end
 if #rest == 0 then
   redis.call('HDEL', consumption_key, 's:' .. name)

@@ -33,7 +33,7 @@ if redis.call('HGET', meta_key, 'run') ~= run then return refuse('stale_run') en
 local shared = shared_until(s[2])
 local most, last = limit:match('^(%d+) ?(%d*)$')
 local is_stream = last ~= ''
-local c = redis.call('HMGET', consumption_key, 'cur', 'p:' .. name, 'o:' .. name)
+local c = redis.call('HMGET', consumption_key, 'cur', 'p:' .. name, 'o:' .. name, 'moved')
 if not first and (shared == 0 or (c[2] and c[2] ~= poll)) then return refuse('terminated') end
 local at = {meta = meta_key, journal = journal_key, state = state_key, queue = queue_key, channel = channel_key, bot = bot,
   consumers = consumers_key, consumption = consumption_key, assigned = assigned_key, holders = holders_key}
@@ -76,7 +76,7 @@ if first then
   if known and c[2] and c[2] ~= poll then redis.call('SPUBLISH', channel_key, 'p ' .. name) end
   local freed
   local below = tonumber(offset) <= tonumber(s[1]) + 1 and tonumber(offset) or 0
-  sent, freed = confirm_sent(at, sent, below, c[3])
+  sent, freed = confirm_sent(at, sent, below, c[3], stream_floor(c[3], c[4]))
   if freed > 0 then redis.call('HINCRBY', state_key, 'bytes', ('%d'):format(-freed)) end
   local oldest = redis.call('XRANGE', queue_key, '-', '+', 'COUNT', 1)[1]
   if oldest and ms - tonumber(oldest[2][4]) > LIMITS.queue_age_ms_max then
@@ -102,7 +102,10 @@ local finished, budget = true, LIMITS.updates_batch_max
 for _, each in ipairs(dead) do
   if budget > 0 and finished then finished, budget = take_over(at, live, seeds, each, budget) else finished = false end
 end
-if #dead > 0 then redis.call('SPUBLISH', channel_key, 'u') end
+if #dead > 0 then
+  redis.call('HSET', consumption_key, 'moved', c[1])
+  redis.call('SPUBLISH', channel_key, 'u')
+end
 if not finished or retired then return leave({}, true) end
 -- A webhook was just deleted. The receiver may still acknowledge requests that are in flight.
 if s[4] and tonumber(s[4]) > ms then return leave({}, false) end
@@ -116,15 +119,15 @@ if not full then
   added, full = add_assigned(at, name, sent, most)
   taken = taken + added
 end
--- A poll returns unconfirmed updates again, lowest id first. A stream sends them once, in the order of `sent`. If a poll
--- read them before the stream, it sends all of them again.
-local from = 1
+-- A poll returns unconfirmed updates again, lowest id first. A stream sends them once, in the order of `sent`. A new stream
+-- sends all of them again if its client may have seen `last` before they were in this order.
+local from, floor = 1, stream_floor(c[3], c[4])
 if not is_stream then
   table.sort(sent, function(a, b) return tonumber(a[1]) < tonumber(b[1]) end)
-elseif c[3] == 'stream' then
+elseif floor and (not first or tonumber(last) > floor) then
   from = position_of(sent, tonumber(last)) + 1
-else
-  redis.call('HSET', consumption_key, 'o:' .. name, 'stream')
+elseif not floor then
+  redis.call('HSET', consumption_key, 'o:' .. name, 'stream ' .. (known or '0'))
 end
 local rows
 rows, sent = entries_of_sent(at, sent, from, most)

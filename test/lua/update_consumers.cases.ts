@@ -327,7 +327,7 @@ const overtaken: Seed[] = [
   open(),
   seeds.queue({ seq: 101, bytes: 1_000, poll: `*${Date.now() + 600_000}` }),
   ...entries(2),
-  seeds.hash(keys.consumption(bot), { cur: 101, 'p:a': 'mine', 'o:a': 'stream' }),
+  seeds.hash(keys.consumption(bot), { cur: 101, 'p:a': 'mine', 'o:a': 'stream 99' }),
   async (client) => {
     await client.zadd(keys.consumers(bot), Date.now() + 600_000, 'a');
     for (const i of [1, 0]) {

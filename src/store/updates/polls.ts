@@ -341,7 +341,9 @@ export class Polls {
           sent?.learn(held, entries.length, full, this.#context.time.monotonic());
           return { entries, waitMs, pauseMs, more: rest };
         }
-        args = { ...args, first: false, mask: '' };
+        // A stream that has sent nothing on this connection then sends everything again.
+        const limit = sent !== undefined && first ? `${request.limit} 0` : args.limit;
+        args = { ...args, first: false, mask: '', limit };
       } else {
         await this.#afterRefusal(bot, result.status);
         attempt++;
