@@ -347,7 +347,7 @@ const streams: Case[] = [
     'sends a stream only what follows the last update that it sent',
     {
       seeds: [...three, stepped(streamed(0))],
-      answer: [...reads('41-0'), 0, -1, 3],
+      answer: [...reads('41-0'), 0, -1, 1, 3],
       changes: [consumers, state],
     },
     streamed(40, { first: false }),
@@ -391,7 +391,7 @@ const streams: Case[] = [
     'says that a stream is full, and then assigns no updates',
     {
       seeds: [...many(5), stepped({ limit: '2 0' })],
-      answer: ['ok', [], 0, -1, 2, 1, 0],
+      answer: ['ok', [], 0, -1, 1, 2, 1, 0],
       changes: [consumers, state],
     },
     { first: false, limit: '2 101' },
@@ -412,6 +412,16 @@ const streams: Case[] = [
         expect(await left(client)).toEqual([]);
         expect(await client.exists(keys.holders(bot))).toBe(0);
       },
+    },
+    { offset: '101' },
+  ),
+  settle(
+    'confirms after a takeover only the update just below the offset, which may have been seen before',
+    {
+      seeds: [...overtaken, (client) => client.hset(keys.consumption(bot), 'moved', 101)],
+      answer: ['ok', 0],
+      changes: [consumption, holders, state, stream],
+      after: keeps('101-0'),
     },
     { offset: '101' },
   ),
