@@ -1,5 +1,6 @@
 /** Builds request headers with which a receiver can verify the origin and the content of an update. */
-import { createHmac, createSecretKey, type KeyObject, sign as signWith } from 'node:crypto';
+import { type KeyObject, sign as signWith } from 'node:crypto';
+import { makeHmac } from './hmac.js';
 
 const prefix = 'whsec_';
 
@@ -26,13 +27,13 @@ export interface Signable {
 
 export type Headers = Readonly<Record<string, string>>;
 
-const decoded = (secret: string) => createSecretKey(secret.slice(prefix.length), 'base64');
+const decoded = (secret: string) => Buffer.from(secret.slice(prefix.length), 'base64');
 
 /**
- * Builds the headers of a bot's deliveries (interface §§4.4, 5; behaviour §10). `X-Service-Signature` is made with the secret token, or with the current signing secret if there is no secret
- * token. `webhook-signature` contains `v1` signatures, made with the signing secret and with the previous secret, and
- * then the `v1a` signature of the installation. The timestamp is the time of the attempt, so a retry passes the
- * receiver's check of its age.
+ * Builds the headers of a bot's deliveries (interface §§4.4, 5; behaviour §10). `X-Service-Signature` is made with the
+ * secret token, or with the current signing secret if there is no secret token. `webhook-signature` contains `v1`
+ * signatures, made with the signing secret and with the previous secret, and then the `v1a` signature of the
+ * installation. The timestamp is the time of the attempt, so a retry passes the receiver's check of its age.
  */
 export function makeSigner(
   keys: SigningKeys,
@@ -40,28 +41,31 @@ export function makeSigner(
 ): (update: Signable) => Headers {
   const { secret, formerSecret, secretToken } = keys;
   const signatureName = `X-${service}-Signature`;
-  const fixed: Record<string, string> = { 'Content-Type': 'application/json' };
-  if (secretToken !== undefined) {
-    fixed[`X-${service}-Bot-Api-Secret-Token`] = secretToken;
-    fixed['X-Telegram-Bot-Api-Secret-Token'] = secretToken;
-  }
-  const standardKeys = [secret, ...(formerSecret === undefined ? [] : [formerSecret])].map(decoded);
-  const bodyKey = createSecretKey(secretToken ?? secret, 'utf8');
+  const tokenName = `X-${service}-Bot-Api-Secret-Token`;
+  const bodyHmac = makeHmac(Buffer.from(secretToken ?? secret));
+  const hmac = makeHmac(decoded(secret));
+  const formerHmac = formerSecret === undefined ? undefined : makeHmac(decoded(formerSecret));
   return ({ botId, updateId, body, nowS }) => {
     const id = `${botId}-${updateId}`;
-    const sign = (key: KeyObject) =>
-      `v1,${createHmac('sha256', key).update(`${id}.${nowS}.`).update(body).digest('base64')}`;
-    const signatures = standardKeys.map(sign);
+    const first = `${id}.${nowS}.`;
+    let signatures = `v1,${hmac(first, body, 'base64')}`;
+    if (formerHmac !== undefined) signatures += ` v1,${formerHmac(first, body, 'base64')}`;
     if (signingKey !== undefined) {
-      const signed = Buffer.concat([Buffer.from(`${id}.${nowS}.`), body]);
-      signatures.push(`v1a,${signWith(null, signed, signingKey).toString('base64')}`);
+      const signed = Buffer.concat([Buffer.from(first), body]);
+      signatures += ` v1a,${signWith(null, signed, signingKey).toString('base64')}`;
     }
-    return {
-      ...fixed,
-      [signatureName]: createHmac('sha256', bodyKey).update(body).digest('hex'),
+    // Sets the other names one by one. A literal with computed names takes 2 µs.
+    const headers: Record<string, string> = {
+      'Content-Type': 'application/json',
       'webhook-id': id,
       'webhook-timestamp': String(nowS),
-      'webhook-signature': signatures.join(' '),
+      'webhook-signature': signatures,
     };
+    headers[signatureName] = bodyHmac('', body, 'hex');
+    if (secretToken !== undefined) {
+      headers[tokenName] = secretToken;
+      headers['X-Telegram-Bot-Api-Secret-Token'] = secretToken;
+    }
+    return headers;
   };
 }

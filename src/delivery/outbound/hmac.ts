@@ -1,0 +1,44 @@
+/** Computes HMAC-SHA256 (RFC 2104). For short texts this costs two thirds of `createHmac`. */
+import * as crypto from 'node:crypto';
+
+const blockBytes = 64;
+const digestBytes = 32;
+/** Longer texts use `createHmac`, which does not copy them. */
+const copiedBytesMax = 4_096;
+
+/** Node has this function since version 20.12. */
+const hash: typeof crypto.hash | null = crypto.hash ?? null;
+
+// Each computation overwrites these buffers completely and then reads them, without any other computation in between.
+const innerText = Buffer.alloc(blockBytes + copiedBytesMax);
+const outerText = Buffer.alloc(blockBytes + digestBytes);
+
+/** Returns a key of at most one block, combined with the byte `pad` and filled up to one block. */
+function padded(key: Buffer, pad: number): Buffer {
+  const block = Buffer.alloc(blockBytes, pad);
+  for (const [index, byte] of key.entries()) block[index] = byte ^ pad;
+  return block;
+}
+
+export type Hmac = (prefix: string, body: Buffer, encoding: 'hex' | 'base64') => string;
+
+/**
+ * Returns a function that computes the HMAC-SHA256 of an ASCII prefix and a body. `oneShot` is null in a Node without
+ * one-shot hashes.
+ */
+export function makeHmac(key: Buffer, oneShot = hash): Hmac {
+  const whole = crypto.createSecretKey(key);
+  const short = key.length > blockBytes ? crypto.createHash('sha256').update(key).digest() : key;
+  const [inner, outer] = [padded(short, 0x36), padded(short, 0x5c)];
+  return (prefix, body, encoding) => {
+    const length = blockBytes + prefix.length + body.length;
+    if (oneShot === null || length > innerText.length)
+      return crypto.createHmac('sha256', whole).update(prefix).update(body).digest(encoding);
+    inner.copy(innerText);
+    innerText.write(prefix, blockBytes, 'latin1');
+    body.copy(innerText, blockBytes + prefix.length);
+    outer.copy(outerText);
+    outerText.write(oneShot('sha256', innerText.subarray(0, length), 'binary'), blockBytes, 'latin1');
+    return oneShot('sha256', outerText, encoding);
+  };
+}
