@@ -18,6 +18,10 @@ export const deliveryLimits = {
   webhook_connections_max: 8_000,
   webhook_connection_idle_ms: 4_000,
   webhook_connection_idle_ms_max: 60_000,
+  /** How long a TLS session may be resumed after its certificate was verified. */
+  webhook_session_ms: 600_000,
+  webhook_sessions_max: 2_000,
+  webhook_session_bytes_max: 8 * 1024,
   webhook_pool_idle_ms: 60_000,
   webhook_retry_interval_ms_max: 120_000,
   webhook_retry_after_ms_max: 3_600_000,

@@ -8,6 +8,7 @@ import type { Time } from '../../time.js';
 import { deliveryLimits as limits } from '../limits.js';
 import { connectionFault, DeliveryFault, tlsFault } from './faults.js';
 import type { Guard } from './guard.js';
+import type { TlsSessions } from './sessions.js';
 import type { Target } from './target.js';
 import type { Trust } from './trust.js';
 
@@ -18,6 +19,10 @@ export interface Dialled {
 
 /** `connectMs` limits all phases of one connection together. */
 export interface Dial {
+  /** Connections with equal keys have the same host, port and trust, and may resume each other's sessions. */
+  readonly key: string;
+  /** Without it, every handshake is a full one. */
+  readonly sessions?: TlsSessions | undefined;
   readonly target: Target;
   readonly trust: Trust;
   readonly guard: Guard;
@@ -60,8 +65,15 @@ const tcpFault = (error: unknown) => connectionFault(error, ['connect', 'Connect
 
 /**
  * Connects to a checked address. Passes the address instead of the host name, so that the host is not looked up again.
+ * Keeps only the sessions of full handshakes. Node does not call `checkServerIdentity` for a resumed session.
  */
-function begin(address: string, { port, host }: Target, { secureContext, checkHost }: Trust): TLSSocket {
+function begin(
+  address: string,
+  { target: { port, host }, trust: { secureContext, checkHost }, sessions }: Dial,
+  key: string,
+  session: Buffer | undefined,
+): TLSSocket {
+  let endMs: number | undefined;
   const socket = connectTls({
     host: address,
     port,
@@ -69,25 +81,28 @@ function begin(address: string, { port, host }: Target, { secureContext, checkHo
     // Sets this explicitly, because an environment variable could change the default.
     rejectUnauthorized: true,
     ALPNProtocols: ['http/1.1'],
-    checkServerIdentity: (_, certificate) => checkHost(host, certificate),
+    checkServerIdentity: (_, certificate) => {
+      endMs = sessions?.endOf(certificate.valid_to);
+      return checkHost(host, certificate);
+    },
     // An address must not be sent as server name (RFC 6066 §3).
     servername: isIP(host) === 0 ? host : '',
+    ...(session && { session }),
+  });
+  // Node emits this only after it has verified the certificate.
+  socket.on('session', (made: Buffer) => {
+    if (endMs !== undefined) sessions?.keep(key, made, endMs);
   });
   return socket.setNoDelay(true);
 }
 
 /**
  * Opens one connection. Looks up the host and checks its addresses for every connection, because they may have changed.
- * If one address does not answer, tries the next. Never resumes a TLS session, because a resumed session is not
- * verified. Throws a DeliveryFault.
+ * If one address does not answer, tries the next. Resumes a session of the same receiver at the same address. Throws a
+ * DeliveryFault.
  */
-export async function dial({
-  target,
-  trust,
-  guard,
-  time,
-  connectMs = limits.webhook_connect_ms_max,
-}: Dial): Promise<Dialled> {
+export async function dial(options: Dial): Promise<Dialled> {
+  const { target, guard, time, key: receiver, sessions, connectMs = limits.webhook_connect_ms_max } = options;
   const endMs = time.monotonic() + connectMs;
   const leftMs = () => endMs - time.monotonic();
   const addresses = (await guard.addressesOf(target)).slice(0, limits.webhook_dials_max);
@@ -96,14 +111,23 @@ export async function dial({
     const last = index === addresses.length - 1;
     const waitMs = last ? leftMs() : Math.min(leftMs(), limits.webhook_dial_ms_max);
     if (waitMs <= 0) break;
-    const socket = begin(address, target, trust);
+    const key = `${receiver} ${address}`;
+    const resumed = sessions?.find(key);
+    const socket = begin(address, options, key, resumed);
     try {
       await waitFor(time, socket, 'connect', waitMs, tcpFault);
     } catch (error) {
       fault = error;
       continue;
     }
-    await waitFor(time, socket, 'secureConnect', leftMs(), tlsFault);
+    try {
+      await waitFor(time, socket, 'secureConnect', leftMs(), tlsFault);
+    } catch (error) {
+      if (resumed === undefined) throw error;
+      // Some servers refuse a session that they do not know, instead of making a full handshake.
+      sessions?.drop(key);
+      return dial({ ...options, sessions: undefined, connectMs: leftMs() });
+    }
     return { socket, address };
   }
   throw fault;

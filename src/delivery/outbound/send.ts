@@ -9,6 +9,7 @@ import { Connections } from './connections.js';
 import { dial } from './dial.js';
 import { DeliveryFault, tlsFault } from './faults.js';
 import type { Guard } from './guard.js';
+import { TlsSessions } from './sessions.js';
 import type { Headers } from './sign.js';
 import { readTarget, type Target } from './target.js';
 import { type Trust, trustIn } from './trust.js';
@@ -33,6 +34,8 @@ export interface SenderOptions {
   readonly connectionsMax?: number;
   readonly receiverConnectionsMax?: number;
   readonly poolIdleMs?: number;
+  /** How long a TLS session may be resumed. */
+  readonly sessionMs?: number;
   readonly time?: Time;
 }
 
@@ -42,6 +45,7 @@ const defaults = {
   connectionsMax: limits.webhook_connections_max,
   receiverConnectionsMax: limits.webhook_receiver_connections_max,
   poolIdleMs: limits.webhook_pool_idle_ms,
+  sessionMs: limits.webhook_session_ms,
   time: systemTime,
 };
 
@@ -61,13 +65,15 @@ export class Sender {
   readonly #busy: () => boolean;
   readonly #sweep: Timer;
   readonly #time: Time;
+  readonly #sessions: TlsSessions;
   #connections = 0;
   #inFlight = 0;
 
   constructor(options: SenderOptions) {
     this.#options = { ...defaults, ...options };
-    const { poolIdleMs, time } = this.#options;
+    const { poolIdleMs, sessionMs, time } = this.#options;
     this.#time = time;
+    this.#sessions = new TlsSessions(time, sessionMs);
     this.#busy = watchLoop(time);
     this.#sweep = time
       .every(poolIdleMs / 2, () => {
@@ -137,7 +143,7 @@ export class Sender {
     return false;
   }
 
-  #keep({ target, certificate }: Receiver): Kept {
+  #keep({ key, target, certificate }: Receiver): Kept {
     const { guard, time, connectMs, connectionsMax, receiverConnectionsMax } = this.#options;
     let trust: Trust | undefined;
     const count = (change: 1 | -1) => {
@@ -150,7 +156,8 @@ export class Sender {
       count(1);
       try {
         trust ??= trustIn(certificate);
-        const { socket, address } = await dial({ target, trust, guard, time, connectMs });
+        const sessions = this.#sessions;
+        const { socket, address } = await dial({ key, sessions, target, trust, guard, time, connectMs });
         kept.address = address;
         return socket.once('close', () => count(-1));
       } catch (error) {
