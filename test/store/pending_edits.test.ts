@@ -52,13 +52,10 @@ test('a pending edit survives a killed Redis, and another node applies it', asyn
   await cluster.redis.start();
   await eventually('connected again', () => ![null, before].includes(second.connection.runId()));
   await expect
-    .poll(
-      async () => {
-        await second.store.pendingEdits.apply(partition());
-        return stored(second);
-      },
-      { timeout: 10_000 },
-    )
+    .poll(async () => {
+      await second.store.pendingEdits.apply(partition());
+      return stored(second);
+    })
     .toBe('two');
 });
 
@@ -75,7 +72,7 @@ test('others see the stored text until a pending edit is applied, and an older t
     first.store.messages.edit(made.chat, made.bot.sender, sent.id, {
       ...{ what: 'text', content: { text: 'three' }, markup: null },
     });
-  await expect.poll(() => normal().then(() => 'edited'), { timeout: 10_000 }).toBe('edited');
+  await expect.poll(() => normal().then(() => 'edited')).toBe('edited');
   expect(await due()).not.toBeNull();
   await first.store.pendingEdits.apply(partition());
   expect([await stored(first), await due()]).toEqual(['three', null]);
