@@ -224,10 +224,10 @@ describe('durable calls', () => {
     recordScripts();
     expect(parsed(await edit('c', 'k1', asked))).toMatchObject({ ok: false, error_code: 429 });
     await moveLastEdit(node, chat, id, 0);
+    const release = await holdCommits();
     await node.store.pendingEdits.apply(node.keys.partitions.of(bot.id));
     const [message] = await node.store.messages.readMany(chat, bot.sender, [id]);
     expect(message?.record.content.text).toBe('c');
-    const release = await holdCommits();
     const repeated = edit('c', 'k1', asked);
     await expectUnanswered(repeated);
     await release();

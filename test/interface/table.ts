@@ -88,10 +88,10 @@ export function runTable(kind: string, startRedis: () => Promise<FreshRedis>, sa
         let evicted = 0;
         const evict = async () => {
           evicted += await c.evict();
-          expect(evicted).toBeGreaterThan(0);
         };
         const cool = temperature === 'cold' ? evict : async () => undefined;
         await run(row, c, cool).finally(() => free.push(people));
+        if (temperature === 'cold') expect(evicted).toBeGreaterThan(0);
       });
     const chosen = rows.filter((_, index) => temperature === 'hot' || index % sample === 0);
     describe.concurrent('', () => {

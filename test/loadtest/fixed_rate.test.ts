@@ -55,9 +55,10 @@ test('the load generator cycles through its calls and counts failures by status'
 });
 
 test('the load generator stops when too many calls fail', async () => {
-  const load = { rate: 2_000, seconds: 1, connections: 4, salt: '' };
+  // A slow machine may send the requests of a second at once.
+  const load = { rate: 2_000, seconds: 10, connections: 4, salt: '' };
   const stopped = await loadAtRate(get('/refused'), { ...load, failedShareMax: 0.01 });
-  expect(stopped.sent).toBeLessThan(2_000);
+  expect(stopped.sent).toBeLessThan(20_000);
   silentUntil = performance.now() + 1_500;
   const warmed = await loadAtRate(get('/'), { ...load, rate: 100, seconds: 0.5, warmup_s: 2 });
   expect(warmed.sent).toBe(250);

@@ -28,11 +28,14 @@ export const stepArgs = (args = {}) => ({
 export const step = (client: Redis, args = {}): Promise<unknown[]> =>
   callScript(client, scripts.get('updates/consume') as Script, consumerKeys, stepArgs(args));
 
-/** A step before the tested one. */
+/**
+ * A step before the tested one. Its lease is a little shorter, so that the tested step changes the end of the lease also
+ * within the same millisecond.
+ */
 export const stepped =
   (args = {}): Seed =>
   (client) =>
-    step(client, args);
+    step(client, { lease: '3990', ...args });
 
 /** Ends the lease of a consumer. */
 export const lapsed =
