@@ -168,6 +168,11 @@ test.each([...methods])('parameters that $name requires are marked as required',
   expect(shown(body).required ?? []).toEqual(expect.arrayContaining(missing));
 });
 
+test('setWebhook requires no parameter, because a call without a URL deletes the webhook', () => {
+  const body = operation('POST /bot{token}/setWebhook').requestBody?.content['application/json']?.schema;
+  expect(shown(body).required ?? []).toEqual([]);
+});
+
 test('the OpenAPI document names the kind of token that each operation needs', () => {
   expect(operation('POST /bot{token}/sendMessage').security).toEqual([]);
   expect(operation('GET /api/me').security).toEqual([{ person: [] }]);

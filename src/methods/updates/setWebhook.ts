@@ -37,8 +37,8 @@ export const setWebhook = defineMethod({
   inAnswers: false,
   summary: 'Sets a webhook. Updates are then pushed to its URL and can no longer be polled.',
   params: z.object({
-    url: text.describe(
-      'HTTPS URL, `https://` is added when the scheme is missing. An empty URL deletes the webhook',
+    url: optional(text).describe(
+      'HTTPS URL, `https://` is added when the scheme is missing. An empty or missing URL deletes the webhook',
     ),
     certificate: optional(text).describe(
       'Uploaded file: PEM certificate of the receiver or its issuer, for certificates that no public authority signed',
@@ -64,7 +64,7 @@ export const setWebhook = defineMethod({
   handler: async (context, p) => {
     const { bot, store, receivers } = context;
     const drop = p.drop_pending_updates ?? false;
-    if (p.url === '') return removeWebhook(store, bot.id, drop);
+    if (p.url === undefined) return removeWebhook(store, bot.id, drop);
     const certificate = certificateOf(context, p.certificate);
     const { target, address } = await receivers.vet(p.url, () => store.lookUps.take(bot.owner, bot.id));
     const changed = await store.webhooks.set(
