@@ -123,7 +123,7 @@ test('drop_pending_updates also removes updates that a worker has already read',
   expect(books.taken.map(({ text }) => text)).toEqual(['open', 'new', 'new']);
 });
 
-const patience = { timeout: 15_000 };
+const patience = { timeout: 30_000 };
 
 function makeGate() {
   let open = () => {};
@@ -142,7 +142,7 @@ function makeGate() {
 }
 
 test('updates created after a change of the webhook are never sent with the previous settings', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async ({ onTestFinished }) => {
   const { front } = world;
   let answer = (_: number) => {};
