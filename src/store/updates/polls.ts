@@ -11,7 +11,7 @@ import { fillAttemptsMax, type StoreContext } from '../core/context.js';
 import { groupBy, piecesOf } from '../core/groups.js';
 import { storeLimits as limits } from '../limits.js';
 import { type Queues, readUpdate, type UpdateEntry } from './queues.js';
-import { SentUpdates, SharedUpdates, type StreamRequest, type UpdateSink } from './update_streams.js';
+import { SentUpdates, SharedUpdates, type UpdateSink } from './update_streams.js';
 
 export interface PollRequest {
   /** The offset. It confirms all updates with lower ids. -N keeps only the last N updates, and 0 confirms nothing. */
@@ -29,6 +29,12 @@ export interface PollRequest {
   /** Returns false once the token is no longer accepted. The poll then ends. */
   readonly valid?: () => boolean | Promise<boolean>;
   readonly onGone: (listener: () => void) => void;
+}
+
+/** With `limit` unconfirmed updates, the stream pauses. */
+interface StreamRequest extends Omit<PollRequest, 'timeout'> {
+  /** The id of the last update that the client has, or 0. The stream sends the updates after it, and confirms none. */
+  readonly lastSeen: number;
 }
 
 /** The result of one step of a poll. A waiting poll must make its next step within `waitMs`, even without a hint. */

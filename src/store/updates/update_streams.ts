@@ -1,13 +1,6 @@
-/** Defines streams of updates: what a stream asks for, and what it has sent (decision 0069). */
+/** Defines what a stream of updates has sent (decision 0069). */
 import { storeLimits as limits } from '../limits.js';
-import type { PollRequest } from './polls.js';
 import type { UpdateEntry } from './queues.js';
-
-/** With `limit` unconfirmed updates, the stream pauses. */
-export interface StreamRequest extends Omit<PollRequest, 'timeout'> {
-  /** The id of the last update that the client has, or 0. The stream sends the updates after it, and confirms none. */
-  readonly lastSeen: number;
-}
 
 /** The client of a stream. */
 export interface UpdateSink {
@@ -28,7 +21,7 @@ export class SentUpdates {
   /** The last update that was sent or skipped. */
   last = 0;
 
-  constructor({ limit, lastSeen }: StreamRequest) {
+  constructor({ limit, lastSeen }: { readonly limit: number; readonly lastSeen: number }) {
     this.#limit = limit;
     this.#lastSeen = lastSeen;
   }
@@ -74,7 +67,7 @@ export class SharedUpdates {
   #confirmedAt: number;
   last: number;
 
-  constructor({ lastSeen }: StreamRequest, now: number) {
+  constructor({ lastSeen }: { readonly lastSeen: number }, now: number) {
     this.last = lastSeen;
     this.#confirmedAt = now;
   }
