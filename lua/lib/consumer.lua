@@ -42,8 +42,8 @@ local function read_consumers(at, name, ms)
   return live, dead, wait, own
 end
 
--- Returns the ms until the lease of another consumer ends (-1 for none), if there is nothing to do for a consumer with a
--- lease and all updates are assigned. Returns nil if there is something to do.
+-- Returns nil if a step of this consumer has something to do: it got or may get updates, or a lease has ended. Otherwise
+-- returns the ms until the lease of another consumer ends, or -1 for none.
 local function idle_wait(at, name, ms)
   if redis.call('HEXISTS', at.consumption, 's:' .. name) == 1 then return nil end
   if #redis.call('ZRANGE', at.assigned, '[' .. name .. ':', '(' .. name .. ';', 'BYLEX', 'LIMIT', 0, 1) > 0 then return nil end
@@ -163,7 +163,7 @@ local function confirm_sent(at, sent, offset, former, floor)
   return rest, bytes
 end
 
--- Removes assigned updates that left the queue, a limited number of them. They are the first ones of each consumer.
+-- Removes a limited number of assigned updates that left the queue. They are the first ones of each consumer.
 local function drop_missing(at, names)
   if redis.call('ZCARD', at.assigned) <= redis.call('XLEN', at.queue) then return end
   local oldest = redis.call('XRANGE', at.queue, '-', '+', 'COUNT', 1)[1]
@@ -180,7 +180,7 @@ local function drop_missing(at, names)
   end
 end
 
--- Assigns the updates after the cursor, a limited number of them. `last` is the id of the last update. Returns true if
+-- Assigns a limited number of updates after the cursor. `last` is the id of the last update. Returns true if
 -- there may be more.
 local function assign_new(at, names, seeds, last)
   local before = redis.call('HGET', at.consumption, 'cur')

@@ -11,7 +11,7 @@ const png_chunk_frame_bytes = 12;
 const webp_chunk_head_bytes = 8;
 const tiff_entry_bytes = 12;
 const orientationTag = 0x0112;
-/** The most bytes that a result has more than its file. They are a block with the orientation. */
+/** A result is at most this many bytes longer than its file, because of the block with the orientation. */
 const added_bytes_max = 64;
 
 const ascii = (bytes: Buffer, from: number, to: number) => bytes.toString('latin1', from, to);
@@ -56,7 +56,7 @@ class Kept {
     return this.#length;
   }
 
-  /** The number of bytes is `end - begin`, or fewer if the file ends before. */
+  /** Adds `end - begin` bytes, or fewer if the file ends earlier. */
   keep(begin: number, end: number): void {
     this.#length += this.source.copy(this.#out, this.#length, begin, end);
   }
@@ -208,8 +208,8 @@ function keepWebp(kept: Kept): Buffer<ArrayBuffer> | undefined {
 }
 
 /**
- * Returns a JPEG, PNG or WebP without metadata, or undefined for a file that has none and for other formats. Takes time
- * that is linear in the size of the file.
+ * Removes the metadata of a JPEG, PNG or WebP. Returns undefined if the file has none or has another format. The time is
+ * linear in the size of the file.
  */
 export function withoutMetadata(file: Uint8Array): Buffer<ArrayBuffer> | undefined {
   const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);

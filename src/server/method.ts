@@ -58,7 +58,7 @@ interface Traits {
   readonly coalesces?: true;
   /** Whether the headers `X-Service-Consumer` and `X-Service-Consumer-Timeout` set parameters. */
   readonly consumes?: true;
-  /** The schemas of the events, if the answer is a stream of server-sent events. */
+  /** The schema of each event. Set if the method answers with server-sent events. */
   readonly events?: Readonly<Record<string, z.ZodType>>;
   /** Handles calls with `inline_message_id`. Absent if the method does not change inline messages. */
   readonly ofInline?: OfInline;

@@ -92,7 +92,7 @@ export interface EventStream {
    * the stream.
    */
   write(text: string): boolean;
-  /** Whether data waits because the client has not accepted it yet. */
+  /** Whether data still waits for the client. */
   isBlocked(): boolean;
   /** Resolves when everything is sent, or the client has disconnected. */
   drained(): Promise<void>;

@@ -92,7 +92,7 @@ type FileKind = keyof typeof samples;
 const kinds = Object.keys(samples) as FileKind[];
 const fileOf = (message: Answer['body'], kind: string) => [message[kind]].flat().at(-1);
 
-test('a photo is stored without its metadata, whoever sends it, and a document as it is', async () => {
+test('a photo is stored without its metadata, and a document is stored unchanged', async () => {
   const place = {
     IFD3: { GPSLatitudeRef: 'N', GPSLatitude: '48/1 12/1 0/1' },
     IFD0: { Copyright: 'secret place' },

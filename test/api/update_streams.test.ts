@@ -71,7 +71,7 @@ test('a stream sends updates in order as they are made, and confirms none', asyn
   expect(await pending()).toBe(21);
 });
 
-test('a resumed stream sends what follows Last-Event-ID, and one without it all unconfirmed updates', async () => {
+test('a stream with Last-Event-ID sends what follows, and a stream without it sends all unconfirmed updates', async () => {
   const first = await open();
   for (const text of numbers(0, 4)) await say(text);
   const updates = await first.received(4);
@@ -113,7 +113,7 @@ test('another front confirms the updates of a stream, and lower or unknown offse
   expect(next.texts()).toEqual(['3', '4']);
 });
 
-test('the offset and the allowed updates of a stream have the effect of those of a poll', async () => {
+test('offset and allowed_updates of a stream work as in a poll', async () => {
   for (const text of numbers(0, 3)) await say(text);
   const first = await open();
   const updates = await first.received(3);
@@ -225,7 +225,7 @@ test('streams and polls with a consumer exclude those without one', async () => 
   expect(await ending(shared)).toEqual(byPoll);
 });
 
-test('the consumers of a bot share its updates by streams and polls, and a dead one loses its chats', async () => {
+test('consumers share the updates of a bot by streams, and other consumers get the chats of a dead one', async () => {
   const names = ['one', 'two', 'three'];
   // A live consumer must not lose its lease on a busy machine.
   const lease = { 'X-Service-Consumer-Timeout': '10' };

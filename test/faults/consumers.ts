@@ -111,7 +111,7 @@ class Poller {
     }
   }
 
-  /** A lost confirmation is made up for by the next one. */
+  /** The next confirmation also covers a lost one. */
   async #confirm(round: number): Promise<void> {
     const { signal } = this.#ended;
     const url = `${this.#url(round, 'confirmUpdates')}?offset=${this.#offset}`;

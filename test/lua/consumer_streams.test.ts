@@ -173,7 +173,7 @@ class World {
     }
   }
 
-  /** Confirms what the process has seen. A late call has an earlier offset. */
+  /** Confirms what the process has seen. The call may be late, and then has an earlier offset. */
   async confirm(name: Name, late: boolean): Promise<void> {
     const before = await this.pending();
     const seen = [...this.seenBy[name]];

@@ -60,7 +60,7 @@ class World {
   readonly got = new Map<number, Name>();
   #last = 100;
   #polls = 0;
-  /** The last poll of each process, which may wait for updates. */
+  /** The last poll of each process. It may still wait for updates. */
   readonly #waits: Partial<
     Record<Name, { name: Name; poll: string; lease: string; limit: string; offset: string }>
   > = {};

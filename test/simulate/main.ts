@@ -31,7 +31,7 @@ const { values } = parseArgs({
     places: { type: 'string', default: '4' },
   },
 });
-/** How many runs take place at the same time. While one waits for Redis, the others continue. */
+/** The number of seeds that run at the same time. While one run waits for Redis, the others continue. */
 const places = Number(values.places);
 
 async function startRedis() {

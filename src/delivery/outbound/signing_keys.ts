@@ -7,7 +7,7 @@ import { createHash, createPrivateKey, createPublicKey, type KeyObject } from 'n
 /** Serves the public keys. */
 export const keySetPath = '/.well-known/jwks.json';
 
-/** A private key in DER (RFC 8410) up to its last 32 bytes, which are the secret. */
+/** The beginning of a private key in DER (RFC 8410). The 32 secret bytes follow. */
 const der_head = Buffer.from('302e020100300506032b657004220420', 'hex');
 
 /** Creates a private key from 32 bytes as base64url. */

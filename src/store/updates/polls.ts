@@ -41,7 +41,7 @@ interface StreamRequest extends Omit<PollRequest, 'timeout'> {
 interface Step {
   readonly entries: UpdateEntry[];
   readonly waitMs: number;
-  /** How long a waiting poll pauses after this step, whatever hints come. */
+  /** How long a waiting poll pauses after this step. Hints do not end this pause. */
   readonly pauseMs: number;
   /** Whether a stream may get more updates in another step at once. */
   readonly more: boolean;
@@ -347,7 +347,7 @@ export class Polls {
           sent?.learn(held, entries.length, full, this.#context.time.monotonic());
           return { entries, waitMs, pauseMs, more: rest };
         }
-        // A stream that has sent nothing on this connection then sends everything again.
+        // If the stream has sent nothing on this connection yet, the next step reads all unconfirmed updates.
         const limit = sent !== undefined && first ? `${request.limit} 0` : args.limit;
         args = { ...args, first: false, mask: '', limit };
       } else {

@@ -6,7 +6,7 @@ import type { UpdateEntry } from './queues.js';
 export interface UpdateSink {
   /** Sends an update. Returns its size in bytes. */
   send(update: UpdateEntry): Promise<number>;
-  /** Whether the client has not accepted everything yet. Nothing should be sent then. */
+  /** Whether data still waits for the client. Nothing should be sent then. */
   isBlocked(): boolean;
   /** Resolves when the client has accepted everything, or has disconnected. */
   drained(): Promise<void>;
@@ -52,7 +52,7 @@ export class SentUpdates {
 
   /** `oldest` is the oldest pending update, or 0 if there is none. `latest` is the newest update of the bot. */
   learn(oldest: number, latest: number): void {
-    // Ignores an id that the bot has never had. Otherwise the stream would skip updates.
+    // If the client names an id that does not exist yet, the stream starts from the beginning and skips nothing.
     if (this.#lastSeen > latest) this.#lastSeen = 0;
     if (oldest > 0 && oldest <= (this.#sent[0]?.id ?? oldest)) return;
     this.#sent = this.#sent.filter(({ id }) => oldest > 0 && id >= oldest);
