@@ -17,15 +17,27 @@ const longest = [
   'interface/single',
   'ui/short',
   'api/identity',
+  'testmode/server',
+  'api/inline',
+  'api/durable',
   'store/revocation',
+  'redis/cluster',
+  'delivery/copies',
+  'api/texts',
+  'delivery/routes',
   'journal/failures',
-  'journal/recovery',
-  'api/admins',
-  'loadtest/remote',
-  'loadtest/bench',
-  'faults/short',
+  'store/consumers',
+  'faults/consumers',
+  'lua/scripts',
   'api/leaks',
-  'api/garbage',
+  'faults/short',
+  'dev/supervisor',
+  'conformance/conformance',
+  'clients/libraries',
+  'http/waits',
+  'clients/features',
+  'api/durable_service',
+  'faults/histories',
 ].map((name) => `test/${name}.test.ts`);
 
 class LongestFirst extends BaseSequencer {
@@ -71,7 +83,7 @@ function project(
 
 export default defineConfig({
   test: {
-    // Set once for all projects, so no project extends another.
+    // Runs once for all projects.
     globalSetup: ['test/support/global_setup.ts'],
     // A worker stops its shared service when the worker ends.
     teardownTimeout: 60_000,

@@ -18,7 +18,7 @@ interface Figure {
   readonly unit: string;
   readonly value: number;
   readonly better: Better;
-  /** The allowed worsening of a value, as a share of the value. */
+  /** How much worse a value may become, as a share of the value. */
   readonly slack: number;
 }
 
@@ -46,7 +46,7 @@ function figuresOf({ scenarios, latencies, findings }: Results, budget: number):
     if (!own) continue;
     add(`${name}: CPU time of the server per call`, 'µs', own.cpu.server, 'less');
     add(`${name}: CPU time of Redis per call`, 'µs', own.cpu.redis, 'less');
-    // Both sides of a run share the load of the machine, so this ratio varies less than the CPU time itself.
+    // Other load on the machine slows both sides of a run, so this ratio varies less than the CPU time itself.
     add(`${name}: CPU time of Redis relative to the floor`, '×', growth?.redis, 'shown');
     add(`${name}: share of the floor by CPU time`, '', cpu_ratio, 'more');
     add(`${name}: share of the floor by rate`, '', ratio, 'shown');
@@ -59,7 +59,8 @@ function figuresOf({ scenarios, latencies, findings }: Results, budget: number):
       (each) => each.scenario === scenario && each.role === 'base' && each.offered === offered,
     );
     if (!base) continue;
-    // If even the floor could not keep the rate, its highest latencies mean nothing.
+    // If the floor could not keep up with the rate either, the machine was too slow, so its highest latencies do not
+    // count.
     const comparable = !(base.answered < held_least * base.offered);
     add(
       `${scenario}: p99 at half of the rate, relative to the floor`,
@@ -79,8 +80,8 @@ function figuresOf({ scenarios, latencies, findings }: Results, budget: number):
 }
 
 /**
- * Compares medians over the runs of each side. `budget` is the allowed worsening, as a share of the value. Values that
- * only one side has are left out.
+ * Compares medians over the runs of each side. `budget` says how much worse a value may become, as a share of the
+ * value. Values that only one side has are left out.
  */
 export function changesOf(before: readonly Results[], after: readonly Results[], budget: number): Change[] {
   const [old, now] = [before, after].map((runs) => runs.map((run) => figuresOf(run, budget))) as [

@@ -1,7 +1,7 @@
 /**
- * `npm run bench:compare -- <ref>`: compares this commit with another one in alternating runs on this machine. Each
- * side runs the bench of its own tree; the other commit is checked out to a temporary folder. Exits with 1 when a
- * budget is exceeded.
+ * `npm run bench:compare -- <ref>`: compares this commit with the commit `<ref>` in alternating runs on this machine.
+ * Checks `<ref>` out to a temporary folder. Each commit is measured with its own bench. Exits with 1 when a budget is
+ * exceeded.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
@@ -94,7 +94,7 @@ async function compare(ref: string, options: Options): Promise<void> {
         async () => before.push(await runOf(other, join(folder, `before${i}.json`), options)),
         async () => after.push(await runOf(root, join(folder, `after${i}.json`), options)),
       ];
-      // Alternates the order of the sides, because the second one runs on a warmer machine.
+      // Alternates the order of the sides, because the second side runs on a warmer machine.
       for (const turn of i % 2 === 0 ? turns : turns.reverse()) await turn();
     }
     const changes = changesOf(before, after, options.budget);

@@ -4,9 +4,7 @@ import { shares } from '../src/loadtest/shares.js';
 
 type Made = Pick<CallCost, 'rows' | 'messages' | 'reactions'>;
 
-/**
- * The rows in Postgres, messages and reactions that one call adds. The next pass of calls removes each reaction again.
- */
+/** The rows in Postgres, messages and reactions that one call adds. Later calls remove the reactions again. */
 const made: Readonly<Record<string, Made>> = {
   sendMessage: { rows: 1, messages: 1, reactions: 0 },
   editMessageText: { rows: 1, messages: 0, reactions: 0 },
@@ -72,7 +70,10 @@ export function costsOf({
       .map(([name, value]) => `${name.replaceAll('_', ' ')} ${value}`)
       .join(', '),
     calls: Object.fromEntries(calls),
-    delivery: { server: rounded('us of the worker a delivery'), redis: rounded('us of Redis a delivery') },
+    delivery: {
+      server: rounded('us of the worker a delivery, 40 connections'),
+      redis: rounded('us of Redis a delivery, 40 connections'),
+    },
     bytes: {
       message: rounded('bytes of a hot message'),
       update: rounded('bytes of a pending update'),

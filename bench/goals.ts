@@ -2,7 +2,7 @@
 import type { GoalResult, LatencyResult, Results, ScenarioResult } from '../src/loadtest/results.js';
 import { whole } from '../src/loadtest/table.js';
 
-/** A server counts as using its whole core above this share. */
+/** A server that uses more than this share of its core counts as fully loaded. */
 const saturated = 0.9;
 /** The limit for p99 at half of the service's rate, as a multiple of the floor's p99. */
 const p99_times_max = 3;
@@ -81,8 +81,8 @@ function latencyRow(latencies: readonly LatencyResult[], title: (name: string) =
     if (!base) return [];
     const ratio = own.ms.p99 / Math.max(base.ms.p99, p99_ms_precision);
     const held = own.answered / own.offered;
-    // If even the floor could not keep the rate, the load generator or the machine was the limit. The ratio then
-    // means nothing.
+    // If the floor could not keep up with the rate either, the load generator or the machine was the limit. The ratio
+    // is then meaningless.
     const comparable = base.answered / base.offered >= held_least;
     return [
       {

@@ -15,7 +15,7 @@ import {
 } from './measure.js';
 import type { Scenario } from './scenarios/scenario.js';
 
-/** The share of the service's highest rate at which both sides are measured. */
+/** Both sides are measured at this share of the service's highest rate. */
 export const half = 0.5;
 /** The shares of the highest rate for the plot of latency against load. */
 export const sweep: readonly number[] = [0.1, 0.25, 0.5, 0.7, 0.85];

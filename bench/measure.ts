@@ -137,7 +137,7 @@ async function playRound(
     const after = await reading();
     const journal = await watch.journalLength();
     if (counted) {
-      // When its time is over, the load tool drops requests in flight, so more calls may have been applied than were
+      // The load tool drops in-flight requests when its time is over, so more calls may have been applied than were
       // answered.
       const applied = (after.versions - before.versions) / scenario.versions;
       expect(

@@ -8,10 +8,10 @@ export interface Random {
   /** Returns a number from 0 to below 1, for jitter and samples. An attacker can predict it. */
   number(): number;
 
-  /** Returns `count` bytes that nobody can predict. */
+  /** Returns `count` unpredictable bytes. */
   bytes(count: number): Buffer;
 
-  /** Returns a whole number from `min` to below `end` that nobody can predict. */
+  /** Returns an unpredictable whole number from `min` to below `end`. */
   int(min: number, end: number): number;
 
   uuid(): string;

@@ -6,7 +6,7 @@
 const roundTripMsMax = 100;
 
 export interface Timer {
-  /** Lets the process exit although the timer is pending. */
+  /** Lets the process exit while the timer is pending. */
   unref(): Timer;
 }
 
@@ -31,7 +31,7 @@ export abstract class Time {
    */
   abstract machine(): number;
 
-  /** Returns the time in ms since an arbitrary start. It never goes back. */
+  /** Returns the time in ms since an arbitrary start. This time never goes back. */
   abstract monotonic(): number;
 
   /** Calls `work` once, after `ms`. */
@@ -56,8 +56,8 @@ export abstract class Time {
   }
 
   /**
-   * Sets `now` from the reply of TIME. Redis sent this reply between the two readings of the monotonic clock. A late
-   * answer only gives a range of possible times, and the clock moves to the nearest time in that range. Returns false
+   * Sets `now` from the reply of TIME. Redis sent the reply between the two readings of the monotonic clock. If the
+   * reply was late, only a range of times is known, and the clock moves to the nearest time in the range. Returns false
    * for a late answer.
    */
   follow([seconds, micros]: readonly [string, string], sentMs: number, gotMs: number): boolean {
@@ -160,7 +160,10 @@ class SystemTime extends Time {
 /** The time of this machine. All components of a production process use it. */
 export let systemTime: Time = new SystemTime();
 
-/** Replaces `systemTime`. Only for a process whose clock tests move, before it creates any component. */
+/**
+ * Replaces `systemTime`. Only for a process whose clock is moved by tests. Call this before the process creates any
+ * component.
+ */
 export function replaceSystemTime(time: Time): void {
   systemTime = time;
 }

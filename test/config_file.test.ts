@@ -25,7 +25,14 @@ test('a secret from a file does not include the final line break', () => {
 test('the list of secret settings contains every setting that holds a secret', () => {
   expect(secretSettings.filter((name) => !(name in settings))).toEqual([]);
   const secret = /token|secret|pepper|keys?\b|_URL$/i;
-  const others = ['BASE_URL', 'JWT_JWKS_URL', 'FILES_S3_URL', 'OTLP_TRACES_URL', 'LEAK_REPORT_KEYS'];
+  const others = [
+    'BASE_URL',
+    'JWT_JWKS_URL',
+    'FILES_S3_URL',
+    'OTLP_TRACES_URL',
+    'PROMETHEUS_URL',
+    'LEAK_REPORT_KEYS',
+  ];
   const named = Object.keys(settings).filter((name) => secret.test(name.replace('GUESSES', '')));
   expect(named.filter((name) => !(secretSettings as readonly string[]).includes(name)).sort()).toEqual(
     others.filter((name) => name in settings).sort(),

@@ -1,8 +1,8 @@
 /**
- * The floors of webhook delivery in a separate process. They send the same requests over the same number of
- * connections, by undici alone or by one BullMQ job each. For each round the process prepares a task, sends `ready`
- * and waits for `go`. Each round opens new connections, as the service does after a pause. The compiled code stays
- * warm.
+ * The floors of webhook delivery, in a separate process. They send the same requests as the service over the same
+ * number of connections: one floor by undici alone, the other by one BullMQ job per request. For each round the process
+ * prepares a task, sends `ready` and waits for `go`. Each round opens new connections, as the service does after a
+ * pause. The compiled code stays warm between rounds.
  */
 import { createHash } from 'node:crypto';
 import { Queue, Worker } from 'bullmq';
@@ -14,7 +14,7 @@ export interface WebhookFloorTask {
   readonly kind: 'bare' | 'jobs';
   readonly redisUrl: string;
   readonly origin: string;
-  /** The receiver's certificate as PEM: the only one that is trusted. */
+  /** The receiver's certificate as PEM. Only this certificate is trusted. */
   readonly certificate: string;
   readonly secretToken: string;
   /** The number of connections per bot. Each path of the receiver belongs to one bot. */
@@ -53,7 +53,7 @@ const failed = (error: Error) => {
   process.exit(1);
 };
 
-/** A prepared round, and a function that cleans up after it. */
+/** A prepared round, and a function that cleans up after the round. */
 interface Ready {
   go(): void;
   end(): Promise<unknown>;

@@ -68,7 +68,7 @@ function done(summary, latency)
 end
 `;
 
-/** Builds the wrk script for a constant request, which wrk creates once. */
+/** Builds the wrk script for a constant request. wrk creates this request once. */
 function fixedScript({ verb, token, body }: Call): string {
   return [
     `wrk.method = ${quoted(verb)}`,
@@ -110,7 +110,7 @@ local function text(pieces, row)
   return table.concat(out)
 end
 function request()
-  -- wrk requests one request from the script before it begins, and does not send that one.
+  -- Before the load, wrk calls this function once and does not send the result.
   if looked then at = at + 1 end
   looked = true
   if at > #rows then at, pass = 1, pass + 1 end

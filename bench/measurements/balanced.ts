@@ -1,7 +1,7 @@
 /**
- * Measures the CPU time per request over one, two and three fronts behind a load balancer on one machine. The cost
- * per request must not grow with the number of fronts. The goal is checked at a fixed rate per front. The highest
- * rate is only shown. At that rate, fronts that share cores handle fewer requests per wake-up, so each request costs
+ * Measures the CPU time per request over one, two and three fronts behind a load balancer on one machine. The cost per
+ * request must not grow with the number of fronts. The goal is checked at a fixed rate per front. The highest rate is
+ * shown without a goal: at that rate, fronts that share cores handle fewer requests per wake-up, so each request costs
  * more. Only a machine with more cores can show that the highest rate grows with the number of fronts.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';

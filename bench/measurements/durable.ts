@@ -1,7 +1,7 @@
 /**
- * Measures `sendMessage` through a front with DURABLE=1, compared with a usual front of the same service, in alternating
- * rounds (decision 0055). All processes share the cores. The ratio of CPU times depends less on other work of the machine
- * than the ratio of rates.
+ * Measures `sendMessage` through a front with DURABLE=1, compared with an ordinary front of the same service, in
+ * alternating rounds (decision 0055). All processes share the cores. The ratio of CPU times depends less on other work
+ * of the machine than the ratio of rates.
  */
 import { expect, inParallel, makePair } from '../../src/loadtest/client.js';
 import type { Finding } from '../../src/loadtest/results.js';
@@ -18,7 +18,7 @@ const bots = 8;
 const warmup_s = 1;
 const rate_goal = 0.7;
 const p99_goal_ms = 25;
-/** The share of the highest durable rate at which latencies are measured. */
+/** Latencies are measured at this share of the highest durable rate. */
 const half = 0.5;
 
 const sides = ['usual', 'durable'] as const;

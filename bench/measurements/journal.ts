@@ -15,9 +15,9 @@ import type { RedisWatch } from '../service/redis_watch.js';
 import type { Service } from '../service/service.js';
 import type { Measurement } from './measurement.js';
 
-/** The number of bots whose chats make the backlog. Several bots spread it over several partitions. */
+/** The number of bots whose chats fill the backlog. Several bots spread it over several partitions. */
 const chats = 8;
-/** The maximum number of bots to create until all databases have equally many. */
+/** The maximum number of bots to create until all databases have the same number of bots. */
 const bots_tried = 1_000;
 /** The first chat id of the rows that the floor writes. No chat of the service has such a high id. */
 const strangers_from = 6_000_000_000_000;
@@ -45,8 +45,8 @@ async function waitingRows({ client, keys }: RedisWatch, partitions: number): Pr
 }
 
 /**
- * Creates bots with one chat each. Several databases get equally many bots, because otherwise the database with the
- * most entries would determine the rate. The service assigns partitions to the databases in rotation.
+ * Creates bots with one chat each. Several databases get the same number of bots, because otherwise the database with
+ * the most entries would determine the rate. The service assigns partitions to the databases in rotation.
  */
 async function makePairs(
   { front, adminToken, parts }: Service,

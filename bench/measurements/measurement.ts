@@ -1,4 +1,4 @@
-/** Defines measurements that run once, not in alternating rounds. A finding that has a goal is shown with it. */
+/** Defines measurements that run once instead of in alternating rounds. If a finding has a goal, both are shown. */
 import type { Finding } from '../../src/loadtest/results.js';
 import type { LoadTool } from '../load/load.js';
 import type { Sizes } from '../scenarios/scenario.js';

@@ -117,7 +117,7 @@ async function pendingUpdates(
 
 const heart = '❤';
 
-/** Twenty people react to each post, which gives the cost per reaction of a post with few reactions. */
+/** Twenty people react to each post, so the result is the cost of a reaction to a post with few reactions. */
 async function fewReactions(service: Service, watch: RedisWatch, on: number): Promise<Finding> {
   const each = 20;
   const [owner] = (await makePeople(service, 'memory_reader', 1)) as [Person];

@@ -1,6 +1,6 @@
 /**
- * Measures reactions on cold posts. Redis holds no data of these posts, so each call first reads from Postgres. Each
- * post gets one such call. For comparison, the same calls are then repeated on the posts, which are hot by then.
+ * Measures reactions on cold posts. Redis holds no data of these posts, so the first call on each post reads from
+ * Postgres. For comparison, the same calls are then repeated on the same posts, which are now hot.
  */
 
 import { expect, inParallel } from '../../src/loadtest/client.js';

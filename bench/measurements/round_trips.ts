@@ -39,7 +39,7 @@ async function watchFront({ redisUrl, signal }: Service, client: RedisWatch['cli
     ours =
       front.has(source) &&
       !/^(time|info)$/.test(command) &&
-      !/:(auth_nodes|nodes|postgres|rings)"/.test(args) &&
+      !/:(auth_nodes|nodes|figures|postgres|rings)"/.test(args) &&
       !(command === 'hmget' && /:(installation|meta)"/.test(args));
     if (ours) seen.asked.push(command);
   });

@@ -1,7 +1,8 @@
 /**
  * Measures `sendMessage` over one, two and three fronts of one machine, where all processes share the cores. Compares
- * the rates with the predictions of the capacity model, which uses the costs at one front. On two cores this shows that
- * more fronts give a higher rate and that the model is correct. It does not show how far fronts scale.
+ * the rates with the predictions of the capacity model, which uses the costs measured at one front. On two cores, the
+ * results show that more fronts reach a higher rate and that the model is correct. They do not show how far fronts
+ * scale.
  */
 import { availableParallelism } from 'node:os';
 import { highestRate } from '../../src/loadtest/capacity_model.js';
@@ -20,7 +21,7 @@ const warmup_s = 1;
 const off_max = 0.2;
 /**
  * The minimum number of connections per front. With fewer connections, all of them would wait for Redis to write to
- * disk, and cores would be idle. The model assumes busy cores.
+ * disk at the same time, and cores would be idle. The model assumes busy cores.
  */
 const connections_min = 256;
 const names = ['server', 'redis', 'flush', 'postgres', 'load'] as const;

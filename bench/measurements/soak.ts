@@ -28,7 +28,7 @@ const warm = 1 / 3;
  */
 const grown_max = 1.1;
 const grown_bytes_max = 24 * 2 ** 20;
-/** The journal may hold at most as many entries as are written in this many seconds. */
+/** The journal may hold at most as many entries as the load writes in this many seconds. */
 const journal_s_max = 5;
 
 export interface SoakOptions extends LoadOptions, Sizes {
@@ -38,7 +38,7 @@ export interface SoakOptions extends LoadOptions, Sizes {
   readonly progress: (line: string) => void;
 }
 
-/** Repeatedly creates a bot with an owner and a chat, writes to it and deletes it. Returns a function that stops it. */
+/** Repeatedly creates a bot with an owner and a chat, sends a message and deletes the bot. The result stops the loop. */
 function churn({ front, adminToken }: Service, progress: (line: string) => void): () => Promise<number> {
   let made = 0;
   let over = false;

@@ -19,7 +19,7 @@ const connections_max = 40;
 const people_count = 48;
 /** The longest time until all updates of a round have arrived. */
 const round_ms_max = 120_000;
-/** The time that a round waits for duplicates at its end, in ms. */
+/** How long a round waits for duplicates at its end, in ms. */
 const late_ms = 300;
 
 export interface WebhookBots {
@@ -27,7 +27,7 @@ export interface WebhookBots {
   readonly receiver: { readonly pid: number };
   readonly certificate: string;
   readonly secretToken: string;
-  /** Starts the record of a round. Without `connections` there is no barrier. */
+  /** Starts to record a round. If `connections` is absent, the receiver has no barrier. */
   expect(round: Omit<Expected, 'kind' | 'connections'> & { readonly connections?: number }): void;
   reached(point: 'from' | 'until' | 'done'): Promise<void>;
   /** Ends the record. Throws WrongAnswer unless every update of the round arrived once, with a correct signature. */
@@ -35,8 +35,8 @@ export interface WebhookBots {
   /** Sets or deletes the webhooks of all bots. `connections` is the limit per bot. */
   set(on: boolean, drop?: boolean, connections?: number): Promise<void>;
   /**
-   * Sends a message from a person to a bot. `number` is the number of its update. `due` is the Unix time in ms when the
-   * message should be sent.
+   * Sends a message from a person to a bot. `number` is the number of the update that the message causes. `due` is the
+   * Unix time in ms when the message should be sent.
    */
   say(number: number, due: number): Promise<void>;
   close(): Promise<void>;

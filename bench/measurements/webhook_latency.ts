@@ -17,7 +17,7 @@ const warmup_width = 32;
 const warmup_s = 3;
 const measured_s = 10;
 const goal_ms = 50;
-/** The maximum number of calls in flight. If the rate needs more, the service cannot keep it. */
+/** The maximum number of calls in flight. If the rate needs more, the service cannot keep up with the rate. */
 const open_max = 10_000;
 
 const now = () => performance.timeOrigin + performance.now();
@@ -81,7 +81,7 @@ export const latency: Measurement = {
   async run(service, _, { rate }): Promise<Finding[]> {
     const hooks = await makeWebhookBots(service, 'timed');
     const worker = await service.startWorker();
-    // Every process contributes to the latency, so no process gets a core of its own.
+    // Every process contributes to the latency, so none is pinned to a core of its own.
     service.unpin([worker, hooks.receiver]);
     try {
       await hooks.set(true, true);

@@ -1,8 +1,8 @@
 /**
  * Receives webhooks over HTTPS in a separate process. Answers 200 immediately and stores the requests. Signatures,
- * duplicates and order are checked after the round, so that the receiver costs little. A round may begin with a barrier:
- * the receiver answers nothing until requests arrived on a given number of connections, so that every sender of the
- * bench uses the same number.
+ * duplicates and order are checked after the round, so that the receiver costs little. A round may begin with a
+ * barrier: the receiver sends no answer until requests have arrived on a given number of connections. Every sender of
+ * the bench therefore uses the same number of connections.
  */
 import { createHmac } from 'node:crypto';
 import { createServer, type TLSSocket } from 'node:tls';
@@ -20,7 +20,7 @@ export interface Expected {
 
 export interface ReceiverTask {
   readonly certificate: Certificate;
-  /** The key of `X-Service-Signature`. */
+  /** The key that signs `X-Service-Signature`. */
   readonly secretToken: string;
 }
 

@@ -17,8 +17,8 @@ async function verifyEdits(
   path: string,
   probes: readonly number[],
 ): Promise<void> {
-  // Waits a second, because a message can be edited only once a second, and the previous load may have edited
-  // it.
+  // Waits a second, because the previous load may have edited the messages, and a message can be edited only once a
+  // second.
   await sleep(limits.edit_interval_ms_min);
   const words = `edit ${++edits} of ${pair.bot.id}`;
   for (const message_id of probes) {

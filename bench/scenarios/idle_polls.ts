@@ -7,7 +7,7 @@ import { type Message, makeBots, makePeople, text } from '../service/population.
 import type { Service } from '../service/service.js';
 import { ask, type Scenario, type Side } from './scenario.js';
 
-/** The timeout of the polls in seconds, longer than any turn of a measurement. */
+/** The timeout of the polls in seconds. No round of a measurement takes longer. */
 const poll_s = 50;
 
 /** Opens one long poll per bot. The returned function aborts the polls, and throws if one of them had already ended. */

@@ -45,7 +45,7 @@ export const pinChatMessage: Scenario = {
   title: 'pinChatMessage, replacing the pinned message',
   proof: 'P2',
   goal: { share: 0.8 },
-  // A call takes one version for the service message and one for the pin.
+  // A call assigns one version to the service message and one to the pin.
   versions: 2,
   timed: true,
   async prepare(service) {

@@ -27,7 +27,10 @@ export function findProgram(name: string): string | undefined {
 
 export interface BalancerOptions {
   readonly shipped: string;
-  /** An empty folder, which the caller removes. nginx leaves `petrel.log`, `petrel-error.log` and `start.log` in it. */
+  /**
+   * An empty folder, which the caller removes afterwards. nginx writes `petrel.log`, `petrel-error.log` and `start.log`
+   * into it.
+   */
   readonly dir: string;
   readonly pem: string;
   /** The ports of the fronts: one to five for HAProxy, one to three for nginx. */

@@ -14,7 +14,7 @@ export interface MonitoredCommand {
 const line = /^\+[\d.]+ \[\d+ (\S+)\] "([^"]*)" ?(.*)$/;
 
 /**
- * Reads the lines without a client library, because a library may take the first monitored lines for an answer to a
+ * Reads the lines without a client library, because a library may mistake the first monitored lines for the answer to a
  * command.
  */
 export async function openMonitor(

@@ -1,4 +1,7 @@
-/** Handles the processes of a run: places them on cores, measures their CPU time, and runs programs for one round. */
+/**
+ * Manages the processes of a benchmark run: pins them to cores and measures their CPU time. Also starts the programs
+ * that run for a single round.
+ */
 import { spawn, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -48,8 +51,8 @@ const seconds = (ticks: number) => {
 };
 
 /**
- * The fields of /proc/<pid>/stat after the process name, which may contain spaces. The first is the state. Empty when
- * the process has ended.
+ * Returns the fields of /proc/<pid>/stat that follow the process name, beginning with the state. The name may contain
+ * spaces. The result is empty when the process has ended.
  */
 function statOf(pid: number | 'self'): readonly string[] {
   try {

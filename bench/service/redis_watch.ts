@@ -15,7 +15,10 @@ export interface RedisWatch {
   cost(): Promise<RedisCost>;
   /** The number of journal entries that Postgres does not have yet, over all partitions. */
   journalLength(): Promise<number>;
-  /** The number of versions assigned so far, over all partitions. Each change of a record takes one version. */
+  /**
+   * The number of versions assigned so far, over all partitions. Each change of a record increments its partition's
+   * version counter.
+   */
   versions(): Promise<number>;
   /**
    * The bytes of all keys, expiry entries and hash tables, without client buffers, the append-only file and scripts.
@@ -49,8 +52,7 @@ export async function watchRedis(url: string, partitions: number): Promise<Redis
   const connection = new RedisConnection({ url, name: 'bench' });
   await connection.ready(10_000);
   const { client } = connection;
-  // Disables rewrites of the append-only file. A rewrite takes CPU time in only some turns, however many calls are
-  // measured.
+  // Disables rewrites of the append-only file, because a rewrite would add CPU time to only some of the compared runs.
   await client.config('SET', 'auto-aof-rewrite-percentage', '0');
   const keys = makeKeys(partitions);
   const number = (text: string, pattern: RegExp) => Number(pattern.exec(text)?.[1] ?? 0);

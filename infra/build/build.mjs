@@ -115,7 +115,7 @@ function bundle(compiler, target) {
           : optional.includes(path);
         return stays ? { path, external: true } : undefined;
       });
-      // Gives a module that uses import.meta.url the path that it would have without bundling.
+      // Some modules use import.meta.url. Each of them gets the path that it would have without bundling.
       onLoad({ filter: /\.ts$/ }, ({ path }) => {
         const place = JSON.stringify(`./${relative(source, path).replace(/ts$/, 'js')}`);
         const own = `new URL(${place}, import.meta.url).href`;
@@ -139,7 +139,7 @@ function bundle(compiler, target) {
 
 /** The browser part of the web application, which is bundled separately. */
 const client = join(source, 'web', 'client');
-/** The build scripts and documents from which the pages are built. The client is not among them. */
+/** The build scripts and documents from which the pages are built, without the client. */
 const pageSources = () => [
   ...['web.mjs', 'docs.mjs', 'emoji.mjs']
     .map((name) => join(root, 'infra', 'build', name))

@@ -46,7 +46,7 @@ export function hasDebianLibrary(name, say) {
 
 const code = (text) => `\`${text}\``;
 
-/** What a bot cannot do because the library is too old. */
+/** The features that a bot lacks because the library is too old. */
 const notes = {
   'python-telegram-bot': 'its webhook server does not check the secret token',
   telebot: 'has no methods for polls, which the bot calls by name',

@@ -10,7 +10,7 @@ const roots = [
   ...['InlineAnswer', 'MessageDraft', 'Named', 'Post', 'PostReactions', 'Self', 'StoredUploads'],
   ...['InviteLinkPreview', 'JoinedByLink', 'JoinRequest', 'ListedInviteLink', 'PublicChat'],
   // The operators' page
-  ...['OperatorDeadLetter', 'Overview', 'RankedBot'],
+  ...['History', 'OperatorDeadLetter', 'Overview', 'RankedBot'],
 ];
 const streams = { StreamEvents: '/api/stream', PostStreamEvents: '/api/stream/posts' };
 const document = JSON.parse(readFileSync(new URL('../../dist/docs/openapi.json', import.meta.url), 'utf8'));

@@ -4,7 +4,7 @@
  * HTTP engine.
  *
  *   debian13.mjs [--node 22|24]... [--root DIR] -- COMMAND   runs COMMAND on a copy of the checkout under each Node,
- *                                                            even after a failure, and names those that failed
+ *                                                            even after a failure, and lists the failed Nodes
  *   debian13.mjs --available                                 exits with 0 if this machine can do that, else says why
  *                                                            not
  *

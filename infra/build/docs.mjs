@@ -25,7 +25,7 @@ const bare = (text) =>
     .replace(/&gt;/g, '>')
     .replace(/&quot;/g, '"')
     .replace(/&#39;/g, "'");
-/** Returns the id that GitHub gives to a heading. */
+/** Returns the anchor id that GitHub generates for a heading. */
 const slug = (text) =>
   bare(text)
     .toLowerCase()

@@ -1,6 +1,6 @@
 /**
- * Generates the lists of bot methods and endpoints from their folders, so that a new method or endpoint needs only its
- * file.
+ * Generates the lists of bot methods and endpoints from their folders. To add a method or an endpoint, it is enough to
+ * add its file.
  */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -20,8 +20,7 @@ function listOf(folder, type, typeFile) {
   for (const file of filesOf(folder)) {
     const text = readFileSync(join(root, 'src', folder, file), 'utf8');
     const found = [...text.matchAll(definition)].map(([, name]) => name).sort();
-    if (found.length === 0)
-      throw new Refusal(`src/${folder}/${file} must define at least one of the ${folder}`);
+    if (found.length === 0) throw new Refusal(`src/${folder}/${file} must define a handler of this folder`);
     imports.push(`import { ${found.join(', ')} } from './${file.replace(/ts$/, 'js')}';`);
     names.push(...found);
   }

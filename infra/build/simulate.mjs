@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { modules, Refusal, root, run } from './checkout.mjs';
 
-/** A run makes much garbage and keeps little. Fewer collections, without threads of their own, take less time. */
+/** A run allocates many short-lived objects. Fewer garbage collections, without extra threads, take less time. */
 const settings = ['--max-semi-space-size=32', '--single-threaded-gc'];
 
 /** Returns all mutations. */
@@ -17,7 +17,8 @@ export const readMutations = () =>
 function mutated(path, changes) {
   let text = readFileSync(join(root, path), 'utf8');
   for (const { from, to } of changes) {
-    if (text.split(from).length !== 2) throw new Refusal(`${path} must contain this once: ${from}`);
+    if (text.split(from).length !== 2)
+      throw new Refusal(`the text to replace must occur exactly once in ${path}: ${from}`);
     text = text.replace(from, () => to);
   }
   return text;

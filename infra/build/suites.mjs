@@ -43,7 +43,10 @@ async function runShort(args) {
   return runTests(args, { ...(await browser()), ...(namesFiles(args) ? {} : { PETREL_TEST_QUICK: '1' }) });
 }
 
-/** The environment that enables the long tests that can run with the installed programs. Prints what is skipped. */
+/**
+ * Returns environment variables that enable those long tests whose programs are installed. Prints the names of skipped
+ * tests.
+ */
 async function longTier() {
   const env = await browser();
   const ask = (variable, programs, what, command) => {
@@ -82,8 +85,8 @@ function longFiles(args, env) {
 }
 
 /**
- * Runs the long tier, file by file. Then runs the tests that start a service a second time, on a Redis Cluster.
- * Continues after a failure. `--minutes N` limits the time.
+ * Runs the long tier, file by file. Then repeats the tests that start a service, on a Redis Cluster. Continues after a
+ * failure. `--minutes N` limits the time.
  */
 async function runLong(args) {
   const { minutes, rest } = readMinutes(args);
@@ -93,6 +96,8 @@ async function runLong(args) {
   if (rest.length === 0) {
     const garbage = 'test/api/garbage';
     parts.push(part(garbage, () => runTests([garbage], { PETREL_GARBAGE_CASES: '10000' })));
+    const properties = ['test/rules/entities', 'test/lua/consumer'];
+    parts.push(part('properties', () => runTests(properties, { PETREL_PROPERTY_FACTOR: '10' })));
     const cluster = 'npm run test:cluster -- --only cluster';
     parts.push(part(cluster, () => runTopologies(runTests, say)(['--only', 'cluster'])));
   }

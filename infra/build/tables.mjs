@@ -65,7 +65,7 @@ const actionsTable = () =>
     ]),
   );
 
-/** Returns an example for tests of bots. The suite runs it. */
+/** Returns a code example for the document about tests of bots. The test suite runs this example. */
 const exampleText = (language, file) => {
   const text = readFileSync(new URL(`../../test/testmode/${file}`, import.meta.url), 'utf8');
   return `\`\`\`${language}\n${text}\`\`\``;

@@ -113,6 +113,16 @@ export async function bundleClient({ esbuild, source, target, former, fingerprin
   copyFileSync(join(source, 'still', 'icon.svg'), join(target, 'ops', 'icon.svg'));
   for (const name of readdirSync(join(source, 'still')))
     copyFileSync(join(source, 'still', name), join(target, name));
+  const post = join(target, 'post');
+  // The front fills in the page of a post, so the page itself is not served. `prepare` tags only files that are served.
+  const postPage = await bundlePage({
+    ...build,
+    entry: 'post/main.ts',
+    page: 'post/page.html',
+    target: post,
+    at: '/app/post',
+  });
+  rmSync(join(post, 'page.html'));
   const docs = join(target, 'docs');
   const template = (entry) =>
     bundlePage({ ...build, entry: `docs/${entry}.ts`, page: 'docs/page.html', target: docs, at: '/docs' });
@@ -121,5 +131,6 @@ export async function bundleClient({ esbuild, source, target, former, fingerprin
   rmSync(join(docs, 'page.html'));
   writeEmoji(modules, target);
   prepare(target);
+  writeFileSync(join(post, 'template.html'), postPage);
   writeFileSync(join(target, '.fingerprint'), fingerprint);
 }

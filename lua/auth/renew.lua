@@ -1,8 +1,8 @@
 --[[
 @summary Renews a node's lease on its cached tokens, and records which epoch the node has acknowledged.
          Returns the subjects that were revoked after that epoch.
-@why     When a node that revokes a token reads the leases, it must find either the acknowledgement or a lease to wait
-         for.
+@why     A node that revokes a token reads the leases. For each node, it must find either the acknowledgement or a lease
+         to wait for.
 @repeatable The node counts its lease from the first attempt.
 @flag    allow-oom
 @key     nodes    {NN}:auth_nodes    HASH    incarnation, epoch; node -> acknowledged epoch and lease end (ms)

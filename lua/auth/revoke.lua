@@ -1,6 +1,6 @@
 --[[
 @summary Raises the revocation epoch for users and bots. The caller has already committed the revocation to Postgres.
-@repeatable A second epoch revokes nothing more.
+@repeatable A second run raises the epoch again, but revokes nothing more.
 @flag    allow-oom
 @key     nodes    {NN}:auth_nodes    HASH
 @key     revoked  {NN}:auth_revoked  STREAM

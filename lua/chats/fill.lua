@@ -1,6 +1,6 @@
 --[[
 @summary Stores a chat that was loaded from Postgres because Redis lacked it.
-@why     A fill requires its ticket and an absent key, so that the message sequence never goes back.
+@why     A fill requires its ticket and an absent key, so that the message sequence never decreases.
 @repeatable A ticket can be used only once.
 @why     If only the copied profile was missing, the script keeps the message sequence, because Redis may be ahead of
          Postgres.

@@ -18,7 +18,7 @@ local rows = {}
 local from = tonumber(after)
 local bytes = 0
 
--- If there are more changes than one script may return, the rest is reported as a gap.
+-- If there are more changes than one script may return, reports the remaining ones as a gap.
 local function is_full()
   return #rows >= LIMITS.script_entries_max or bytes >= LIMITS.script_read_bytes_max
 end
@@ -33,7 +33,7 @@ for _, chat in ipairs(chats) do
     for _, entry in ipairs(log) do
       if is_full() then missed = true break end
       local version, f = entry[1]:match('^%d+'), entry[2]
-      -- The log did not exist yet when the previous change was made, so the log lacks this change.
+      -- The log did not exist yet at the time of the previous change, so the log lacks that change.
       if tonumber(f[2]) > seen then missed = true end
       seen = tonumber(version)
       local record = ''

@@ -1,7 +1,7 @@
 --[[
 @summary Removes copies of control records that a committed change has made stale.
-@why     A fill may have read Postgres before the change. It must not store the old value, so the script also removes
-         its ticket.
+@why     A fill that read Postgres before the change must not store the old value, so the script also removes the fill's
+         ticket.
 @repeatable A second run only removes copies that nodes can read from Postgres again.
 @flag    allow-oom
 @keys    entries  {NN}:<subject>:<id>  STRING  copies, and their fill tickets

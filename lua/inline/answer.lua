@@ -1,6 +1,6 @@
 --[[
 @summary Stores a bot's answer to an inline query, and wakes the front that waits for the answer.
-@why     A query can be answered once. The same step stores the answer and counts the bot's answers.
+@why     A query can be answered only once. The same step stores and counts the answer.
 @derived query    {NN}:inline_query:<id>           STRING
 @derived answer   {NN}:inline_answer:<id>          HASH    l list, q query, b bot, u user if only this person may choose,
                                                            and r:<result id> with the message of each result
@@ -25,8 +25,8 @@ if asked ~= bot then return refuse('too_old') end
 
 local size = #list + #query
 for i = 1, #results do size = size + #results[i] end
--- Removes the oldest answers first, because people are still choosing from the newest. An answer that has expired counts
--- until then.
+-- Removes the oldest answers first, because people are still choosing from the newest. Expired answers count until they
+-- are removed here.
 while redis.call('LLEN', answers_key) >= LIMITS.inline_answers_max or
   tonumber(redis.call('GET', bytes_key) or 0) + size > LIMITS.inline_answers_bytes_max do
   local oldest = redis.call('LPOP', answers_key)

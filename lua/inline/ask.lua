@@ -8,7 +8,7 @@
 @arg     from     bytes   the person's profile
 @arg     extra    bytes   further fields of the update
 @ok      id       text
-@ok      wake     flag    the bot's worker must be woken
+@ok      wake     int     queues to wake, one bit for each slot
 @err     access_missing  incarnation int
 @err     unchecked  version text
 @err     not_asked
@@ -24,9 +24,9 @@ if not q then return refuse('queue_missing') end
 if q.access_inc ~= inc then return refuse('access_missing', inc) end
 -- The policy depends on the person, so the caller must check the person against this version of the policy.
 if q.policy ~= 'all' and q.access ~= checked then return refuse('unchecked', q.access) end
-if bit.band(q.mask, INLINE_QUERY_BIT) == 0 then return refuse('not_asked') end
+if bit.band(q.mask ~= 0 and q.mask or routed_kinds(state_key), INLINE_QUERY_BIT) == 0 then return refuse('not_asked') end
 if why then return refuse('journal_full') end
--- Queries must not push other updates out of the queue of a bot that does not keep up.
+-- If a bot does not keep up, queries must not push other updates out of its queue.
 local behind = redis.call('XLEN', queue_key) >= LIMITS.inline_pending_max or q.bytes >= LIMITS.inline_pending_bytes_max
 if behind then return refuse('behind') end
 
@@ -40,4 +40,4 @@ local at = {meta = meta_key, journal = journal_key, state = state_key, queue = q
 push_update(q, at, version, ms, INLINE_QUERY_BIT, 'inline_query', bot .. '.' .. user, id, dated(ms, version), from, '', '',
   extra)
 remember(request_key, id)
-return ok(id, at.wake and 1 or 0)
+return ok(id, at.wake or 0)

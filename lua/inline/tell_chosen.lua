@@ -6,7 +6,7 @@
 @arg     from     bytes   the person's profile
 @arg     user     text
 @arg     extra    bytes   further fields of the update
-@ok      wake     flag    the bot's worker must be woken
+@ok      wake     int     queues to wake, one bit for each slot
 ]]
 local why = closed(meta_key, journal_key, run)
 if why then return refuse(why) end
@@ -21,4 +21,4 @@ local at = {meta = meta_key, journal = journal_key, state = state_key, queue = q
 push_update(q, at, version, ms, CHOSEN_RESULT_BIT, 'chosen_inline_result', bot .. '.' .. user, version, dated(ms, version),
   from, '', '', extra)
 remember(request_key, 1)
-return ok(at.wake and 1 or 0)
+return ok(at.wake or 0)

@@ -1,6 +1,6 @@
 --[[
 @summary Removes flushed entries from the journal and sets an expiry on the flushed entities.
-@why     An entity that changed after it was flushed must be kept, so its version is checked in the same step.
+@why     An entity that changed after its flush must not expire, so its version is checked in the same step.
 @key     meta      {NN}:meta      HASH     jw, jt, fl
 @key     journal   {NN}:journal   STREAM
 @keys    entities  {NN}:…         STRING   message records, then HASHes with a field v

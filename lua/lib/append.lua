@@ -1,9 +1,9 @@
 --[[
 @summary Appends messages to a chat.
 ]]
--- Returns the number of the next post of the partition. For each raise of the incarnation, the function skips some
--- numbers, because Redis may have lost posts with these numbers. If Redis does not know the incarnation of the last
--- post, the function skips numbers for all raises so far.
+-- Returns the number of the partition's next post. Skips some numbers for each raise of the incarnation, because Redis
+-- may have lost posts with these numbers. If Redis does not know the incarnation of the last post, the function skips
+-- numbers for every raise so far.
 local function next_post_number(meta, version)
   local m = redis.call('HMGET', meta, 'post', 'post_inc')
   local inc = incarnation_of(version)
@@ -47,9 +47,9 @@ local function append_message(at, c, chat, seconds, tail, version)
 end
 
 -- Appends a message that is not a post. Unlike append_message, this function writes the last version and the byte count
--- of the journal in a single command. A combined run writes them only once, after all its calls. `at` also contains
--- both values as `closed` returned them, and receives the new values. Between `closed` and the last append_next, the
--- script must not allocate versions or write to the journal in another way.
+-- of the journal in a single command. A combined run writes both values only once, after all its calls. `at` also
+-- contains both values as `closed` returned them. This function stores the new values there. Between `closed` and the
+-- last append_next, the script must not allocate versions or write to the journal by other functions.
 local function append_next(at, c, chat, seconds, tail)
   local version, before = ('%.0f'):format(at.version + 1), at.journaled
   local id = next_message_id(c, version)

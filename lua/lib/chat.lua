@@ -6,8 +6,8 @@
 @err     chat_missing  ticket text
 @err     blocked
 ]]
--- Returns nil if the chat is missing. Also returns nil if it was copied under another incarnation, because a Redis that
--- lost writes may list a bot that was removed. Fields:
+-- Returns nil if the chat is missing. Also returns nil if its record was copied under another incarnation, because a
+-- Redis that lost writes may list a bot that was removed. Fields:
 --   s    last message id
 --   i    incarnation of s
 --   v    version of the last journaled change
@@ -35,7 +35,7 @@ end
 
 -- Returns the id of the next message, as text. If the incarnation was raised since the last id, the function skips some
 -- ids for each raise, because Redis may have lost messages with these ids. The chat may have a higher incarnation than
--- Redis, if a node registered an incarnation in Postgres that Redis then did not need.
+-- Redis: a node may have registered an incarnation in Postgres that Redis then did not need.
 local function next_message_id(c, version)
   local inc, step = incarnation_of(version), 1
   if c.inc < inc then
@@ -47,7 +47,7 @@ local function next_message_id(c, version)
 end
 
 -- Records this version as the chat's last change, and keeps the chat in Redis until the change is flushed to Postgres.
--- If `pin` is given, it becomes the id of the pinned message.
+-- `pin`, if given, becomes the id of the pinned message.
 local function touch_chat(chat, c, version, pin)
   if pin then
     redis.call('HSET', chat, 's', c.seq, 'v', version, 'c', version, 'pin', pin)

@@ -1,5 +1,5 @@
 --[[
-@summary Shares a bot's queue among consumers: which consumer holds which chat, and which updates each of them got.
+@summary Divides a bot's queue among consumers. Records the holder of each chat, and the updates sent to each consumer.
 @key     state        {NN}:queue_state:<bot>  HASH
 @key     queue        {NN}:queue:<bot>        STREAM
 @key     consumers    {NN}:consumers:<bot>    ZSET
@@ -7,14 +7,15 @@
 @key     assigned     {NN}:assigned:<bot>     ZSET
 @key     holders      {NN}:holders:<bot>      HASH
 ]]
--- Every update at or below the cursor (`cur`) is confirmed, sent to a consumer, or in `assigned`. A chat with such
--- unconfirmed updates has a holder: the only consumer that gets updates of this chat.
+-- Each update at or below the cursor (`cur`) is either confirmed, sent to a consumer, or in `assigned`. A chat with
+-- such unconfirmed updates has a holder: the only consumer that gets updates of this chat.
 
 -- A prime. Squares of smaller numbers are exact in a double.
 local CONSUMER_PRIME = 16777213
 
 -- Returns the end of the latest lease in ms, or 0 if the last poll of the bot had no consumer. `poll` is the field of
--- the queue's state. While consumers poll, it is an asterisk and this time, instead of the name of a poll.
+-- the queue's state with the name of the poll. While consumers poll, it contains an asterisk and the end of the latest
+-- lease instead.
 local function shared_until(poll)
   return tonumber((poll or ''):match('^%*(%d+)$') or 0)
 end
@@ -23,8 +24,8 @@ local function consumer_digest(text)
   return tonumber(redis.sha1hex(text):sub(1, 6), 16)
 end
 
--- Returns the other consumers with a lease, those whose lease has ended, the ms until the next lease ends (-1 for none),
--- and the end of the own lease.
+-- Returns four values: the other consumers with a lease, the consumers whose lease has ended, the ms until the next
+-- lease ends (-1 for none), and the time at which this consumer's lease ends.
 local function read_consumers(at, name, ms)
   local live, dead, wait, own = {}, {}, -1, nil
   local found = redis.call('ZRANGE', at.consumers, 0, -1, 'WITHSCORES')
@@ -42,8 +43,8 @@ local function read_consumers(at, name, ms)
   return live, dead, wait, own
 end
 
--- Returns nil if a step of this consumer has something to do: it got or may get updates, or a lease has ended. Otherwise
--- returns the ms until the lease of another consumer ends, or -1 for none.
+-- Returns nil if a step of this consumer has work to do: the consumer got or may get updates, or a lease has ended.
+-- Otherwise returns the ms until the lease of another consumer ends, or -1 for none.
 local function idle_wait(at, name, ms)
   if redis.call('HEXISTS', at.consumption, 's:' .. name) == 1 then return nil end
   if #redis.call('ZRANGE', at.assigned, '[' .. name .. ':', '(' .. name .. ';', 'BYLEX', 'LIMIT', 0, 1) > 0 then return nil end
@@ -53,9 +54,9 @@ local function idle_wait(at, name, ms)
   return other and tonumber(other) - ms or -1
 end
 
--- Returns the consumer of a chat without a holder. Each consumer has a weight for each chat, and the highest one wins
--- (rendezvous hashing). If a consumer joins, it therefore gets its share of the chats, and no other chat moves. `seeds`
--- caches the digests of names.
+-- Chooses the consumer for a chat without a holder. Each consumer has a weight for each chat, and the highest weight
+-- wins (rendezvous hashing). A consumer that joins therefore gets its share of the chats, and no other chat moves.
+-- `seeds` caches the digests of names.
 local function pick_consumer(names, seeds, chat)
   local digest, best, most = consumer_digest(chat), nil, -1
   for _, name in ipairs(names) do
@@ -69,7 +70,7 @@ local function pick_consumer(names, seeds, chat)
 end
 
 -- Assigns an update to the holder of its chat. If no consumer of `names` holds the chat, picks one. `added` is 1 for an
--- update after the cursor, and 0 for one that another consumer had.
+-- update after the cursor, and 0 for an update taken over from another consumer.
 local function assign_update(at, names, seeds, id, chat, added)
   local holder, count = (redis.call('HGET', at.holders, chat) or ''):match('^(%S+) (%d+)$')
   local present = false
@@ -99,17 +100,59 @@ local function split_assigned(member)
   return ('%.0f'):format(tonumber(id)), chat
 end
 
--- Returns the unconfirmed updates that a consumer got, as arrays of id, chat and bytes.
+-- Returns the unconfirmed updates that were sent to a consumer, as arrays of id, chat and bytes.
 local function read_sent(at, name)
   local packed = redis.call('HGET', at.consumption, 's:' .. name)
   return packed and cmsgpack.unpack(packed) or {}
 end
 
--- Moves updates of a consumer without a lease to other consumers: those that it got, and at most `budget` others. Returns
--- whether it has no more, and the remaining budget. The score 0 marks a consumer that may have lost some of its chats.
+local function highest_id(sent)
+  local highest = 0
+  for _, each in ipairs(sent) do highest = math.max(highest, tonumber(each[1])) end
+  return highest
+end
+
+-- Returns the consumers that lost updates to a takeover, least recent first: arrays of the name and the highest id of a
+-- lost update. Also returns one highest id for the cases that the list lacks: consumers that have left the list, and
+-- the time before a webhook or polls without a consumer.
+local function read_taken(at)
+  local c = redis.call('HMGET', at.consumption, 'taken', 'moved')
+  return c[1] and cmsgpack.unpack(c[1]) or {}, tonumber(c[2] or 0)
+end
+
+-- Records that the updates `sent` are taken over from a consumer. The number of names is unlimited, so only some are
+-- kept.
+local function remember_taken(at, name, sent)
+  local taken, moved = read_taken(at)
+  local highest = highest_id(sent)
+  for i = #taken, 1, -1 do
+    if taken[i][1] == name then highest = math.max(highest, table.remove(taken, i)[2]) end
+  end
+  taken[#taken + 1] = {name, highest}
+  if #taken > LIMITS.consumers_max then
+    moved = math.max(moved, table.remove(taken, 1)[2])
+    redis.call('HSET', at.consumption, 'moved', ('%.0f'):format(moved))
+  end
+  redis.call('HSET', at.consumption, 'taken', cmsgpack.pack(taken))
+end
+
+-- Returns the highest id of an unconfirmed update that a consumer may have seen: an update that was taken over from the
+-- consumer, or an update in `sent`.
+local function highest_seen(at, name, sent)
+  local taken, highest = read_taken(at)
+  for _, each in ipairs(taken) do
+    if each[1] == name then highest = math.max(highest, each[2]) end
+  end
+  return math.max(highest, highest_id(sent))
+end
+
+-- Moves the updates of a consumer without a lease to other consumers: all updates sent to it, and at most `budget`
+-- assigned ones. Returns whether the consumer has no more, and the remaining budget. The score 0 marks a consumer that
+-- may have lost some of its chats.
 local function take_over(at, names, seeds, name, budget)
   redis.call('ZADD', at.consumers, 0, name)
   local sent = read_sent(at, name)
+  if #sent > 0 then remember_taken(at, name, sent) end
   for _, each in ipairs(sent) do assign_update(at, names, seeds, each[1], each[2], 0) end
   redis.call('HDEL', at.consumption, 's:' .. name, 'p:' .. name, 'o:' .. name)
   local members = assigned_to(at, name, budget)
@@ -131,20 +174,20 @@ local function position_of(sent, id)
   return 0
 end
 
--- Returns the last update that a consumer may have seen before its stream sent the updates in their present order, or nil
--- if its last poll was no stream. Whoever has seen a later update has seen all that were sent before it. A takeover may
--- give a consumer updates again that it has seen. `moved` is the cursor at the last takeover.
-local function stream_floor(former, moved)
-  local since = (former or ''):match('^stream (%d+)$')
-  return since and math.max(tonumber(since), tonumber(moved or 0))
+-- Returns `highest_seen`: the last update that a consumer may have seen before the updates got their present order.
+-- Returns nil if the consumer's last poll was not a stream. A client that has seen an update of the stream has also
+-- seen all updates sent before it. A takeover of the consumer's updates ends this order.
+local function stream_floor(former)
+  return tonumber((former or ''):match('^stream (%d+)$'))
 end
 
--- Removes the updates below `offset` that a consumer got. The offset must be just above one of them. Otherwise it is not
--- computed from the last answer, and the consumer may not have seen updates that came with that answer. `former` is the
--- last offset. If the consumer repeats it, it may have missed the last answer. The offset then confirms only the update
--- just below it, because the consumer must have seen this update. After a stream, `floor` is set (`stream_floor`), and
--- the updates are in the order in which they were sent. An offset above the floor then confirms the update just below it
--- and those sent before, and any other only the former. Returns the unconfirmed updates and the bytes of the removed ones.
+-- Removes the updates below `offset` that were sent to a consumer. The offset must be just above one of them. Otherwise
+-- the offset is not based on the last answer, and the consumer may not have seen the updates in that answer. `former`
+-- is the last offset. A consumer that repeats its last offset may have missed the last answer. The offset then confirms
+-- only the update just below it, because the consumer must have seen this update. After a stream, `floor` is set
+-- (`stream_floor`), and the updates are in the order in which they were sent. An offset above the floor then confirms
+-- the update just below it and those sent before this update. Any other offset confirms only the update just below it.
+-- Returns the unconfirmed updates and the bytes of the removed ones.
 local function confirm_sent(at, sent, offset, former, floor)
   local last = position_of(sent, offset - 1)
   if last == 0 then return sent, 0 end
@@ -163,7 +206,8 @@ local function confirm_sent(at, sent, offset, former, floor)
   return rest, bytes
 end
 
--- Removes a limited number of assigned updates that left the queue. They are the first ones of each consumer.
+-- Removes a limited number of assigned updates that are no longer in the queue. Such updates come first in the list of
+-- each consumer.
 local function drop_missing(at, names)
   if redis.call('ZCARD', at.assigned) <= redis.call('XLEN', at.queue) then return end
   local oldest = redis.call('XRANGE', at.queue, '-', '+', 'COUNT', 1)[1]
@@ -196,8 +240,8 @@ local function assign_new(at, names, seeds, last)
   return more
 end
 
--- Adds updates that are assigned to a consumer to those that it got, up to `limit` and a size. Returns how many
--- assigned ones it removed, and whether the consumer may get no more.
+-- Moves updates that are assigned to a consumer to its sent updates, up to `limit` and a size. Returns the number of
+-- removed assignments, and whether the consumer may get no more.
 local function add_assigned(at, name, sent, limit)
   local bytes = 0
   for _, each in ipairs(sent) do bytes = bytes + each[3] end
@@ -218,8 +262,8 @@ local function add_assigned(at, name, sent, limit)
   return taken, #sent >= limit or bytes >= LIMITS.script_read_bytes_max
 end
 
--- Returns the entries of the updates from position `first` to `last` of those that a consumer got, and all updates that
--- it got. Leaves out those that are no longer in the queue.
+-- Returns the entries of a consumer's sent updates from position `first` to `last`, and all its sent updates. Leaves
+-- out updates that are no longer in the queue.
 local function entries_of_sent(at, sent, first, last)
   local rows, rest = {}, {}
   for i, each in ipairs(sent) do

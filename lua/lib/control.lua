@@ -7,8 +7,8 @@
 @err     not_member      kind text
 @err     not_allowed
 ]]
--- Returns the record's bytes and version if it was copied under the current incarnation. An older copy may contain
--- revoked data, because Redis may have lost the revocation.
+-- Returns the bytes and version of a copied record if the copy was made under the current incarnation. An older copy
+-- may contain revoked data, because Redis may have lost the revocation.
 local function read_control(key, inc)
   local bytes = redis.call('GET', key)
   if not bytes then return nil end
@@ -17,8 +17,8 @@ local function read_control(key, inc)
   return bytes, version
 end
 
--- Returns the time to live of a copy. A copy with version 0 says that no record exists. It expires sooner, because
--- clients can ask for any name.
+-- Returns the time to live of a copy. A copy with version 0 says that no record exists. Such a copy expires sooner,
+-- because clients can look up any number of unknown names.
 local function copy_ttl(version, ttl_ms)
   return tonumber(version) == 0 and math.min(tonumber(ttl_ms), LIMITS.absent_ttl_ms) or ttl_ms
 end

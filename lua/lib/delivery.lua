@@ -28,6 +28,28 @@ local function unpark(at, chat, id)
   return redis.call('ZREM', at.parked, parked_member(chat, id)) == 1
 end
 
+-- Removes delivered updates from the queue. `acked` lists the id, the bytes and the chat of each update in turn.
+-- Returns the bytes of the updates that were still in the queue.
+local function remove_acked(at, acked, repeated)
+  local bytes, ids, size_of = 0, {}, {}
+  for i = 1, #acked, 3 do
+    local id, size = acked[i], acked[i + 1]
+    if not repeated then
+      ids[#ids + 1], size_of[id], bytes = id, size, bytes + size
+    elseif redis.call('XDEL', at.queue, id) == 1 then
+      bytes = bytes + size
+    end
+  end
+  if #ids == 0 then return bytes end
+  local missing = #ids - redis.call('XDEL', at.queue, unpack(ids))
+  if missing == 0 then return bytes end
+  -- Only the oldest updates can be missing, because limits and drops remove updates from the start of the queue. If
+  -- Redis runs the same call a second time, all of its updates are missing.
+  table.sort(ids, function(a, b) return tonumber(a) < tonumber(b) end)
+  for i = 1, missing do bytes = bytes - size_of[ids[i]] end
+  return bytes
+end
+
 -- Call this after the first parked update of a chat was removed. The chat's next update then becomes due at once. If no
 -- update is left, the chat is unparked.
 local function settle_chat(at, chat, ms)
@@ -59,7 +81,7 @@ local function tries_of(at, chat, id)
   return known == id and tries or '0'
 end
 
--- Returns the due chats. Each chat comes with its first updates and the number of failed attempts for the first one.
+-- Returns the due chats. Each chat comes with its first updates and the number of failed attempts for the first update.
 -- The chats become due again after the lease time, so that another worker retries the chats of a dead worker. Chats
 -- that exceed the limits of one script stay due.
 local function take_due(at, ms, limit)
@@ -88,16 +110,16 @@ local function take_due(at, ms, limit)
   return due
 end
 
--- Reads the queue entries after `after`. Parks the updates of chats that are already parked. Returns the other updates,
--- the last id read, and whether there may be more.
-local function take_new(at, after, limit)
+-- Reads the queue entries after `after`. Parks the updates of chats that are already parked; `retry` is nil if no chat
+-- is parked. Returns the other updates, the last id read, and whether there may be more.
+local function take_new(at, after, limit, retry)
   local new = {}
   if limit == 0 then return new, after, false end
   local rows, _, more = read_within(at.queue, '(' .. after .. '-0', '+', limit)
   for _, entry in ipairs(rows) do
     local chat = entry[2][6]
     after = entry[1]:match('^%d+')
-    if redis.call('ZSCORE', at.retries, chat) then
+    if retry and redis.call('ZSCORE', at.retries, chat) then
       redis.call('ZADD', at.parked, 0, parked_member(chat, after))
     else
       new[#new + 1] = entry
@@ -119,8 +141,8 @@ local function next_retry(at)
   return tonumber(redis.call('ZRANGE', at.retries, 0, 0, 'WITHSCORES')[2])
 end
 
--- Releases the lease. `due` is the time (ms) at which a worker must check the bot again. With nil, a worker checks the
--- bot only at its next update.
+-- Releases the lease. `due` is the time (ms) at which a worker must check the bot again, or nil if the bot needs no
+-- check before its next update.
 local function leave_bot(at, due)
   redis.call('HDEL', at.state, 'leased')
   if due then redis.call('ZADD', at.due, due, at.bot) else redis.call('ZREM', at.due, at.bot) end

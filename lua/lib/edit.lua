@@ -23,8 +23,8 @@ local function with_media_of(content, caption)
   return caption .. content:sub(media_at + 1)
 end
 
--- Returns the offset of the live part of a content, the period and the end (both in seconds). This part follows the
--- object. Returns nil if the content has no live part.
+-- Returns the offset of the live part of a content, the period and the end (both in seconds). The live part follows the
+-- packed object. Returns nil if the content has no live part.
 local function live_part(content)
   local live_at = cmsgpack.unpack_one(content, (cmsgpack.unpack_one(content)))
   if live_at < 0 then return nil end
@@ -32,8 +32,8 @@ local function live_part(content)
   return live_at, live[1], live[2]
 end
 
--- Returns the new content of a live location, or nil and the error. An empty `location` stops it. Its live part has the
--- new period. Without a live part, the period stays the same.
+-- Returns the new content of a live location, or nil and the error. An empty `location` stops the live location.
+-- Otherwise the live part of `location` has the new period. If `location` has no live part, the period stays the same.
 local function moved_location(content, location, now_s)
   local at, period, ends = live_part(content)
   if not at then return nil, 'no_live' end
@@ -49,8 +49,8 @@ local function moved_location(content, location, now_s)
   return location:sub(1, new_at) .. cmsgpack.pack({new_period, new_ends})
 end
 
--- Each press of a button allows the bot one extra edit. Uses one of these edits, and returns false if none is left. The
--- expiry of the other edits stays the same.
+-- Each press of a button allows the bot one extra edit. Uses up one extra edit, or returns false if none is left. The
+-- expiry of the remaining extra edits does not change.
 local function use_granted_edit(key)
   local unused = tonumber(redis.call('GET', key) or 0)
   if unused > 0 then redis.call('DECR', key) end
@@ -59,9 +59,9 @@ end
 
 -- Returns the new record and its version, or nil and the error. `may_edit_others` says whether the editor may edit
 -- messages of others. `by_way` says whether the editor is the bot of an inline message. Nobody else may edit an inline
--- message, not even its sender. `what` is text, caption, media (with their caption), location or markup. An edit of
--- the markup keeps the content. A location can be edited while it is live, at any age. `pending` is a pending edit or nil. The new edit then builds on the pending one instead of the
--- record.
+-- message, not even its sender. `what` is text, caption, media (with their caption), location or markup. An edit of the
+-- markup keeps the content. A location can be edited while it is live, at any age. `pending` is a pending edit or nil.
+-- If there is a pending edit, the new edit changes the pending edit, not the record.
 local function edited_record(record, meta, now_ms, editor, may_edit_others, by_way, what, new_content, new_markup,
   granted_key, pending)
   local header, at = read_header(record)
@@ -93,8 +93,8 @@ local function edited_record(record, meta, now_ms, editor, may_edit_others, by_w
   return write_record(header, new_content, new_markup, origin), version
 end
 
--- Returns the record of the message that this message replies to or reports as pinned, or '' if that record is not in
--- Redis. The API shows that message inside this one.
+-- Returns the record of the replied-to or pinned message, which the API shows inside this message. Returns '' if Redis
+-- does not have the record.
 local function replied_record(record, message_prefix)
   local header, at = read_header(record)
   local _, _, origin = read_segments(record, header, at)

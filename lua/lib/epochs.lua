@@ -1,5 +1,5 @@
 --[[
-@summary Resets the revocation epochs of a partition when its incarnation changes.
+@summary Resets the revocation epochs of a partition when the partition's incarnation changes.
 ]]
 -- A Redis that restarted, was emptied or failed over may have lost epochs and nodes. A node that acknowledged an epoch
 -- of an earlier incarnation must therefore discard all cached tokens.

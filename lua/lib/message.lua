@@ -13,7 +13,7 @@
 local KIND_DELETED, KIND_TEXT, KIND_SERVICE, KIND_MEDIA, KIND_OBJECT = 0, 1, 2, 3, 4
 local FLAG_FORWARDED, FLAG_INLINE = 4, 8
 
--- Builds a new record. `tail` is the part that follows version and date. The caller has packed it.
+-- Builds a new record. `tail` is the part after version and date, which the caller has packed.
 local function new_message(version, date, tail)
   return '\153' .. cmsgpack.pack(1, tonumber(version), date) .. tail
 end
@@ -60,7 +60,8 @@ local function tombstone(header, version)
 end
 
 -- Creates a ticket to fill the missing key from Postgres. Calls that miss the key at the same time share one ticket.
--- Raising the incarnation makes the returned ticket invalid, because Redis may have lost a change that removed it.
+-- Raising the incarnation makes the returned ticket invalid, because Redis may have lost the change that removed the
+-- ticket.
 local function leave_ticket(key, token, inc)
   return inc .. ' ' .. (redis.call('SET', key, token, 'NX', 'GET', 'PX', LIMITS.fill_ticket_ttl_ms) or token)
 end

@@ -3,8 +3,8 @@
 @key     outbox  {NN}:outbox  STREAM
 @err     outbox_full
 ]]
--- Returns whether the outbox is full. The id of its first entry contains the number of bytes that were added earlier,
--- so the size is a difference.
+-- Returns whether the outbox is full. The id of its first entry contains the number of bytes added before this entry,
+-- so the outbox's size is the total minus this number.
 local function outbox_full(meta, outbox)
   local length = redis.call('XLEN', outbox)
   if length >= LIMITS.outbox_length_max then return true end
@@ -21,7 +21,8 @@ local function receiving_bots(c, author)
   return by_bot and not is_channel(c) and author or c.bots
 end
 
--- Adds an update for `bots` (comma-separated ids) except the bot `except`. Returns true if any bot is left.
+-- Adds an update for `bots` (comma-separated ids) except the bot `except`. Returns true if `bots` contains any other
+-- bot.
 local function post_update(meta, outbox, version, now_ms, bots, except, kind, chat, id, record, from, peer, reply, extra)
   local others = {}
   for bot in bots:gmatch('%d+') do

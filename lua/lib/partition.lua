@@ -7,8 +7,8 @@
 @err     journal_full
 @after   save_counters
 ]]
--- In a combined run, the last version and the number of bytes ever journaled. All its calls read and change these
--- counters.
+-- In a combined run: the partition's last version, and the number of bytes ever journaled. All calls of the run read
+-- and change these two counters.
 local counters = nil
 
 -- Allocates a version in a combined run.
@@ -46,8 +46,8 @@ end
 -- Returns the error that forbids a change now, or nil. The second result is the current incarnation. If there is no
 -- error, the next results are the last version and the number of bytes ever journaled, both as text. If the run id
 -- differs, Redis restarted or was replaced. Scripts then issue no versions until the incarnation is raised. Scripts
--- that delete or deliver pass `reserve`, which multiplies the journal limit. A combined run does not
--- check a call if an earlier call passed with the same or a lower limit.
+-- that delete or deliver pass `reserve`, a factor for the journal limit. A combined run skips this check for a call if
+-- an earlier call passed it with the same or a lower limit.
 local function closed(meta, journal, run, reserve)
   local times = reserve or 1
   if combined and counters and times >= counters.times then
@@ -87,10 +87,10 @@ local function trusted_incarnation(meta, run)
   return incarnation_of(m[2])
 end
 
--- Writes the complete new image of an entity to the journal, for Postgres. An empty image is a tombstone. If `state` is
--- given, it names a HASH whose field v holds the version. This HASH may leave Redis once the version is flushed. The
--- second part of an entry's id is the number of bytes journaled before the entry, so a trim can compute the remaining
--- size exactly.
+-- Writes the complete new image of an entity to the journal, for Postgres. An empty image is a tombstone. `state`, if
+-- given, names a HASH whose field v holds the version. Redis may drop this HASH once the version is flushed. The second
+-- part of an entry's id is the number of bytes journaled before the entry, so a trim can compute the remaining size
+-- exactly.
 local function journal_image(at, version, entity, image, state)
   local size, before = #entity + #image + #(state or ''), nil
   if combined then before = count_bytes(size) end

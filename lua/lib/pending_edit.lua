@@ -1,23 +1,23 @@
 --[[
 @summary Stores edits that are accepted before their message may be edited again (decision 0066).
-@key     pending    {NN}:pending_edits  HASH  chat:message -> edit; bot -> bytes; all -> bytes
+@key     pending    {NN}:pending_edits  HASH  chat:message -> edit; owner:<id> -> bytes; all -> bytes
 @key     edits_due  {NN}:edits_due      ZSET  chat:message -> ms
 ]]
 -- Only the newest edit of a message is pending. It is a msgpack array: token, editor, version of the message, content,
--- keyboard, editor's profile (JSON), whether the editor is the bot of an inline message. A pending edit belongs to one
--- version of its message. Each change of the message raises the version. A pending edit of an older version is outdated,
--- so an older text never replaces a newer one, and other scripts need not remove pending edits.
+-- keyboard, editor's profile (JSON), whether the editor is the bot of an inline message, owner of the bot. A pending edit
+-- belongs to one version of its message. Each change of the message raises the version. A pending edit of an older
+-- version is outdated, so an older text never replaces a newer one, and other scripts need not remove pending edits.
 
 -- The end of the stored answer to an edit that became pending.
 local PENDING = ' pending'
 
--- Returns functions for the pending edit of the message `place` (`chat:message`). They are made only here, because most
--- edits need none of them.
+-- Returns functions for the pending edit of the message `place` (`chat:message`). Creates these functions only on
+-- request, because most edits need none of them.
 local function pending_edit_of(pending, due, place)
   local own = {}
 
-  -- Returns the pending edit, or nil if there is none or if the message has changed since. If `token` is given, returns
-  -- only the edit with this token.
+  -- Returns the pending edit. Returns nil if no edit is pending, or if the message has changed since the edit was
+  -- accepted. If `token` is given, returns only the edit with this token.
   function own.read(record, token)
     local header = read_header(record)
     local packed = header[6] == KIND_TEXT and redis.call('HGET', pending, place)
@@ -36,8 +36,8 @@ local function pending_edit_of(pending, due, place)
     return write_record(header, edit.content, edit.markup, origin)
   end
 
-  -- Returns the milliseconds until the pending edit is due. Returns nil unless a pending edit gives the message the
-  -- content of this record.
+  -- Returns the milliseconds until the pending edit is due. Returns nil if no pending edit led to the content of this
+  -- record.
   function own.wait(record, now_ms)
     local edit = own.read(record)
     local header, at = read_header(record)
@@ -45,10 +45,16 @@ local function pending_edit_of(pending, due, place)
     return ('%.0f'):format(math.max(0, redis.call('ZSCORE', due, place) - now_ms))
   end
 
-  -- Adds (sign 1) or removes (sign -1) the size of an edit in the sums of its editor and of the partition. An edit counts
-  -- at least 1 KiB, so the limits in bytes also limit the number of edits.
-  local function count(editor, packed, sign)
-    for _, field in ipairs({editor, 'all'}) do
+  -- Returns the field with the total size of an owner's edits. Older releases stored no owner and counted edits for the
+  -- editor.
+  local function sum_of(edit)
+    return edit[8] and 'owner:' .. edit[8] or edit[2]
+  end
+
+  -- Adds the size of an edit to the sums of its owner and of the partition (sign 1), or subtracts it (sign -1). An edit
+  -- counts as at least 1 KiB, so the limits in bytes also limit the number of edits.
+  local function count(edit, packed, sign)
+    for _, field in ipairs({sum_of(edit), 'all'}) do
       local sum = redis.call('HINCRBY', pending, field, sign * (#packed + LIMITS.pending_edit_overhead_bytes))
       if sum == 0 then redis.call('HDEL', pending, field) end
     end
@@ -61,25 +67,26 @@ local function pending_edit_of(pending, due, place)
     if not edit or (token and token ~= edit[1]) then return end
     redis.call('HDEL', pending, place)
     redis.call('ZREM', due, place)
-    count(edit[2], packed, -1)
+    count(edit, packed, -1)
   end
 
-  -- Makes an edit pending, in place of the former one. Returns the record as it will be, and the milliseconds until the
-  -- edit is due. Returns nil if the editor or the partition has too many pending edits. `edit` contains the fields token,
-  -- editor, content, markup, profile and by_way.
+  -- Makes an edit pending, and replaces any earlier pending edit. Returns the record as it will be after the edit, and
+  -- the milliseconds until the edit is due. Returns nil if the owner or the partition has too many pending edits.
+  -- `edit` contains the fields token, editor, content, markup, profile, by_way and owner.
   function own.replace(record, now_ms, edit)
-    local header, editor = read_header(record), edit.editor
-    local packed = cmsgpack.pack({edit.token, editor, header[2], edit.content, edit.markup, edit.profile, edit.by_way or false})
-    local used = redis.call('HMGET', pending, editor, 'all', place)
+    local header = read_header(record)
+    local made = {edit.token, edit.editor, header[2], edit.content, edit.markup, edit.profile, edit.by_way or false, edit.owner}
+    local packed, sum = cmsgpack.pack(made), sum_of(made)
+    local used = redis.call('HMGET', pending, sum, 'all', place)
     local size = #packed + LIMITS.pending_edit_overhead_bytes
     local freed = used[3] and #used[3] + LIMITS.pending_edit_overhead_bytes or 0
-    -- If the replaced edit belongs to another editor, it frees no bytes of this editor.
-    local is_own = used[3] and cmsgpack.unpack(used[3])[2] == editor
-    if (used[1] or 0) + size - (is_own and freed or 0) > LIMITS.pending_edits_bytes_per_bot_max then return nil end
+    -- If the replaced edit belongs to another owner, replacing it frees no bytes of this owner.
+    local is_own = used[3] and sum_of(cmsgpack.unpack(used[3])) == sum
+    if (used[1] or 0) + size - (is_own and freed or 0) > LIMITS.pending_edits_bytes_per_owner_max then return nil end
     if (used[2] or 0) + size - freed > LIMITS.pending_edits_bytes_max then return nil end
     own.drop()
     redis.call('HSET', pending, place, packed)
-    count(editor, packed, 1)
+    count(made, packed, 1)
     local due_ms = header[4] + LIMITS.edit_interval_ms_min
     redis.call('ZADD', due, ('%.0f'):format(due_ms), place)
     return own.apply_to(record, edit, now_ms), ('%.0f'):format(due_ms - now_ms)

@@ -2,8 +2,8 @@
 @summary Checks permissions of members who are not administrators.
 @err     not_permitted  what text
 ]]
--- Returns whether a member has a permission. Administrators need no permission. `differing` lists the permissions that
--- have another value than the default in this chat, separated by commas.
+-- Returns whether a member has a permission. Administrators need none. `differing` lists the permissions whose value in
+-- this chat differs from the default, separated by commas.
 local function is_permitted(m, differing, name, default)
   if m.status == 'creator' or m.status == 'administrator' then return true end
   local differs = (',' .. differing .. ','):find(',' .. name .. ',', 1, true) ~= nil

@@ -68,7 +68,7 @@ end
 
 -- Returns a user's reactions as emoji separated by spaces, and the generation that contains them. Returns nil if only
 -- Postgres has the user's reactions. Reactions that are not yet in Postgres are always in one of the two generations.
--- If the two generations together contain all reactors, a user who is in neither has no reactions.
+-- If the two generations together contain all reactors, a user who is in neither of them has no reactions.
 local function find_actor(p, acted_prefix, user)
   local here = 0
   p.actors = {}
@@ -103,7 +103,7 @@ local function keep_actor(p, acted_prefix, user, old, generation, new, version)
     if generation == p.now then more = more - 1 else redis.call('HINCRBY', acted_prefix .. generation, 'n', -1) end
   end
   if generation and generation ~= p.now then redis.call('HDEL', acted_prefix .. generation, user) end
-  -- Sets n instead of incrementing it, because a newly created generation has no count yet.
+  -- Sets the number of reactors (`n`) instead of incrementing it, because a new generation has no number yet.
   redis.call('HSET', key, user, new, 'v', version, 'n', (p.actors[p.now] or 0) + more)
   redis.call('PERSIST', key)
 end
@@ -130,7 +130,7 @@ local function add_reactor(p, emoji, external)
   set_field(p, latest, list)
 end
 
--- Removes a person from an emoji's lists of reactors, after the person took back the emoji. A person who reacted long
+-- Removes a person from an emoji's lists of reactors after the person removed this reaction. A person who reacted long
 -- ago may be in neither list.
 local function drop_reactor(p, emoji, external)
   for _, name in ipairs({'l:' .. emoji, 'o:' .. emoji}) do

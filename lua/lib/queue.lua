@@ -1,5 +1,5 @@
 --[[
-@summary Reads and writes a bot's update queue: its sequence, limits, dead letters, and calls that wake a worker.
+@summary Reads and writes a bot's update queue: its sequence, limits, dead letters, and wake-ups of workers.
 @key     state  {NN}:queue_state:<bot>  HASH
 @key     queue  {NN}:queue:<bot>        STREAM
 @key     due    {NN}:webhooks_due       ZSET
@@ -25,9 +25,12 @@ end
 -- current mask.
 local function set_mask(at, present, mask)
   if mask == '' or mask == present then return end
+  -- The mask of a bot with routes is in `own`.
+  local own = present == '0' and redis.call('HGET', at.state, 'own')
+  if mask == own then return end
   local version = next_version(at.meta)
   journal_image(at, version, 'mask:' .. at.bot, cmsgpack.pack({tonumber(mask)}))
-  redis.call('HSET', at.state, 'mask', mask, 'mv', version)
+  redis.call('HSET', at.state, own and 'own' or 'mask', mask, 'mv', version)
 end
 
 -- Packs byte strings as msgpack binaries. cmsgpack would pack them as text, which fails for records.
@@ -38,7 +41,8 @@ local function pack_bytes(list)
 end
 
 -- Removes an entry and journals it as a dead letter. The dead letter has the fields of the entry, w (reason) and d
--- (time in ms). An inline query is only removed, because nobody waits for its answer any more.
+-- (time in ms). The dead letter of a webhook route also has l (its slot). An inline query is removed without a dead
+-- letter, because nobody waits for its answer any more.
 local function dead_letter(q, at, entry, reason, now_ms)
   redis.call('XDEL', at.queue, entry[1])
   local fields = entry[2]
@@ -46,12 +50,17 @@ local function dead_letter(q, at, entry, reason, now_ms)
   if fields[2] == 'inline_query' then return end
   -- A replayed update keeps its original id, because the receiver has already seen this id.
   local update_id = fields[20] or entry[1]:match('^%d+')
+  local slot, bot = '', at.bot
   for _, value in ipairs({'w', reason, 'd', ('%.0f'):format(now_ms)}) do fields[#fields + 1] = value end
-  journal_image(at, next_version(at.meta), 'dead:' .. at.bot .. ':' .. update_id, pack_bytes(fields))
+  if #bot > LIMITS.bot_id_length_max then
+    slot, bot = bot:match('^(%d+)' .. ('%d'):rep(LIMITS.bot_id_length_max) .. '$'), bot:match('0*(%d+)$', -LIMITS.bot_id_length_max)
+    fields[#fields + 1], fields[#fields + 2] = 'l', slot
+  end
+  journal_image(at, next_version(at.meta), 'dead:' .. bot .. ':' .. update_id, pack_bytes(fields))
   redis.call('HINCRBY', at.state, 'dead', 1)
 end
 
--- Removes the oldest updates, at most a fixed number in each call: those with ids below `below`, or as many as `count`.
+-- Removes the oldest updates, at most a fixed number per call: updates with ids less than `below`, or `count` updates.
 -- Returns true if more must be removed.
 local function confirm_oldest(state, queue, below, count)
   local entries, bytes, more = read_within(queue, '-', below, math.min(count, LIMITS.script_entries_max))
@@ -71,14 +80,15 @@ local function dead_letter_excess(q, at, now_ms)
   end
 end
 
--- Call this if updates are pending but no worker serves the bot. The bot becomes due, so the next sweep finds it. Also
--- sets `at.wake` if no worker was woken recently.
+-- Call this if updates are pending but no worker serves the bot. Makes the bot due, so that the next sweep finds it. If
+-- no worker was woken recently, also sets `at.wake` to 1. Scripts return this field, in which bit 0 stands for the
+-- bot's own queue.
 local function fall_due(q, at, now_ms)
   redis.call('ZADD', at.due, 'LT', math.max(now_ms, q.hold), at.bot)
   if q.hold > now_ms or now_ms - q.rung < LIMITS.webhook_ring_interval_ms then return end
   q.rung = now_ms
   redis.call('HSET', at.state, 'rung', ('%.0f'):format(now_ms))
-  at.wake = true
+  at.wake = 1
 end
 
 -- Builds the hint of a new update, which starts with 'u'. If a worker serves the bot, few updates are pending and this
@@ -97,7 +107,46 @@ end
 -- m (message or query id), r (record), f (sender), p (chat profile), y (replied record) and x (extra). A replayed
 -- update also has u (its original id).
 local function push_update(q, at, version, now_ms, kind_bit, kind, chat, id, record, from, peer, reply, extra, former)
-  if bit.band(q.mask, kind_bit) == 0 then return end
+  if bit.band(q.mask, kind_bit) == 0 then
+    -- The mask of a bot with routes is 0. An update for such a bot goes to the first route that takes it, or else to
+    -- the bot's own queue. This code is not a function, because Redis would create the function on each run of each
+    -- script that sends.
+    local found = q.mask == 0 and redis.call('HMGET', (at.state:gsub('queue_state', 'routes', 1)), 'list', chat)
+    if not found or not found[1] then return end
+    for place, route in ipairs(cmsgpack.unpack(found[1])) do
+      local slot, mask, name, percent, listed = unpack(route)
+      local takes = bit.band(mask == DEFAULT_MASK and DEFAULT_KINDS or mask, kind_bit) ~= 0
+        and (not listed or bit.band(found[2] or 0, 2 ^ place) ~= 0)
+        and (percent == LIMITS.route_percent_max
+          or tonumber(redis.sha1hex(name .. ':' .. chat):sub(1, 8), 16) % LIMITS.route_percent_max < percent)
+      local last = -#at.bot - 1
+      local bot = ('%.0f'):format(slot) .. ('0'):rep(LIMITS.bot_id_length_max - #at.bot) .. at.bot
+      local r = takes and read_queue(at.state:sub(1, last) .. bot)
+      if r then
+        -- Ids of updates are unique within a bot, so the route takes the next id of the bot. The last id in the route's
+        -- own queue is higher if updates were replayed there.
+        local inc = incarnation_of(version)
+        q.seq = math.max(q.seq + 1 + (inc - q.inc) * LIMITS.incarnation_sequence_skip, r.seq + 1)
+        q.inc = inc
+        redis.call('HSET', at.state, 'seq', q.seq, 'inc', inc)
+        r.seq, r.inc, r.mask = q.seq - 1, inc, kind_bit
+        local own = {meta = at.meta, journal = at.journal, state = at.state:sub(1, last) .. bot, queue = at.queue:sub(1, last) .. bot,
+          channel = at.channel:sub(1, last) .. bot, due = at.due, bot = bot}
+        push_update(r, own, version, now_ms, kind_bit, kind, chat, id, record, from, peer, reply, extra)
+        if own.wake then at.wake = bit.bor(at.wake or 0, 2 ^ slot) end
+        return
+      end
+    end
+    local woken = at.wake or 0
+    q.mask = tonumber(redis.call('HGET', at.state, 'own'))
+    if q.mask == DEFAULT_MASK then q.mask = DEFAULT_KINDS end
+    if bit.band(q.mask, kind_bit) ~= 0 then
+      push_update(q, at, version, now_ms, kind_bit, kind, chat, id, record, from, peer, reply, extra)
+    end
+    q.mask = 0
+    if at.wake then at.wake = bit.bor(at.wake, woken) end
+    return
+  end
   local inc = incarnation_of(version)
   local step = 1 + (inc - q.inc) * LIMITS.incarnation_sequence_skip
   q.seq = q.seq + step

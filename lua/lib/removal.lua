@@ -4,8 +4,8 @@
 @err     cant_be_deleted
 ]]
 -- Replaces a message with a tombstone, deletes its post if it has one, and journals both changes. `header` is the
--- header of the message's record. Its date determines the Postgres partition of the message. `at` contains the keys
--- meta and journal, and the prefixes of messages, posts and actors.
+-- header of the message's record. The date in the header determines the Postgres partition of the message. `at`
+-- contains the keys meta and journal, and the prefixes of messages, posts and actors.
 local function write_tombstone(at, chat, message_id, header, post)
   local version = next_version(at.meta)
   local key = at.message_prefix .. message_id

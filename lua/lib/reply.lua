@@ -3,8 +3,8 @@
 @err     reply_missing  ticket text
 @err     reply_not_found
 ]]
--- Returns the record of the message `reply_to`, or false if the new message is not a reply. If that message cannot be
--- used, returns nil and the script's error reply.
+-- Returns the record of the message `reply_to`, or false if the new message is not a reply. If the new message must not
+-- reply to that message, returns nil and the script's error reply.
 local function read_reply(c, message_prefix, reply_to, token, inc)
   if reply_to == '' then return false end
   if tonumber(reply_to) > c.seq then return nil, refuse('reply_not_found') end
@@ -15,8 +15,8 @@ local function read_reply(c, message_prefix, reply_to, token, inc)
   return reply
 end
 
--- Returns the record of the message `reply_to`, for a request that was applied earlier. That message may have changed
--- or disappeared since then, which is no error.
+-- Returns the record of the message `reply_to`, for a request that was applied earlier. The message may have been
+-- changed or deleted since then. This is not an error.
 local function present_reply(message_prefix, reply_to)
   return reply_to ~= '' and redis.call('GET', message_prefix .. reply_to)
 end

@@ -6,16 +6,16 @@
 -- Scripts look up the request before they validate it, because the change that the request made may have made it
 -- invalid. Every success is remembered, even if nothing changed. Errors are not remembered, so a client can retry the
 -- request. A request under an idempotency key is remembered as long as the key: the node may have died before it stored
--- the answer, and the client may retry hours later. The created record is stored too, because it may be deleted by
--- then. If a worker dies before it acknowledges an update, another worker repeats the calls in the webhook's answer.
--- These requests are therefore remembered until another worker has certainly taken over. Other requests are repeated
--- within seconds.
--- Only the process that made such a request repeats it.
+-- the answer, and the client may retry hours later. The created record is stored too, because the message may be
+-- deleted by then. If a worker dies before it acknowledges an update, another worker repeats the calls in the webhook's
+-- answer. These requests are therefore remembered until another worker has certainly taken over. All other requests are
+-- repeated only within seconds, and only by the process that made them.
 --
--- In a combined run, the answers to these other requests share one key, which is written once. The request of such a
--- call is the name of this key and the place of the call in the run: two digits after a colon. The value has a line for
--- each answer: the place, a space and the answer. If the outcome of a run is unknown, its calls are repeated one by one.
--- These calls read and extend the same value. A run that finds its key has therefore been repeated, and is refused.
+-- In a combined run, the answers to these requests share one key, which is written once. The request id of such a call
+-- is the name of this key, a colon and the two-digit number of the call. The value has a line for each answer: the
+-- number, a space and the answer. If the outcome of a run is unknown, its calls are repeated one by one. The repeated
+-- calls read and extend the same value. If a run finds its key, its calls have already been repeated, and the run is
+-- refused.
 
 -- The answers of a combined run that share a key, and this key.
 local run_answers = {}
@@ -34,7 +34,7 @@ local function save_answers()
 end
 
 local function remember(request, answer, record)
-  -- The third last character is a colon if the request has a shared key.
+  -- The third-to-last character is a colon if the request has a shared key.
   if request:byte(-3) == 58 then
     local key, line = request:sub(1, -4), request:sub(-2) .. ' ' .. answer .. '\n'
     if combined then run_answers[#run_answers + 1] = line end

@@ -1,6 +1,6 @@
 --[[
 @summary Takes calls from a token bucket. If the bucket is empty, returns how long to wait.
-@why     Several nodes may receive calls of one caller at the same time, and all calls count.
+@why     Several nodes may receive calls of one caller at the same time, and each call must count.
 @repeatable A retried call counts twice, so the caller waits slightly longer.
 @flag    allow-oom
 @key     bucket       {NN}:rate:<kind>:<id>  STRING  time (µs) at which the bucket is full again

@@ -1,5 +1,5 @@
 --[[
-@summary Deletes a message in any chat, and unpins it if it was pinned. A tombstone remains until Postgres has it.
+@summary Deletes a message in any chat, and unpins it if it was pinned. The tombstone stays until it is in Postgres.
 @why     The right to delete is checked against the current record and membership, and a pin must not outlive its
          message.
 @flag    allow-oom

@@ -4,28 +4,29 @@
 @combine 16
 @arg     edit     bytes   msgpack array: chat, message id, editor, what (text, caption, media, location or markup),
                          whether the editor is the bot of an inline message, mode (absent, coalesce or due),
-                         the editor's profile (JSON) if the mode is coalesce, or the token of the pending edit if it is due
+                         the editor's profile (JSON) and its owner if the mode is coalesce, or the token of the pending edit if it is due
 @arg     content  bytes   empty for an edit of the keyboard, and to stop a live location
 @arg     markup   bytes
 @arg     from     bytes   the editor's profile for the bot's update; empty when the bot edits
 @ok      record   bytes
 @ok      peer     bytes   the user's profile
 @ok      reply    bytes   record of the replied message, empty if it is not in Redis
-@ok      wake     flag    the bot's worker must be woken
+@ok      wake     int     queues to wake, one bit for each slot
 @ok      wait_ms  int?    time until a coalesced edit is due; null if it is applied
 @err     not_pending
 ]]
-local chat, message_id, editor, what, by_way, mode, detail = unpack(cmsgpack.unpack(edit))
+local chat, message_id, editor, what, by_way, mode, detail, owner = unpack(cmsgpack.unpack(edit))
 local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
 if not c then return refuse('chat_missing', leave_ticket(ticket_key, token, inc)) end
--- An edit of only the keyboard must keep a pending text. Any other edit without a mode replaces the pending
+-- An edit that changes only the keyboard must keep a pending text. Any other edit without a mode replaces the pending
 -- text.
 local waiting = (mode or what == 'markup' and redis.call('EXISTS', pending_key) == 1)
   and pending_edit_of(pending_key, edits_due_key, chat .. ':' .. message_id)
 local done, made = remembered(request_key)
--- A durable call has no mode. If it repeats an edit that became pending, it must not confirm the edit before it is stored.
+-- A durable call has no mode. A durable repeat of an edit that became pending must not confirm the edit before it is
+-- stored.
 local unsure = made and not mode and done:sub(-#PENDING) == PENDING
 if made and not unsure then
   local wait = mode and waiting.wait(made, select(2, now()))
@@ -34,7 +35,8 @@ end
 if tonumber(message_id) > c.seq then return refuse('not_found') end
 local record = redis.call('GET', message_key)
 if not record then return refuse('message_missing', leave_ticket(message_ticket_key, token, inc)) end
--- Each change of the message raises its version. Without a change the edit is made again, as a new edit.
+-- Each change of a message raises its version. If the version is unchanged, the earlier attempt was not stored, so the
+-- script applies the edit as a new one.
 if unsure and read_header(record)[2] ~= read_header(made)[2] then
   return ok(made, c.profile, replied_record(made, sibling_prefix), 0)
 end
@@ -50,7 +52,8 @@ if mode == 'due' then
   if not pending then return refuse('not_pending') end
   content, markup, pending = pending.content, pending.markup, nil
 end
--- A live location can be edited at any age, so a block must stop it. Other edits by the bot end after 48 hours.
+-- A live location can be edited at any age, so blocking the bot must end these edits. The bot's other edits end after
+-- 48 hours.
 if c.kind == 'blocked' and (from ~= '' or what == 'location' and not by_way) then return refuse('blocked') end
 local bot, q, wake = chat:match('^%d+'), nil, nil
 -- When the person or another bot edits a message, the bot of the chat gets an update.
@@ -68,7 +71,8 @@ local edited, version = edited_record(record, meta_key, ms, editor, false, by_wa
   granted_key, pending)
 if not edited and version == 'too_often' and mode == 'coalesce' then
   local shown, wait = waiting.replace(record, ms,
-    {token = token, editor = editor, content = content, markup = markup, profile = detail, by_way = by_way})
+    {token = token, editor = editor, content = content, markup = markup, profile = detail, by_way = by_way,
+      owner = owner})
   if not shown then return refuse('too_often') end
   remember(request_key, chat .. ' ' .. message_id .. PENDING, shown)
   return ok(shown, c.profile, replied_record(shown, sibling_prefix), 0, wait)
@@ -90,4 +94,4 @@ if q then
   wake = at.wake
 end
 remember(request_key, chat .. ' ' .. message_id, edited)
-return ok(edited, c.profile, reply, wake and 1 or 0)
+return ok(edited, c.profile, reply, wake or 0)

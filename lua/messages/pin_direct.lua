@@ -7,7 +7,7 @@
 @arg     tail     bytes   the service message without version and date
 @arg     from     bytes   the pinning side's profile
 @arg     notify   text    1 to notify viewers, or empty
-@ok      wake     flag    the bot's worker must be woken
+@ok      wake     int     queues to wake, one bit for each slot
 ]]
 local chat, message_id, who = unpack(cmsgpack.unpack(pin))
 local bot = chat:match('^%d+')
@@ -46,4 +46,4 @@ local own = {meta = meta_key, journal = journal_key, state = queue_state_key, qu
   due = due_key, bot = bot}
 push_update(q, own, version, ms, 1, 'message', chat, id, service, from, who == bot and c.profile or '', record, '')
 remember(request_key, 1)
-return ok(own.wake and 1 or 0)
+return ok(own.wake or 0)

@@ -1,6 +1,6 @@
 --[[
 @summary Pins a message in a group or channel. Replaces the previous pin, and adds a service message about it.
-@why     Exactly one of several concurrent pins wins, and the right to pin is checked in the same step.
+@why     Exactly one of several concurrent pins wins, and the right to pin must be checked in the same step.
 @combine 8
 @key     message         {NN}:msg:<chat>:<message_id>      STRING
 @arg     pin      bytes   msgpack array: chat, message id, id of the pinning member

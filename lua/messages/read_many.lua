@@ -1,6 +1,6 @@
 --[[
 @summary Returns the given messages that are in Redis, if the caller is a member of the chat.
-@repeatable The script only creates tickets.
+@repeatable The script changes nothing except that it creates tickets.
 @flag    allow-oom
 @arg     direct   flag    both sides of a direct chat may read it
 @args    ids      text    message ids, at most LIMITS.messages_batch_max

@@ -1,5 +1,5 @@
 --[[
-@summary Of the given messages of a chat, returns those in Redis: whole, or only their first bytes.
+@summary Returns the records of the given messages that are in Redis: whole records, or only their first bytes.
 @flag    no-writes
 @derived message  {NN}:msg:<chat>:<message_id>   STRING
 @arg     bytes    int     how many bytes of each record to read; 0 for all

@@ -13,7 +13,7 @@
 @ok      date      int     Unix time in s
 @ok      peer      bytes   the user's profile
 @ok      reply     bytes?  record of the replied message
-@ok      wake      flag    the bot's worker must be woken
+@ok      wake      int     queues to wake, one bit for each slot
 ]]
 local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
@@ -51,4 +51,4 @@ if keep ~= '' and keep ~= 'r' then note_keyboard(at, c, chat_key, chat, first, k
 -- For a single message the count is passed as text, because Lua converts numbers to text slowly.
 local count = #tails == 1 and '1' or #tails
 remember(request_key, first .. ' ' .. seconds .. ' 0 ' .. count, count == '1' and keep:find('r') and record)
-return ok(first, seconds, c.profile, reply, own.wake and 1 or 0)
+return ok(first, seconds, c.profile, reply, own.wake or 0)

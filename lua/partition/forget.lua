@@ -1,7 +1,8 @@
 --[[
 @summary Removes entities of a closed partition from Redis.
          Postgres has all of these entities, and some of them in a later version.
-@why     Only entities of a closed partition may be removed. In an open partition, they may be newer than in Postgres.
+@why     Only entities of a closed partition may be removed. In an open partition, an entity may be newer than
+         in Postgres.
 @repeatable Removing an entity twice changes nothing.
 @key     meta      {NN}:meta         HASH     run, ver, hw
 @key     lease     {NN}:forgetting   STRING   the node that removes entities, since a hundred nodes may notice one failover

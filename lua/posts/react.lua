@@ -1,7 +1,7 @@
 --[[
 @summary Sets or removes one emoji of a user on a post, or removes all reactions of the user.
 @why     The script changes the counts, the membership check and the journal in one step, because two nodes may serve
-         one user at once.
+         the same user at once.
 @combine 8
 @flag    allow-oom
 @key     user_ticket   {NN}:acted:<post>:<user>:ticket    STRING
@@ -78,7 +78,7 @@ for i, each in ipairs(touched) do
   version = versions[#touched + i]
   local n, f = 'n:' .. each, 'f:' .. each
   local count, first = tonumber(get_field(p, n) or 0) + (set and 1 or -1), get_field(p, f) or version
-  -- Also stores counts of zero, because the newest count row of a post contains the post's number of users.
+  -- Also stores zero counts, because the newest row of a post's counts also contains the post's number of users.
   journal_image(at, version, ('tally:%s:%s'):format(place, emoji_column(each)),
     cmsgpack.pack({each, count, tonumber(first), users}), post_key)
   if count > 0 then

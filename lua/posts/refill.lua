@@ -1,7 +1,7 @@
 --[[
 @summary Adds people from Postgres to the list of the latest reactors of an emoji.
          If no people are given, creates a ticket to load them.
-@why     A person may have taken back the emoji after the caller read Postgres. The recent actors in Redis show this.
+@why     A person may have removed the emoji after the caller read Postgres. The recent actors in Redis show this.
 @repeatable A reactor is listed only once.
 @flag    allow-oom
 @key     ticket  {NN}:post:<post>:refill:ticket   STRING

@@ -1,9 +1,9 @@
 --[[
 @summary Queues updates with changed reaction counts for the bots of channels.
          Each post is reported at most once a second.
-@why     The due time and the update must change together. If a node dies, the post then stays due, and only one of
-         several nodes reports it.
-@repeatable A post whose counts were sent is no longer due.
+@why     The due time and the update must change together. A post therefore stays due if a node dies, and only one of
+         several nodes reports the post.
+@repeatable A post whose update was queued is no longer due.
 @key     due      {NN}:counts_due           ZSET     post -> ms
 @arg     limit    int
 @args    gone     text    posts that Postgres reports as deleted
@@ -34,7 +34,7 @@ local function tell(p, c)
     end
   end
   local version = next_version(meta_key)
-  -- The only field of the post's message that the update shows is the date.
+  -- The update shows no field of the post's message except the date.
   local record = tombstone({[3] = seconds, [5] = 0}, version)
   if post_update(meta_key, outbox_key, version, ms, c.bots, '', 'message_reaction_count', p.chat, p.message, record, c.profile, '', '',
     cmsgpack.pack(counts)) then

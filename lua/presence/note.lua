@@ -1,7 +1,7 @@
 --[[
 @summary Records that users have browser windows open on a node, or have closed them all.
 @why     One user may have windows on several nodes. Once the user has closed all windows, a reader must see none.
-@repeatable A second run records the same.
+@repeatable A second run records the same state.
 @flag    allow-oom
 @derived windows {NN}:windows:<user>  ZSET  node -> until (ms)
 @arg     node    text

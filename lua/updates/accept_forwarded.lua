@@ -12,7 +12,7 @@
 @arg     expected text    run id of this Redis before the updates were read
 @args    updates  bytes   groups of ten: outbox version, kind bit, kind, chat, id, record, from, peer, reply, extra
 @ok      accepted int
-@ok      wake     flag    the bot's worker must be woken
+@ok      wake     int     queues to wake, one bit for each slot
 @err     moved
 ]]
 local why = closed(meta_key, journal_key, run, LIMITS.journal_reserve)
@@ -36,4 +36,4 @@ for i = 1, #updates, 10 do
   end
 end
 if newest > mark then redis.call('HSET', marks_key, source, newest) end
-return ok(accepted, at.wake and 1 or 0)
+return ok(accepted, at.wake or 0)

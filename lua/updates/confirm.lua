@@ -1,5 +1,5 @@
 --[[
-@summary Confirms updates outside a poll: those below an offset, or those of them that a consumer has seen.
+@summary Confirms the updates below an offset, outside a poll. With a consumer, confirms only updates that it has seen.
 @why     A poll may assign updates to consumers at the same time.
 @repeatable Confirmed updates stay confirmed.
 @flag    allow-oom
@@ -22,13 +22,13 @@ if name == '' then
   if not more then redis.call('SPUBLISH', channel_key, 'c') end
   return ok(more and 1 or 0)
 end
--- After a poll without a consumer, nobody maintains the lists of consumers.
+-- Polls without a consumer do not update the lists of consumers.
 if shared == 0 then return ok(0) end
 local at = {queue = queue_key, consumption = consumption_key, holders = holders_key}
 local sent = read_sent(at, name)
--- After a poll, the last answer may be lost, as if the consumer repeated its offset.
-local c = redis.call('HMGET', consumption_key, 'o:' .. name, 'moved')
-local rest, freed = confirm_sent(at, sent, below, below, stream_floor(c[1], c[2]))
+-- As with a repeated offset, the consumer may have missed the last answer of its poll.
+local former = redis.call('HGET', consumption_key, 'o:' .. name)
+local rest, freed = confirm_sent(at, sent, below, below, stream_floor(former))
 if #rest == #sent then return ok(0) end
 if #rest == 0 then
   redis.call('HDEL', consumption_key, 's:' .. name)

@@ -25,6 +25,7 @@
 @err     terminated
 @err     terminated_by_webhook
 @err     too_many_consumers
+@err     lapsed
 ]]
 local s = redis.call('HMGET', state_key, 'seq', 'poll', 'hook', 'leased', 'mask')
 if not s[1] then return refuse('queue_missing') end
@@ -33,20 +34,21 @@ if redis.call('HGET', meta_key, 'run') ~= run then return refuse('stale_run') en
 local shared = shared_until(s[2])
 local most, last = limit:match('^(%d+) ?(%d*)$')
 local is_stream = last ~= ''
-local c = redis.call('HMGET', consumption_key, 'cur', 'p:' .. name, 'o:' .. name, 'moved')
+local c = redis.call('HMGET', consumption_key, 'cur', 'p:' .. name, 'o:' .. name)
 if not first and (shared == 0 or (c[2] and c[2] ~= poll)) then return refuse('terminated') end
 local at = {meta = meta_key, journal = journal_key, state = state_key, queue = queue_key, channel = channel_key, bot = bot,
   consumers = consumers_key, consumption = consumption_key, assigned = assigned_key, holders = holders_key}
 local keys = {consumption_key, consumers_key, assigned_key, holders_key}
 local _, ms = now()
--- Polls without a consumer, webhooks and drops do not maintain the assignments, so they are made again from the queue.
+-- Webhooks, drops and polls without a consumer do not maintain the assignments, so this step builds them again from the
+-- queue.
 local known = shared > 0 and c[1]
 local lease_end = ms + tonumber(lease)
 local function renew(consumer)
   redis.call('HSET', state_key, 'poll', ('*%.0f'):format(math.max(shared, lease_end)))
   if consumer then redis.call('ZADD', consumers_key, lease_end, consumer) end
 end
--- Each update wakes all waiting polls of the bot, so a step without news must cost little.
+-- Each update wakes all waiting polls of the bot, so a step that finds nothing must cost little.
 local idle = not first and known and c[2] == poll and tonumber(c[1]) >= tonumber(s[1]) and idle_wait(at, name, ms)
 if idle then
   renew(name)
@@ -56,13 +58,19 @@ local live, dead, wait, own = {}, {}, -1, nil
 if known then live, dead, wait, own = read_consumers(at, name, ms) end
 if first and #live >= LIMITS.consumers_max then return refuse('too_many_consumers') end
 if first and mask ~= '' and mask ~= s[5] and closed(meta_key, journal_key, run) then return refuse('journal_full') end
+-- Other consumers have begun to take over this consumer's chats. This consumer must not hold chats until the others
+-- have finished.
+local retired = own == 0 and #live > 0
+-- The consumer may get its updates again in another order, so `last` proves nothing about other updates.
+if is_stream and not first and not c[2] and not retired then return refuse('lapsed') end
 
 if not known then
+  -- The consumer may have already seen any update up to the cursor before this step sends it again.
+  local moved = math.max(tonumber(c[1] or 0), tonumber(redis.call('HGET', consumption_key, 'moved') or 0))
   redis.call('UNLINK', unpack(keys))
-  redis.call('HSET', consumption_key, 'cur', 0)
+  redis.call('HSET', consumption_key, 'cur', 0, 'moved', ('%.0f'):format(moved))
+  c[3] = nil
 end
--- Others have begun to take over this consumer's chats. It must not hold chats until they have finished.
-local retired = own == 0 and #live > 0
 renew(not retired and name)
 if retired then dead[#dead + 1] = name end
 local sent, seeds = {}, {}
@@ -76,7 +84,7 @@ if first then
   if known and c[2] and c[2] ~= poll then redis.call('SPUBLISH', channel_key, 'p ' .. name) end
   local freed
   local below = tonumber(offset) <= tonumber(s[1]) + 1 and tonumber(offset) or 0
-  sent, freed = confirm_sent(at, sent, below, c[3], stream_floor(c[3], c[4]))
+  sent, freed = confirm_sent(at, sent, below, c[3], stream_floor(c[3]))
   if freed > 0 then redis.call('HINCRBY', state_key, 'bytes', ('%d'):format(-freed)) end
   local oldest = redis.call('XRANGE', queue_key, '-', '+', 'COUNT', 1)[1]
   if oldest and ms - tonumber(oldest[2][4]) > LIMITS.queue_age_ms_max then
@@ -96,20 +104,21 @@ local function leave(rows, more)
   return ok(rows, more and 1 or 0, wait, #live, #sent, full and 1 or 0, rest and 1 or 0)
 end
 
--- No update is read before all chats of dead consumers have moved. Otherwise a chat's new holder could get a later
--- update first.
+-- Reads no update until all chats of dead consumers have moved. Otherwise a chat's new holder could get a later update
+-- first.
 local finished, budget = true, LIMITS.updates_batch_max
 for _, each in ipairs(dead) do
   if budget > 0 and finished then finished, budget = take_over(at, live, seeds, each, budget) else finished = false end
 end
-if #dead > 0 then
-  redis.call('HSET', consumption_key, 'moved', c[1])
-  redis.call('SPUBLISH', channel_key, 'u')
-end
+if #dead > 0 then redis.call('SPUBLISH', channel_key, 'u') end
 if not finished or retired then return leave({}, true) end
 -- A webhook was just deleted. The receiver may still acknowledge requests that are in flight.
 if s[4] and tonumber(s[4]) > ms then return leave({}, false) end
 
+local floor = stream_floor(c[3])
+if is_stream and not floor then
+  redis.call('HSET', consumption_key, 'o:' .. name, ('stream %.0f'):format(highest_seen(at, name, sent)))
+end
 most = tonumber(most)
 local taken
 taken, full = add_assigned(at, name, sent, most)
@@ -119,15 +128,14 @@ if not full then
   added, full = add_assigned(at, name, sent, most)
   taken = taken + added
 end
--- A poll returns unconfirmed updates again, lowest id first. A stream sends them once, in the order of `sent`. A new stream
--- sends all of them again if its client may have seen `last` before they were in this order.
-local from, floor = 1, stream_floor(c[3], c[4])
+-- A poll returns unconfirmed updates again, lowest id first. A stream sends each update once, in the order of `sent`. A
+-- new stream sends all unconfirmed updates again if its client may have seen the update `last` before the updates had
+-- this order.
+local from = 1
 if not is_stream then
   table.sort(sent, function(a, b) return tonumber(a[1]) < tonumber(b[1]) end)
 elseif floor and (not first or tonumber(last) > floor) then
   from = position_of(sent, tonumber(last)) + 1
-elseif not floor then
-  redis.call('HSET', consumption_key, 'o:' .. name, 'stream ' .. (known or '0'))
 end
 local rows
 rows, sent = entries_of_sent(at, sent, from, most)

@@ -1,9 +1,12 @@
 --[[
-@summary Reads the updates that a stream without a consumer name has not sent yet.
-@why     No other poll may have replaced the stream when it reads.
+@summary Reads the updates that a stream without a consumer name has not sent yet. For a stream with a consumer name, only
+         checks that no other poll has replaced it.
+@why     A stream that another poll has replaced must read nothing.
 @flag    no-writes
 @key     state    {NN}:queue_state:<bot>  HASH
 @key     queue    {NN}:queue:<bot>        STREAM
+@key     consumption {NN}:consumption:<bot> HASH
+@arg     name     text    the consumer, or empty
 @arg     poll     text    random name of this stream
 @arg     after    int     the last update that the stream sent
 @arg     limit    int     0 reads no update
@@ -16,6 +19,11 @@
 ]]
 local s = redis.call('HMGET', state_key, 'seq', 'poll', 'hook', 'leased')
 if s[3] then return refuse('terminated_by_webhook') end
+if name ~= '' then
+  local present = redis.call('HGET', consumption_key, 'p:' .. name)
+  if shared_until(s[2]) == 0 or (present and present ~= poll) then return refuse('terminated') end
+  return ok({}, 0, 0, tonumber(s[1]))
+end
 if s[2] ~= poll then return refuse('terminated') end
 -- A webhook was just deleted. The receiver may still acknowledge requests that are in flight.
 if s[4] and tonumber(s[4]) > select(2, now()) then return ok({}, 0, 0, tonumber(s[1])) end

@@ -8,6 +8,7 @@
 @arg     mask    int   kinds of updates to queue
 @arg     hook    text  version of the bot's webhook, or empty
 @arg     set     text  version at which the webhook was last set
+@arg     routes  bytes see `install_routes`; empty for a bot that never had routes
 @ok      opened  flag
 @err     moved   incarnation int
 ]]
@@ -18,8 +19,11 @@ if redis.call('HEXISTS', state_key, 'seq') == 1 then return ok(0) end
 -- outdated.
 if inc ~= tonumber(known) then return refuse('moved', inc) end
 redis.call('HSET', state_key, 'seq', start, 'inc', inc, 'bytes', 0, 'mask', mask)
--- If Redis lost its data, it has no delivery position, so the worker starts at the first update.
+-- A Redis that lost its data has no delivery position, so the worker starts at the first update.
 if hook ~= '' then
   redis.call('HSET', state_key, 'hook', hook, 'hook_version', hook, 'hook_set', set, 'since', hook, 'cur', 0)
+end
+if routes ~= '' then
+  install_routes({state = state_key, routes = routes_key, bot = state_key:match('%d+$')}, cmsgpack.unpack(routes))
 end
 return ok(1)

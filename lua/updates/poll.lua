@@ -1,7 +1,7 @@
 --[[
 @summary Performs one step of a long poll: replaces an earlier poll, confirms updates, and reads pending updates.
-@why     The newer of two polls must win, whatever nodes serve them. No new update may arrive between confirming and
-         reading.
+@why     The newer of two polls must win, regardless of which nodes serve them. No new update may arrive between
+         confirming and reading.
 @repeatable Confirmed updates stay confirmed, and the poll keeps its name.
 @flag    allow-oom
 @key     channel  {NN}:on_bot:<bot>       CHANNEL

@@ -6,7 +6,7 @@
 @arg     from       bytes   the user's profile
 @arg     extra      bytes   further fields of the update
 @ok      query_id   text
-@ok      wake       flag    the bot's worker must be woken
+@ok      wake       int     queues to wake, one bit for each slot
 @err     inline     bot text
 ]]
 local chat, message_id, user, data, partition, grants = unpack(cmsgpack.unpack(press))
@@ -41,4 +41,4 @@ local at = {meta = meta_key, journal = journal_key, state = queue_state_key, que
   due = due_key}
 push_update(q, at, version, ms, 16, 'callback_query', chat, id, record, from, '', '', extra)
 remember(request_key, id)
-return ok(id, at.wake and 1 or 0)
+return ok(id, at.wake or 0)

@@ -1,5 +1,5 @@
 --[[
-@summary Stops a draft: queues an update for the bot, and hides the draft from the person unless it is to stay visible.
+@summary Stops a draft: queues an update for the bot, and hides the draft from the person unless it must stay visible.
 @why     The update and the mark that hides later changes must be written together.
 @repeatable A stopped draft stays stopped, so a second run adds no update.
 @key     channel      {NN}:on_chat:<chat>      CHANNEL
@@ -8,7 +8,7 @@
 @arg     chat  text
 @arg     id    text    id of the draft
 @arg     from  bytes   the user's profile
-@ok      wake  flag    the bot's worker must be woken
+@ok      wake  int     queues to wake, one bit for each slot
 @err     not_found
 ]]
 local why, inc = closed(meta_key, journal_key, run)
@@ -34,4 +34,4 @@ push_update(q, at, version, ms, STOPPED_GENERATION_BIT, 'stopped_message_generat
 local keeps = d.flags:find('k')
 redis.call('HSET', draft_key, 'x', '1', 'c', keeps and d.content or '')
 redis.call('SPUBLISH', channel_key, 'draft_stopped ' .. id .. (keeps and ' k' or ' -'))
-return ok(at.wake and 1 or 0)
+return ok(at.wake or 0)

@@ -1,8 +1,8 @@
 --[[
 @summary Deletes the first entries of an outbox, after all their updates were added to the queues of the bots.
 @repeatable The first call already removed these entries.
-@why     A Redis that lost writes may have lost queued updates of these entries. The entries are then kept and forwarded
-         again.
+@why     A Redis that lost writes may have lost queued updates of these entries. In that case, the entries are kept and
+         forwarded again.
 @flag    allow-oom
 @key     outbox  {NN}:outbox  STREAM
 @arg     incarnation int  the incarnation under which the prefix was read

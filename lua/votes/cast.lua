@@ -1,7 +1,7 @@
 --[[
 @summary Stores, changes or retracts the vote of a person in a poll.
-@why     The script changes the person's vote, the counts and the journal in one step, because two nodes may serve one
-         person at once.
+@why     The script changes the person's vote, the counts and the journal in one step, because two nodes may serve the
+         same person at once.
 @key     user_ticket  {NN}:voted:<poll>:<user>:ticket  STRING
 @key     due          {NN}:polls_due                   ZSET     poll -> ms
 @arg     token     text

@@ -1,8 +1,8 @@
 --[[
 @summary Queues updates about changed and expired polls for their bots. Each poll is reported at most once a second.
-@why     The due time and the update must change together. If a node dies, the poll then stays due, and only one of
-         several nodes reports it.
-@repeatable A poll that was sent is no longer due.
+@why     The due time and the update must change together. A poll therefore stays due if a node dies, and only one of
+         several nodes reports the poll.
+@repeatable A poll whose update was queued is no longer due.
 @key     due      {NN}:polls_due  ZSET     poll -> ms
 @arg     token    text
 @arg     limit    int

@@ -2,8 +2,8 @@
 @summary Performs one step of a delivery.
          The step acknowledges updates, parks failed chats, renews the lease, and reads the next updates.
 @why     No other worker may take the updates that this worker acknowledges or parks. A worker with an old fence must
-         change nothing. A fence of another incarnation is also old: Redis may have lost the worker's last reports, so
-         the worker's cursor may be too far ahead.
+         change nothing. A fence of another incarnation also counts as old: Redis may have lost the worker's last
+         reports, so the worker's cursor may be too far ahead.
 @repeatable Acknowledging and parking twice changes nothing; updates that were read are returned again after a lease.
 @flag    allow-oom
 @arg     bot     text
@@ -12,9 +12,10 @@
 @arg     after   text    queue id after which to read
 @arg     safe    text    queue id up to which every update is parked or removed
 @arg     leave   text    stay; idle: release the lease if nothing is due soon; now: read nothing and release
-@arg     report  bytes   msgpack map: acked (id, bytes, chat if it was parked, alternating), failed (arrays of chat,
-                         delay in ms, tries, ids), chats and updates to read, error, gone (set, clear or empty), hold
-                         (ms), probes, hook (version of the settings in use)
+@arg     report  bytes   msgpack map: acked (id, bytes, chat if it was parked, alternating), repeated (acked may contain
+                         updates of a former report), failed (arrays of chat, delay in ms, tries, ids), chats and
+                         updates to read, error, gone (set, clear or empty), hold (ms), probes, hook (version of the
+                         settings in use)
 @ok      hook    int     version of the settings; 0 when the webhook was deleted: only acknowledgements were processed
 @ok      now     int     time of the reply in ms, by the clock of Redis
 @ok      again   raw     chats due for a retry: chat, tries, stream entries
@@ -38,14 +39,13 @@ local r = cmsgpack.unpack(report)
 local at = {state = state_key, queue = queue_key, parked = parked_key, retries = retries_key, attempts = attempts_key,
   due = due_key, bot = bot}
 
-local bytes, dropped = tonumber(s[4]), s[8] or '0'
+local bytes, dropped = tonumber(s[4]) - remove_acked(at, r.acked, r.repeated), s[8] or '0'
 for i = 1, #r.acked, 3 do
   local id, chat = r.acked[i], r.acked[i + 2]
-  if redis.call('XDEL', queue_key, id .. '-0') == 1 then bytes = bytes - r.acked[i + 1] end
   if chat ~= '' and unpark(at, chat, id) then settle_chat(at, chat, ms) end
 end
-if #r.acked > 0 then redis.call('HSET', state_key, 'bytes', bytes) end
 if not s[2] or s[3] ~= since then
+  redis.call('HSET', state_key, 'bytes', bytes)
   -- Polls and the worker of a new webhook wait until this worker has finished.
   local wait = math.max(0, tonumber(s[6] or 0) - ms)
   if leave == 'stay' then return ok(0, ms, {}, {}, after, 0, wait, false, 0, 0, dropped) end
@@ -70,15 +70,13 @@ elseif r.gone == 'set' and not gone and present then
   redis.call('HSET', state_key, 'gone', gone)
 end
 
-local again, fresh, more = {}, {}, false
+local again, fresh, more, retry = {}, {}, false, next_retry(at)
 if leave ~= 'now' then
-  again = take_due(at, ms, r.chats)
-  fresh, after, more = take_new(at, after, r.updates)
+  if retry and retry <= ms then again, retry = take_due(at, ms, r.chats), next_retry(at) end
+  fresh, after, more = take_new(at, after, r.updates, retry)
 end
--- A worker that asks to leave has no requests in flight, so all updates that it read are acknowledged or parked.
+-- A worker that releases its lease has no requests in flight, so all updates that it read are acknowledged or parked.
 if leave == 'idle' and #fresh == 0 then safe = after end
-redis.call('HSET', state_key, 'cur', safe)
-local retry = next_retry(at)
 local idle = #again == 0 and #fresh == 0 and not more and not (retry and retry - ms <= LIMITS.webhook_linger_ms)
 if leave == 'now' or (leave == 'idle' and idle) then
   local due = retry
@@ -87,12 +85,13 @@ if leave == 'now' or (leave == 'idle' and idle) then
   if unread and #redis.call('XRANGE', queue_key, '(' .. safe .. '-0', '+', 'COUNT', 1) > 0 then due = ms end
   local hold = present and r.hold or 0
   if due and hold > 0 then due = math.max(due, ms + hold) end
+  redis.call('HSET', state_key, 'bytes', bytes, 'cur', safe)
   leave_bot(at, due)
   if hold > 0 then redis.call('HSET', state_key, 'hold', ('%.0f'):format(ms + hold)) end
   if present then redis.call('HSET', state_key, 'probes', r.probes) end
   return ok(s[2], ms, again, fresh, after, 0, -1, gone, 1, due and due <= ms and 1 or 0, dropped)
 end
 local until_ms = ('%.0f'):format(ms + LIMITS.webhook_lease_ms)
-redis.call('HSET', state_key, 'leased', until_ms)
+redis.call('HSET', state_key, 'bytes', bytes, 'cur', safe, 'leased', until_ms)
 redis.call('ZADD', due_key, until_ms, bot)
 return ok(s[2], ms, again, fresh, after, more and 1 or 0, retry and math.max(0, retry - ms) or -1, gone, 0, 0, dropped)

@@ -8,6 +8,6 @@
 ]]
 if redis.call('HGET', state_key, 'hook_set') ~= version then return ok(0) end
 local _, ms = now()
--- A worker may have read a chat since the change. This chat is due after the worker's lease and keeps this time.
--- Otherwise another worker would read it too.
+-- If a worker has read a chat since the change, the chat becomes due only when the worker's lease ends. Such a chat
+-- keeps its due time, because otherwise another worker would read it too.
 return ok(retry_chats_now(retries_key, ms, ms + LIMITS.webhook_lease_ms) and 1 or 0)

@@ -1,6 +1,6 @@
 --[[
 @summary Acquires the lease on a bot with a webhook, and reads the first updates to deliver.
-@why     Only one of two concurrent workers may get the lease. The fence tells later holders from earlier ones.
+@why     Only one of two concurrent workers may get the lease. The fence distinguishes later holders from earlier ones.
 @flag    allow-oom
 @arg     bot     text
 @arg     limit   int    maximum of updates and of chats to read
@@ -35,17 +35,17 @@ local at = {state = state_key, queue = queue_key, parked = parked_key, retries =
 local until_ms = ('%.0f'):format(ms + LIMITS.webhook_lease_ms)
 redis.call('HSET', state_key, 'fence', fence, 'leased', until_ms)
 redis.call('HDEL', state_key, 'rung', 'hold')
--- A worker that stops normally removes its lease. A lease that is still here therefore belonged to a worker that died.
+-- A worker that stops normally removes its lease, so the holder of a lease that still exists has died.
 if s[3] then redis.call('HSET', state_key, 'strayed', seconds) end
 redis.call('ZADD', due_key, until_ms, bot)
 local probes, safe = tonumber(s[6] or 0), s[5] or '0'
 -- This Redis may have lost the list of parked updates that precede the cursor, so the worker reads the queue from its
 -- first entry.
 if incarnation_of(s[9] or 0) ~= inc then safe = '0' end
--- If the receiver was down, only one update is sent to it, as a probe.
+-- If the receiver was down, sends it only one update, as a probe.
 local most = probes > 0 and 1 or tonumber(limit)
 local again = take_due(at, ms, most)
-local fresh, after, more = take_new(at, safe, probes > 0 and 1 - #again or most)
 local retry = next_retry(at)
+local fresh, after, more = take_new(at, safe, probes > 0 and 1 - #again or most, retry)
 return ok(fence, s[1], s[2], ms, again, fresh, after, safe, more and 1 or 0, retry and math.max(0, retry - ms) or -1, probes,
   s[7], s[8] or '0')

@@ -1,11 +1,11 @@
 --[[
 @summary Adds dead letters to the end of a bot's queue again. Each keeps the id that receivers know.
-@why     A repeated call must not add them twice, because their source rows are already deleted.
+@why     A repeated call must not add dead letters twice. It cannot check their source rows, which are already deleted.
 @key     channel  {NN}:on_bot:<bot>        CHANNEL
 @arg     bot      text
-@args    updates  bytes   groups of nine: original id, kind, chat, id, record, from, peer, reply, extra
+@args    updates  bytes   groups of ten: original id, kind, chat, id, record, from, peer, reply, extra, slot
 @ok      queued   int
-@ok      wake     flag    the bot's worker must be woken
+@ok      wake     int     queues to wake, one bit for each slot
 ]]
 local why = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse(why) end
@@ -20,9 +20,20 @@ local at = {meta = meta_key, journal = journal_key, state = state_key, queue = q
 -- Does not apply `allowed_updates`, because that was done when the update was created.
 q.mask = 1
 local version = tonumber(redis.call('HGET', meta_key, 'ver'))
-for i = 1, #updates, 9 do
-  push_update(q, at, version, ms, 1, updates[i + 1], updates[i + 2], updates[i + 3], updates[i + 4], updates[i + 5],
+local wake = 0
+for i = 1, #updates, 10 do
+  local to, own = q, at
+  local slot = updates[i + 9]
+  -- An update of a route goes to that route again, unless the route was deleted.
+  local route = slot ~= '' and read_queue(route_key(state_key, bot, slot))
+  if route and route.hook then
+    route.mask, to = 1, route
+    own = {meta = meta_key, journal = journal_key, state = route_key(state_key, bot, slot), queue = route_key(queue_key, bot, slot),
+      channel = route_key(channel_key, bot, slot), bot = route_queue(bot, slot), due = due_key}
+  end
+  push_update(to, own, version, ms, 1, updates[i + 1], updates[i + 2], updates[i + 3], updates[i + 4], updates[i + 5],
     updates[i + 6], updates[i + 7], updates[i + 8], updates[i])
+  if own.wake and own ~= at then wake = bit.bor(wake, 2 ^ slot) end
 end
-remember(request_key, #updates / 9)
-return ok(#updates / 9, at.wake and 1 or 0)
+remember(request_key, #updates / 10)
+return ok(#updates / 10, bit.bor(wake, at.wake or 0))

@@ -1,5 +1,5 @@
 --[[
-@summary Finds the bots of a partition for which a worker must be woken.
+@summary Finds the bots of a partition that need a worker.
          These bots are due, not leased, and were not woken recently.
 @why     If several nodes sweep at once, only one of them may wake a bot.
 @flag    allow-oom

@@ -1,8 +1,8 @@
 --[[
-@summary Switches a bot between polling and webhook, as its settings say. Drops its queue if requested.
+@summary Switches a bot between polling and webhook according to its settings. Drops its queue if requested.
 @why     All pending updates must switch at the same moment. Versions order concurrent calls and make repeated calls
          harmless.
-@repeatable Each version switches once and drops once.
+@repeatable Each version switches the bot once and drops the queue once.
 @flag    allow-oom
 @key     channel   {NN}:on_bot:<bot>       CHANNEL
 @key     consumption  {NN}:consumption:<bot>  HASH
@@ -62,7 +62,7 @@ redis.call('SPUBLISH', channel_key, 'w')
 local at = {state = state_key, due = due_key, bot = bot}
 local q = read_queue(state_key)
 if q.leased > ms then
-  -- Either the worker of this webhook holds the lease, or the worker of a webhook that was just deleted.
+  -- The lease belongs to the worker of this webhook, or to the worker of a webhook that was just deleted.
   redis.call('ZADD', due_key, q.leased, bot)
 elseif redis.call('XLEN', queue_key) > 0 then
   fall_due(q, at, ms)

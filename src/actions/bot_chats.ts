@@ -17,8 +17,8 @@ export const botChatErrors = [
 ] as const satisfies readonly ErrorName[];
 
 /**
- * Returns the chat that a bot's call names. Errors: `chat_not_found`, and `not_group_member` or `not_channel_member` if
- * the bot is not in it.
+ * Returns the chat that a bot's call names. Errors: `chat_not_found`; `not_group_member` or `not_channel_member` if the
+ * bot is not in the chat.
  */
 export async function botChat(
   store: Store,

@@ -51,9 +51,9 @@ export function viewChatPhoto(files: Files, sizes: readonly StoredPicture[]) {
 }
 
 /**
- * Makes a photo from the bytes and sets it as the chat's photo. Its files count as uploads of `owner`. They stay when
- * the photo changes, because a service message shows them. Errors: those of `Pictures.make` and `setPhoto`, `too_large`
- * above `limits.picture_bytes_max`, `too_much_stored`, `unavailable`.
+ * Makes a photo from the bytes and sets it as the chat's photo. The files count as uploads of `owner`. Files of a
+ * replaced photo are kept, because a service message shows them. Errors: those of `Pictures.make` and `setPhoto`,
+ * `too_large` above `limits.picture_bytes_max`, `too_much_stored`, `unavailable`.
  */
 export async function putChatPhoto(
   { store, files }: Context,

@@ -22,7 +22,7 @@ import { personViewer } from './reading.js';
 function shortText(text: string): string {
   const max = limits.preview_text_length_max;
   if (text.length <= max) return text;
-  // Cuts by UTF-16 code units first, which is fast. A character has at most two of them.
+  // First cuts by UTF-16 code units, which is fast. A character has at most two code units.
   const characters = [...text.slice(0, 2 * max + 2)];
   return characters.length <= max ? text : `${characters.slice(0, max - 1).join('')}…`;
 }
@@ -56,8 +56,8 @@ async function pictureOf(store: Store, chat: ChatRef): Promise<readonly StoredPi
 }
 
 /**
- * Returns what the person may do in the chat. `can_post` is only for channels, because every member may write in other
- * chats. `can_delete` covers messages of others in groups and channels.
+ * Returns the actions that the person may perform in the chat. `can_post` is only for channels, because every member
+ * may write in other chats. `can_delete` covers messages of others in groups and channels.
  */
 async function mayDo(store: Store, chat: ChatRef, type: string | undefined, user: User) {
   if (isDirect(chat)) return { can_pin: true };
@@ -78,16 +78,16 @@ async function mayDo(store: Store, chat: ChatRef, type: string | undefined, user
 }
 
 /**
- * Returns the mute fields of a chat. There are none if the chat is not muted (`until` undefined), and no end time if it
- * is muted forever (null).
+ * Returns the mute fields of a chat. `until` is undefined if the chat is not muted, and the result is then empty.
+ * `until` is null if the chat is muted forever, and the result then has no end time.
  */
 export const viewMute = (until: number | null | undefined) =>
   until === undefined ? {} : { muted: true, ...(until === null ? {} : { muted_until: until }) };
 
 /**
  * Builds the entry of a chat in a person's chat list, with its picture and previews of its last and pinned messages.
- * Returns null if the chat does not exist. `marks` contains the read positions. If absent, the read fields are omitted.
- * `muted` contains the chats that the person muted. `joined` is the date of a chat without messages.
+ * Returns null if the chat does not exist. `marks` contains the read positions. Without `marks`, omits the read fields.
+ * `muted` contains the chats that the person muted. `joined` is used as the date of a chat without messages.
  */
 export async function chatSummary(
   { store, files }: { readonly store: Store; readonly files: Files },

@@ -134,7 +134,7 @@ export function textContent(store: Store, writer: Writer, given: GivenText): Con
 }
 
 /**
- * Builds the content of a draft. A text that is absent or blank becomes ''. Errors: those of `textContent` without
+ * Builds the content of a draft. An absent or blank text becomes ''. Errors: those of `textContent` except
  * `text_empty`.
  */
 export function draftContent(store: Store, writer: Writer, given: GivenText): Content | Promise<Content> {

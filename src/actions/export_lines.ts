@@ -51,8 +51,8 @@ function* messageLines(message: StoredMessage, viewer: Viewer, time: Time): Iter
 }
 
 /**
- * Returns the messages in a chat, newest first. In a direct chat these are all messages, in other chats only those of
- * the person.
+ * Returns messages in a chat, newest first: all messages in a direct chat, and only the person's own messages in other
+ * chats.
  */
 async function* chatLines(store: Store, chat: ChatRef, user: User): AsyncIterable<Line> {
   const viewer = await personViewer(store, chat, user);

@@ -50,7 +50,7 @@ interface Resending {
   readonly sender: Sender;
   readonly from: ChatRef;
   readonly to: ChatRef;
-  /** The bot of a direct chat, as the sender sees it. A sending bot sees its own profile. */
+  /** The profile of the bot of a direct chat, as the sender sees it. If the sender is the bot, its own profile. */
   readonly bot: Profile | null;
 }
 
@@ -126,7 +126,7 @@ const keyboardIn = ({ origin }: Overrides) => (origin === undefined ? {} : { ori
 
 /**
  * Builds the new message. A forward has no keyboard, because the buttons belong to the bot that made them. A copy keeps
- * the keyboard, because it is the sender's own message.
+ * the keyboard, because a copy is the sender's own message.
  */
 export function resend(
   { bot, store }: { readonly bot: Bot; readonly store: Store },
@@ -138,7 +138,7 @@ export function resend(
   return resentAs(store.random, botSender(bot).profile, way, source, options, overrides);
 }
 
-/** A forward still shows the bot whose inline result the message was. */
+/** If the message was an inline result, the forward still shows the bot of the result. */
 const forwardedOrigin = (bot: Profile | null, source: StoredMessage): NonNullable<NewMessage['origin']> => {
   const { via } = source.record.origin;
   return { forward: originOf(bot, source), ...(via === undefined ? {} : { via }) };
@@ -206,8 +206,8 @@ interface ManyParams extends Options, Chats {
 }
 
 /**
- * Forwards or copies several messages in one chat in one script. Returns the new ids in the given order, without
- * missing messages. Errors: those of `readSources` and of sending, and `nothing_to_forward`.
+ * Forwards or copies several messages in one chat in one script. Returns the new ids in the given order. Skips missing
+ * messages. Errors: those of `readSources` and of sending, and `nothing_to_forward`.
  */
 export async function resendMany(
   context: { readonly store: Store; readonly bot: Bot },
@@ -252,8 +252,8 @@ function withoutTokens(message: NewMessage): NewMessage {
 }
 
 /**
- * Forwards messages as a person, in one script. Returns the new ids in the given order, without missing messages.
- * Errors: those of reading the source chat and of writing to the target, `forward_protected`, `nothing_to_forward`.
+ * Forwards messages as a person, in one script. Returns the new ids in the given order. Skips missing messages. Errors:
+ * those of reading the source chat and of writing to the target, `forward_protected`, `nothing_to_forward`.
  */
 export async function forwardAs(
   { store, user }: { readonly store: Store; readonly user: User },

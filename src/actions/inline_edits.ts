@@ -15,8 +15,9 @@ const inlineMessageId = text.describe(
 );
 
 /**
- * Defines how an edit method handles calls with `inline_message_id`. `edit` builds the new content. The writer has no
- * chat, because the bot must not learn which chat it is. `coalesces` says whether the edit may become pending. Error: `inline_message_invalid`, and those of edits.
+ * Defines how an edit method handles calls with `inline_message_id`. `edit` builds the new content. `edit` gets a
+ * writer without a chat, because the bot must not learn which chat contains the message. `coalesces` says whether the
+ * edit may become pending. Error: `inline_message_invalid`, and those of edits.
  */
 export const editsInline = <S extends z.ZodRawShape>(
   params: S,
@@ -32,7 +33,7 @@ export const editsInline = <S extends z.ZodRawShape>(
     const { bot, store } = context;
     const place = store.inlineIds.placeOf(bot.id, p.inline_message_id) ?? fail('inline_message_invalid');
     const change = await edit(context, p, { id: bot.id, isBot: true, chat: null });
-    await store.messages.editInline(botSender(bot), place, change, coalesces(p));
+    await store.messages.editInline(botSender(bot), place, change, coalesces(p) ? bot.owner : null);
     return true;
   },
 });

@@ -153,7 +153,7 @@ async function fileOf(context: MethodContext, { media, name, mime }: FileResult,
     title: media === 'audio' ? given.title : undefined,
   };
   const { file } = await takeMedia({ ...context, uploads: noFiles }, media, name, value, said);
-  // For other types, the result itself gives the MIME type.
+  // For other types, the result itself specifies the MIME type.
   const known = mime ?? (Object.hasOwn(mimeTypes, given.type) ? given.mime_type : undefined);
   const made: MediaFile = file.url === undefined || known === undefined ? file : { ...file, mime: known };
   return mediaOf(context.files, made);
@@ -231,7 +231,7 @@ export async function buildInlineResults(
   given: readonly Result[],
 ): Promise<{ readonly shown: InlineAnswer['list']['results']; readonly messages: InlineAnswer['messages'] }> {
   if (given.length > limits.inline_results_max) fail('too_many_inline_results');
-  // The parser takes long for texts with markup, so their total size is checked first.
+  // Parsing markup is slow, so the total size of the texts with markup is checked first.
   const words = ({ caption = '', input_message_content: said }: Result) =>
     caption.length + (typeof said?.message_text === 'string' ? said.message_text.length : 0);
   if (given.reduce((sum, each) => sum + words(each), 0) > storeLimits.inline_answer_bytes_max)

@@ -102,8 +102,8 @@ export async function takeMedia(
 }
 
 /**
- * Returns all media or none. If one is refused, removes the files that were already stored for the others. Errors:
- * those of `takeMedia`.
+ * Stores the files of all media. If one medium is refused, removes the files that were already stored for the others.
+ * Errors: those of `takeMedia`.
  */
 export async function takeAll(
   { files }: MediaContext,
@@ -119,8 +119,7 @@ export async function takeAll(
 
 /**
  * Runs `make`, which calls `take` only if no earlier attempt of the same call has created the message. If the message
- * is refused, removes the stored files, because nothing uses them. After any other error, keeps the files, because the
- * message may exist.
+ * is refused, removes the stored files. After any other error, keeps the files, because the message may exist.
  */
 export async function withMedia<M extends TakenMedia | readonly TakenMedia[], T>(
   { files }: MediaContext,

@@ -105,8 +105,8 @@ export const mayCopy = ({ record }: Pick<StoredMessage, 'record'>, bot: number, 
 };
 
 /**
- * Returns the draft of a copy. It is a new open poll of the bot that copies. If the original's end is in the past, the
- * copy has no end.
+ * Returns the draft of a copy: a new, open poll of the copying bot. If the original has already ended, the copy has no
+ * end time.
  */
 function draftOfCopy(
   { id: _id, state: _state, closed: _closed, close_date, ...poll }: Poll,
@@ -186,13 +186,16 @@ export async function withResults(
   );
 }
 
-/** Reads a poll that the person sees in a chat. Errors: `message_not_found`, `message_not_poll`, those of the chat. */
+/**
+ * Reads a poll that the person sees in a chat. Errors: `message_not_found`, `message_not_poll`, and the errors of
+ * access to the chat.
+ */
 export async function seenPoll(store: Store, user: User, chat: ChatRef, messageId: number): Promise<Poll> {
   const [message] = await store.messages.readMany(chat, userSender(user), [messageId]);
   return pollIn((message ?? fail('message_not_found')).record.content) ?? fail('message_not_poll');
 }
 
-/** Refuses votes in the direct chat with a blocked bot, like messages and presses. Error: `bot_blocked_by_you`. */
+/** Refuses votes in the direct chat with a blocked bot. Messages and button presses are refused there too. */
 export async function assertVotingAllowed(store: Store, chat: ChatRef): Promise<void> {
   if (isDirect(chat) && (await store.chats.find(chat))?.kind === 'blocked') fail('bot_blocked_by_you');
 }

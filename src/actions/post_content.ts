@@ -41,7 +41,10 @@ function captionOf(p: Given, media: MediaDescriptor): Parameters<typeof captionC
 
 export type PostContent = { readonly what: 'text' | 'caption' | 'media'; readonly content: Content };
 
-/** Runs `make`, which asks for the content only if it needs it. Errors: `postContentErrors`. */
+/**
+ * Runs `use` with a function that builds the content. Builds the content only if `use` calls this function. Errors:
+ * `postContentErrors`.
+ */
 export async function withPostContent<T>(
   context: MethodContext,
   chat: ChatRef | null,

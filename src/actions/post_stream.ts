@@ -8,7 +8,7 @@ import { viewReactions } from './posts.js';
 
 /**
  * Sends all reactions on a post now and after each change, at most four times a second. Returns a function that stops
- * this.
+ * sending.
  */
 export async function watchReactions(
   store: Store,
@@ -24,13 +24,17 @@ export async function watchReactions(
   let shown = 0;
   const look = async () => {
     again = false;
-    // Sends nothing if the post is deleted or cannot be read. The old version stays, so that the next change causes
+    // Sends nothing if the post is deleted or cannot be read. Keeps the old version, so that the next change causes
     // another read.
     const state = await store.posts.find(post, { id: user.id, isBot: false }).catch(() => null);
     if (ended || state === null) return;
     shown = state.version;
-    const name = { post_id: post, external_id: store.postIds.nameOf(post) };
-    show({ ...name, reactions: viewReactions(state, user), my_reactions: state.own });
+    show({
+      post_id: post,
+      external_id: store.postIds.nameOf(post),
+      reactions: viewReactions(state, user),
+      my_reactions: state.own,
+    });
   };
   /** Runs one read at a time. Otherwise a client could get an older state after a newer one. */
   const lookSoon = () => {

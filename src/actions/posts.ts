@@ -76,11 +76,9 @@ export function viewPost(store: Store, message: StoredMessage, state: PostState,
   // Nests a poll, because it has a field `type` of its own.
   if (type === 'poll') shown.media = { type, poll: view.poll };
   else if (type !== 'text') shown.media = { ...([view[type]].flat()[0] as object), type };
-  return {
-    ...shown,
-    reactions: viewReactions(state, viewer),
-    liked_by_me: viewer !== null && state.own.includes(heart),
-  };
+  shown.reactions = viewReactions(state, viewer);
+  shown.liked_by_me = viewer !== null && state.own.includes(heart);
+  return shown;
 }
 
 export async function postMessage(store: Store, state: PostState): Promise<StoredMessage> {

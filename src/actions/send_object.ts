@@ -64,7 +64,7 @@ export const liveParams = {
   ),
 };
 
-/** The parameters of a new place of a live location. */
+/** The parameters that move a live location. */
 export const liveEditParams = {
   ...liveParams,
   live_period: livePeriod(limits.live_period_s_forever).describe(

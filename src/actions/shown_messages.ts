@@ -24,8 +24,8 @@ function filled(record: MessageRecord, tokens: ReadonlyMap<number, string>): Mes
 
 /**
  * Returns the messages as this person sees them, with the results of polls. Placeholders for the tokens of other
- * people's bots keep their stored text. While Postgres is unavailable, all placeholders keep it. Runs no query if no
- * message has a placeholder.
+ * people's bots keep their stored text. While Postgres is unavailable, all placeholders keep their stored text. Runs no
+ * query if no message has a placeholder.
  */
 export async function asSeenBy(
   store: Store,

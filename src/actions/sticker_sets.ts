@@ -123,8 +123,8 @@ async function isInOwnSet({ bot, store }: MethodContext, { set, key }: MediaFile
 }
 
 /**
- * Refuses files of other accounts. A set would keep them, and their owner would pay for them. Accepts stickers of the
- * bot's own sets, which a former owner of the bot may have uploaded. Error: `wrong_file_id`.
+ * Refuses files of other accounts. A set would keep such files, and they would count as uploads of another owner.
+ * Accepts stickers of the bot's own sets, even if a former owner of the bot uploaded them. Error: `wrong_file_id`.
  */
 async function takeSticker(context: MethodContext, sticker: string): Promise<TakenMedia> {
   // A URL is refused, because the server could not check its picture.
@@ -152,15 +152,15 @@ async function takeStickers(context: MethodContext, given: readonly InputSticker
 
 export interface StickerChange {
   readonly stickers: readonly InputSticker[];
-  /** Refuses the change before files are stored for it. */
+  /** Rejects if the change must be refused. Called before files are stored for the change. */
   check(): Promise<void>;
   make(stickers: readonly SetSticker[]): Promise<void>;
 }
 
 /**
  * Stores the files of new stickers and makes a change with them. Removes the files if `make` refuses. Does nothing if
- * an earlier attempt of the call made the change: the files would be stored again, and `check` would fail. Errors:
- * `inputStickerErrors`, `too_many_requests`, `unavailable`, and those of `check` and `make`.
+ * an earlier attempt of the call made the change, because a second run would store the files again and fail in `check`.
+ * Errors: `inputStickerErrors`, `too_many_requests`, `unavailable`, and those of `check` and `make`.
  */
 export async function changeWithStickers(
   context: MethodContext,
@@ -192,7 +192,10 @@ export function placeOfSticker(files: FileIds, id: string): { readonly set: stri
   return { set, key };
 }
 
-/** The `file_id` of each sticker contains the name of the set and the first emoji. Messages with it show both. */
+/**
+ * The `file_id` of each sticker contains the name of the set and the first emoji. Messages sent with this `file_id`
+ * show both.
+ */
 export function viewStickerSet(files: FileIds, { name, title, stickers }: StickerSet) {
   return {
     ...{ name, title, sticker_type: 'regular' },

@@ -48,7 +48,7 @@ async function checkValues(snapshot: Snapshot): Promise<Record<string, string>> 
 async function saveRedis({ connection }: BackupSource, folder: string): Promise<string[]> {
   const names: string[] = [];
   const path = environmentOf(['PATH']).PATH ?? '';
-  // Opens all snapshots in parallel, so that they show about the same time.
+  // Opens all snapshots in parallel, so that all show about the same point in time.
   await Promise.all(
     connection.nodes().map((node, i) => {
       const name = `redis-${i}.rdb`;
@@ -96,7 +96,7 @@ export async function backup(
   if (redis) say(`redis        ${rdbs.length === 1 ? 'one server' : `${rdbs.length} masters`}`);
   const snapshots: Snapshot[] = [];
   try {
-    // Opens all snapshots in parallel, so that they show about the same time.
+    // Opens all snapshots in parallel, so that all show about the same point in time.
     const snapshot = await openSnapshot(url);
     snapshots.push(snapshot);
     for (const shard of source.shards) snapshots.push(await openSnapshot(shard.url));

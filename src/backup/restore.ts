@@ -186,8 +186,8 @@ async function closeTarget({ connection, hints }: Opened): Promise<void> {
 }
 
 /**
- * Restores a backup. Meanwhile, no other process may use Redis or Postgres. Errors: BackupError, StartError for
- * different keys, RedisCheckError, and those of Redis and Postgres.
+ * Restores a backup. During the restore, no other process may use Redis or Postgres. Errors: BackupError, StartError
+ * for different keys, RedisCheckError, and those of Redis and Postgres.
  */
 export async function restore(
   config: Config,

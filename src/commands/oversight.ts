@@ -18,6 +18,15 @@ export function addWebhooks(program: Command): void {
     .argument('<bot>', 'id or username')
     .action((bot: string) => withBackends((backends) => show(backends, bot), 'webhooks'));
   webhooks
+    .command('ping')
+    .description('sends a test request to a webhook and shows the result')
+    .argument('<bot>', 'id or username')
+    .option('--route <name>', 'tests this webhook route')
+    .action(async (bot: string, options: { readonly route?: string }) => {
+      const { ping } = await import('../operations/ping.js');
+      await withBackends((backends) => ping(backends, bot, options), 'webhooks');
+    });
+  webhooks
     .command('replay')
     .description('delivers updates again with the same update_id')
     .argument('<bot>', 'id or username')

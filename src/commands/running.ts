@@ -98,7 +98,7 @@ export async function serve(
     const closed = (backends?.close() ?? Promise.resolve()).then(() => true);
     if (!(await time.within(limits.backends_close_ms_max, closed).catch(onError)) && code === 0)
       log.warn(
-        'Redis or Postgres did not answer during the shutdown: nothing is lost, and the entry of this process expires by itself',
+        'Redis or Postgres did not answer during the shutdown: nothing is lost, and the process list drops this process by itself',
       );
     await closePrepared().catch(onError);
     log.info('stopped');
@@ -149,8 +149,8 @@ export async function task(
 }
 
 /**
- * Returns the settings of the `npm start` installation in PETREL_HOME if Redis and Postgres are not set, and prints
- * that it does so. Otherwise returns `config`.
+ * If neither Redis nor Postgres is set, returns the settings of the `npm start` installation in PETREL_HOME, and prints
+ * a line about this. Otherwise returns `config`.
  */
 export function withDev(config: Config): Config {
   if (redisGiven(config) !== undefined || config.DATABASE_URL !== undefined) return config;

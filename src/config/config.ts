@@ -53,7 +53,7 @@ export const settings = {
   DATABASE_URL: postgresUrl
     .optional()
     .describe(
-      'URL of the PostgreSQL to use. Without it, `dev` starts a private PostgreSQL. Several hosts are separated by commas; the primary among them is used. `?pooler=unnamed` means PgBouncer in transaction mode; `?pooler=prepared` means PgBouncer 1.21 or newer with `max_prepared_statements`',
+      'URL of the PostgreSQL to use. Without this URL, `dev` starts a private PostgreSQL. Several hosts are separated by commas; the primary among them is used. `?pooler=unnamed` means PgBouncer in transaction mode; `?pooler=prepared` means PgBouncer 1.21 or newer with `max_prepared_statements`',
     ),
   DATABASE_REPLICA_URLS: standbys
     .default([])
@@ -118,9 +118,17 @@ export const settings = {
   RATE_PER_CHAT: rate
     .default({ calls: 60, seconds: 1 })
     .describe(
-      'Rate limit for the changes in one chat by all bots together, and for those by each person. A batch counts one change per message (`dev`: 0)',
+      'Rate limit in one chat, for the changes by all bots together and for the changes by each person. A batch counts one change per message (`dev`: 0)',
     ),
   RATE_PER_ADDRESS: rate.optional().describe('Rate limit for the requests from one client address'),
+  RATE_PER_READER: rate
+    .default({ calls: 60, seconds: 10 })
+    .describe('Rate limit for the pages of posts that one client address requests (`dev`: 0)'),
+  POST_PAGES: flag
+    .default(true)
+    .describe(
+      '1: everybody who has the link to a post of a public channel can read it without an account; 0: only people with an account can',
+    ),
   EDIT_AFTER_PRESS: flag
     .default(true)
     .describe(
@@ -164,15 +172,15 @@ export const settings = {
     'Maximum number of people listed per emoji on a post, latest first',
   ),
   JOURNAL_HIGH_WATER: int(100, 10_000_000, 100_000).describe(
-    'Journal entries of a partition above which changes answer 429',
+    'Maximum number of journal entries per partition. Above this number, changes answer 429',
   ),
   JOURNAL_BYTES_MAX: int(1024 ** 2, 64 * 1024 ** 3, 64 * 1024 ** 2).describe(
-    'Bytes of the journal entries of a partition above which changes answer 429. Bounds the memory used while Postgres is unavailable or slow',
+    'Maximum bytes of journal entries per partition. Above this size, changes answer 429. Bounds the memory used while Postgres is unavailable or slow',
   ),
   DURABLE: flag
     .default(false)
     .describe(
-      '1: a front answers a change only when it is in Postgres; 0: this applies to calls with the header `Prefer: durable` only',
+      '1: a front answers each change only when it is in Postgres; 0: only calls with the header `Prefer: durable` wait for Postgres',
     ),
   FLUSH_INTERVAL_MS: int(1, 10_000, 25).describe(
     'Minimum time in ms between two reads of an empty journal. After a batch that was not full, this time is four times as long',
@@ -211,7 +219,7 @@ export const settings = {
     'Number of invalid tokens that one client address may try at once before it gets 429; 0 for no limit',
   ),
   GUESSES_PER_MINUTE: int(1, 60_000, 60).describe(
-    'Invalid tokens per minute that do not count against GUESSES_BURST',
+    'Number of invalid tokens per minute by which the allowance of an address grows again, up to GUESSES_BURST',
   ),
   LEAK_REPORT_KEYS: z
     .string()
@@ -279,6 +287,14 @@ export const settings = {
     .max(1, { error: 'a number from 0 to 1' })
     .default(0.01)
     .describe('Share of requests whose traces are sent'),
+  PROMETHEUS_URL: url(['http:', 'https:'])
+    .refine((text) => !URL.canParse(text) || new URL(text).username + new URL(text).password === '', {
+      error: 'a URL without user and password',
+    })
+    .optional()
+    .describe(
+      'URL of a Prometheus that scrapes only this installation, like http://127.0.0.1:9090. The charts of /ops can then show up to 7 days',
+    ),
   LOG_LEVEL: z
     .enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent'], {
       error: 'fatal, error, warn, info, debug or silent',
@@ -293,12 +309,13 @@ export const rateSettings = [
   'RATE_PER_OWNER',
   'RATE_PER_CHAT',
   'RATE_PER_ADDRESS',
+  'RATE_PER_READER',
 ] as const;
 
 const schema = z.object(settings);
 export type Config = Readonly<z.output<typeof schema>> & { readonly FILES_DIR: string };
 
-/** Returns the path of the file with the key for the one-time link to the demo data in `demoFile`. */
+/** Returns the path of the key file for the one-time link. The link signs in as the demo people in `demoFile`. */
 export const demoKeyPath = (demoFile: string): string => `${demoFile}.key`;
 
 export function environmentOf(names: readonly string[]): Record<string, string | undefined> {
@@ -395,6 +412,10 @@ export function ratesOf(config: Config): Readonly<Record<string, string>> {
     rates.flatMap(([name, rate]) => (rate === undefined || rate.calls === 0 ? [] : [[name, rateText(rate)]])),
   );
 }
+
+/** Returns the public URL of the service, without a slash at its end. */
+export const baseUrlOf = ({ BASE_URL, PORT }: Config): string =>
+  (BASE_URL ?? `http://localhost:${PORT}`).replace(/\/+$/, '');
 
 export const ratesText = (rates: Readonly<Record<string, string>>): string =>
   Object.entries(rates)

@@ -152,6 +152,9 @@ export const vapidKey = z.string().refine((text) => /^[A-Za-z0-9_-]{43}$/.test(t
 /** Parses up to four Ed25519 private keys, separated by commas. */
 export const signingKeys = form('1 to 4 keys of 32 bytes as base64url, separated by commas', (text) => {
   const keys = text.split(',').map((part) => part.trim());
-  const malformed = keys.some((key) => !/^[A-Za-z0-9_-]{43}$/.test(key));
+  // The last character has two unused bits. With other values of these bits, a key could be listed twice.
+  const malformed = keys.some(
+    (key) => key.length !== 43 || Buffer.from(key, 'base64url').toString('base64url') !== key,
+  );
   return malformed || keys.length > 4 || new Set(keys).size < keys.length ? undefined : keys;
 });

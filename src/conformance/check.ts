@@ -1,4 +1,4 @@
-/** Defines a check of a server, and what its calls have in common: the answers that they expect. */
+/** Defines a check of a server, and the functions with which checks compare answers. */
 import { ApiError, type ErrorDetail, type ErrorName } from '../errors.js';
 import { methods } from '../methods/methods.gen.js';
 import { type Answer, type CallOptions, type Client, Failed } from './client.js';
@@ -7,7 +7,10 @@ import type { Given } from './encodings.js';
 // biome-ignore lint/suspicious/noExplicitAny: checks look into results of every shape
 export type Result = any;
 
-/** What a check needs, with the reason why it is skipped without it. */
+/**
+ * Maps each requirement to the reason that the report shows for checks that are skipped because the requirement is
+ * missing.
+ */
 export const needs = {
   chat: 'no --chat given',
   direct: 'no --chat with a person given',
@@ -50,10 +53,10 @@ export interface Session extends Places {
 export interface Check {
   /** The group of the check in the report. */
   readonly subject: string;
-  /** A statement that holds if the check passes. */
+  /** The statement that the check proves. */
   readonly proves: string;
   readonly needs: readonly Need[];
-  /** True for a check that changes nothing, so that it can run beside others. */
+  /** True for a check that changes nothing. Such checks run concurrently. */
   readonly beside?: true;
   run(session: Session): Promise<void>;
 }
@@ -62,7 +65,10 @@ export const show = (value: unknown): string => JSON.stringify(value) ?? String(
 
 type Test = (value: unknown) => boolean;
 
-/** Returns where a value lacks something that is expected, or null. A function in `expected` is a test of its value. */
+/**
+ * Returns the place at which a value lacks an expected part, or null if the value lacks nothing. A function in
+ * `expected` tests the value at its place.
+ */
 function difference(value: unknown, expected: unknown, path: string): string | null {
   if (typeof expected === 'function')
     return (expected as Test)(value) ? null : `${path} is wrong: ${show(value)}`;
@@ -135,7 +141,7 @@ function note(sent: Sent, { chat_id }: Given, result: Result): void {
   }
 }
 
-/** Adds to `sent` what the checks send. */
+/** Creates the functions with which checks make calls. Records the messages that checks send in `sent`. */
 export function createSession(client: Client, me: Session['me'], places: Places, sent: Sent): Session {
   const result: Session['result'] = async (method, params = {}, options = {}) => {
     const found = resultIn(method, params, await client.call(method, params, options));

@@ -1,4 +1,4 @@
-/** Calls a server by HTTP, and waits as long as its answers ask. */
+/** Calls a server over HTTP. If an answer asks to wait, waits that long. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connectionCause } from '../rules/connection_causes.js';
 import { type Encoded, type Encoding, encode, type Given, type Upload } from './encodings.js';
@@ -19,7 +19,7 @@ export interface CallOptions {
   readonly files?: Readonly<Record<string, Upload>>;
   readonly headers?: Readonly<Record<string, string>>;
   readonly token?: string;
-  /** True if an answer with 429 or 503 is the one that is expected. */
+  /** True if the check expects an answer with 429 or 503. */
   readonly once?: boolean;
 }
 
@@ -52,7 +52,7 @@ async function bytesOf(response: Response): Promise<Buffer> {
   return Buffer.concat(parts);
 }
 
-/** Returns the seconds to wait. Throws if the answer does not say it. */
+/** Returns the seconds to wait. Throws if the answer does not contain this number. */
 function retryAfter({ status, headers, body }: Answer): number {
   const seconds = body?.parameters?.retry_after;
   if (!Number.isInteger(seconds) || seconds < 1 || headers.get('retry-after') !== String(seconds))
@@ -62,7 +62,7 @@ function retryAfter({ status, headers, body }: Answer): number {
   return seconds;
 }
 
-/** `url` has no slash at its end. */
+/** `url` has no trailing slash. */
 export function createClient(url: string, token: string): Client {
   let sent = 0;
 

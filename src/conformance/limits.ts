@@ -3,11 +3,11 @@ export const conformanceLimits = {
   /** The time within which a server must answer a call. Long polls take less than a second. */
   conformance_call_ms_max: 30_000,
   conformance_answer_bytes_max: 8 * 1024 * 1024,
-  /** How often a call is repeated after 429 or 503. */
+  /** How many times a call is repeated after 429 or 503. */
   conformance_repeats_max: 5,
   /** The longest `retry_after` that is waited for, in seconds. */
   conformance_retry_after_s_max: 60,
-  /** Concurrent calls with invalid parameters. Conversations run one after another. */
+  /** How many calls with invalid parameters run concurrently. Conversations run one after another. */
   conformance_refused_at_once: 8,
   conformance_run_ms_max: 15 * 60_000,
   /** The length of the reason of a failure, in characters. */

@@ -12,7 +12,7 @@ const check = (proves: string, run: Check['run'], needs: Check['needs'] = ['chat
   run,
 });
 
-/** Edits that follow each other. Among so many, one comes within a second of the one before it. */
+/** The number of consecutive edits. With this many edits, at least one follows another within a second. */
 const edits_max = 5;
 const stored_s_max = 10;
 

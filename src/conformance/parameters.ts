@@ -26,7 +26,7 @@ const nobody = 9_999_999_999_998;
 
 const picture = 'https://example.org/picture.jpg';
 
-/** Values that a schema accepts, by parameter. The types say nothing about their form. */
+/** Accepted values by parameter name, for parameters whose type does not show the required form. */
 const known: Readonly<Record<string, unknown>> = {
   chat_id: -nobody,
   from_chat_id: -nobody,
@@ -36,7 +36,7 @@ const known: Readonly<Record<string, unknown>> = {
   emoji_list: '👍',
 };
 
-/** Returns a value of the shape. If a call with it were accepted, it would change no existing chat. */
+/** Returns a value of the shape. The value names no existing chat, so an accepted call would change none. */
 function plausible(shape: Shape, name = ''): unknown {
   if (name in known && shape.type !== 'array' && shape.type !== 'object') return known[name];
   if (shape.const !== undefined) return shape.const;
@@ -78,7 +78,7 @@ const invalidValues: readonly unknown[] = [
   ...[{}, [1], 1.5, true, [[]], -1],
 ];
 
-/** Returns the error that the schema gives for these parameters, or null if it accepts them. */
+/** Returns the error with which the schema refuses these parameters, or null if it accepts them. */
 function errorFor(schema: z.ZodType, params: Given): ApiError | null {
   try {
     parseWith(schema, params);
@@ -100,7 +100,7 @@ interface InvalidCalls {
   readonly base: Given;
   readonly missing: readonly Invalid[];
   readonly wrong: readonly Invalid[];
-  /** One invalid call in each encoding. Empty if every text is accepted. */
+  /** One invalid call in each encoding. Empty if the method accepts every text. */
   readonly encoded: readonly Invalid[];
 }
 
@@ -108,7 +108,7 @@ interface InvalidCalls {
 const asTexts = (params: Given): Given =>
   Object.fromEntries(Object.entries(params).map(([name, value]) => [name, asText(value)]));
 
-/** Makes invalid calls of a method from its schema. */
+/** Builds invalid calls of a method from its schema. */
 export function invalidCalls(params: z.ZodType): InvalidCalls {
   const shape = z.toJSONSchema(params, { io: 'input', unrepresentable: 'any' }) as Shape;
   const base = required(shape);

@@ -23,7 +23,7 @@ export interface Report {
   readonly passed: number;
   readonly failed: number;
   readonly skipped: number;
-  /** What the run could not undo. */
+  /** The changes that the run could not undo. */
   readonly left: readonly string[];
   readonly checks: readonly Outcome[];
 }
@@ -56,10 +56,10 @@ export function listText(checks: readonly Check[]): string {
   return `${lines.join('\n')}\n`;
 }
 
-/** How many characters of a secret are recognised. Fewer are of no use to a thief. */
+/** How many consecutive characters of a secret are masked. A thief could not use fewer characters. */
 const recognised = 8;
 
-/** Masks the secret part of these tokens in a text, also if a token is cut or extended there. */
+/** Masks the secret part of these tokens in a text, even if the text contains a token that is cut or extended. */
 function maskSecrets(text: string, tokens: readonly string[]): string {
   const starts = tokens.map((token) => token.slice(token.indexOf(':') + 1).slice(0, recognised));
   return starts

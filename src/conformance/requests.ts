@@ -1,4 +1,4 @@
-/** Checks of requests: addresses, verbs, names, encodings and bodies that are not what they should be. */
+/** Checks of invalid requests: wrong addresses, verbs, names, encodings and bodies. */
 import { ApiError } from '../errors.js';
 import { type Check, expectLike, expectRefusal, expectTrue, type Session, show } from './check.js';
 import type { RawCall } from './client.js';

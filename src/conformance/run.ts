@@ -22,7 +22,10 @@ import { requestChecks } from './requests.js';
 import { settingChecks } from './settings.js';
 import { updateChecks } from './updates.js';
 
-/** Checks that change nothing come first. The last check of groups removes the second bot from the group. */
+/**
+ * Checks that change nothing come first. The last check of groups comes at the end, because it removes the second bot
+ * from the group.
+ */
 export const checks: readonly Check[] = [
   ...requestChecks,
   ...parameterChecks,
@@ -60,7 +63,7 @@ async function identify(client: Client, what: string): Promise<Session['me']> {
   return { id: body.result.id, first_name: body.result.first_name };
 }
 
-/** Determines what the checks can use. Throws Failed if a token does not work. */
+/** Determines the resources that the checks can use. Throws Failed if a token does not work. */
 async function prepare(url: string, options: ConformanceOptions, client: Client): Promise<Prepared> {
   const { chat = 0, group = 0, channel = 0, webhook = '', secondToken } = options;
   const me = await identify(client, '--token');
@@ -113,7 +116,10 @@ async function runOne(check: Check, { session, has }: Prepared, endsAt: number):
   }
 }
 
-/** Runs checks that change nothing beside each other, and the others one by one. Returns the outcomes in their order. */
+/**
+ * Runs checks that change nothing concurrently, and the others one by one. Returns the outcomes in the order of the
+ * checks.
+ */
 async function runAll(chosen: readonly Check[], prepared: Prepared): Promise<Outcome[]> {
   const endsAt = performance.now() + limits.conformance_run_ms_max;
   const outcomes = new Map<Check, Outcome>();

@@ -1,4 +1,7 @@
-/** Checks of updates: polls, webhooks and answers to queries. Nothing receives what a webhook delivers. */
+/**
+ * Checks of updates: polls, webhooks and answers to queries. The checks set a webhook, but no receiver listens at its
+ * URL.
+ */
 import { ApiError, type ErrorDetail, type ErrorName } from '../errors.js';
 import { type Check, expectLike, expectRefusal, expectTrue, type Session, show } from './check.js';
 
@@ -9,7 +12,7 @@ const check = (proves: string, run: Check['run'], needs: Check['needs'] = []): C
   run,
 });
 
-/** A closed poll is an update for its bot, so that no person is needed. */
+/** Closing a poll causes an update for the bot, and no person has to act. */
 async function closePoll(s: Session): Promise<string> {
   const { message_id, poll } = await s.result('sendPoll', { chat_id: s.chat, question: '?', options: ['a'] });
   await s.result('stopPoll', { chat_id: s.chat, message_id });
@@ -99,6 +102,20 @@ async function setsWebhook(s: Session): Promise<void> {
   expectLike(await s.result('getWebhookInfo'), { url: '' }, 'getWebhookInfo');
 }
 
+async function setsRoute(s: Session): Promise<void> {
+  const route = { name: 'conformance', url: s.webhook, percent: 5, allowed_updates: ['poll_answer'] };
+  try {
+    await s.result('setWebhookRoute', { ...route, max_connections: 7 });
+    expectLike(await s.result('getWebhookRoutes'), [{ ...route, max_connections: 7 }], 'getWebhookRoutes');
+    expectLike(await s.result('getWebhookInfo'), { url: '' }, 'getWebhookInfo with a route');
+    await s.refused('setWebhookRoute', { ...route, percent: 101 }, 'route_percent_invalid');
+    await s.refused('setWebhookRoute', { ...route, name: 'a b' }, 'route_name_invalid');
+  } finally {
+    await s.result('deleteWebhookRoute', { name: route.name });
+  }
+  expectLike(await s.result('getWebhookRoutes'), [], 'getWebhookRoutes');
+}
+
 async function refusesWebhooks(s: Session): Promise<void> {
   const refused = (params: object, kind: ErrorName, detail?: ErrorDetail) =>
     s.refused('setWebhook', { url: 'https://example.org/hook', ...params }, kind, detail);
@@ -113,7 +130,7 @@ async function refusesWebhooks(s: Session): Promise<void> {
     await refused({ certificate: 'no certificate' }, 'certificate_invalid');
     expectLike(await s.result('getWebhookInfo'), { url: '' }, 'getWebhookInfo after refusals');
   } finally {
-    // A server that accepts one of these settings would send the updates elsewhere.
+    // Deletes the webhook, because a server that accepts one of these settings would send the updates elsewhere.
     await s.result('deleteWebhook');
   }
 }
@@ -131,6 +148,7 @@ export const updateChecks: readonly Check[] = [
   check('allowed_updates is stored', filters, ['polling']),
   check('a newer getUpdates ends the earlier one', ends, ['polling']),
   check('a webhook is set and deleted', setsWebhook, ['polling', 'webhook']),
+  check('a webhook route is set and deleted', setsRoute, ['polling', 'webhook']),
   check(
     'deleteWebhook without a webhook changes nothing',
     async (s) => {

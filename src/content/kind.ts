@@ -11,7 +11,7 @@ interface Kind<S> {
    * bot that reads a poll, if it is known.
    */
   view(stored: S, forPeople: boolean, time: Time, bot?: number): Readonly<Record<string, unknown>>;
-  /** An emoji that represents the kind in notifications, which have no known language. */
+  /** Represents this kind of content in notifications. An emoji, because the reader's language is not known. */
   readonly sign: string;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Defines a place with a name and an address. The Message also contains its location, for clients that do not support
- * venues.
+ * Defines a place with a name and an address. The Message also contains the location alone, for clients that do not
+ * support venues.
  */
 import { z } from 'zod';
 import type { ContentObject } from '../store/core/codec.js';

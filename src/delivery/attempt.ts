@@ -3,6 +3,7 @@
  * sent (law 8).
  */
 import { ApiError } from '../errors.js';
+import type { RetryPolicy } from '../rules/retry_policy.js';
 import { isBlocked } from '../store/core/control.js';
 import { botProfile } from '../store/core/profiles.js';
 import type { Store } from '../store/store.js';
@@ -23,17 +24,26 @@ export interface Destination {
   readonly receiver: Receiver;
   readonly sign: ReturnType<typeof makeSigner>;
   readonly secrets: readonly string[];
+  readonly retry: RetryPolicy | null;
 }
 
 export function destinationOf(
-  { url, certificate, signing, secretToken }: Webhook,
+  { url, certificate, signing, secretToken, retry = null }: Webhook,
   signer: SignerOptions,
 ): Destination {
   const [secret = '', formerSecret] = signing;
+  const receiver = receiverOf(url, certificate ?? undefined);
+  const { authorization } = receiver.target;
   return {
-    receiver: receiverOf(url, certificate ?? undefined),
+    receiver,
     sign: makeSigner({ secret, formerSecret, secretToken: secretToken ?? undefined }, signer),
-    secrets: [url, ...signing, ...(secretToken === null ? [] : [secretToken])],
+    secrets: [
+      url,
+      ...signing,
+      ...(secretToken === null ? [] : [secretToken]),
+      ...(authorization === undefined ? [] : [authorization.slice('Basic '.length)]),
+    ],
+    retry,
   };
 }
 
@@ -62,19 +72,19 @@ type AttemptContext = Pick<DrainContext, 'time' | 'send' | 'inside' | 'tracepare
 
 /**
  * Makes the attempt. Returns its outcome, or the reason why the update can never be sent. `nowMs` is the time of Redis.
- * The lease or the settings can end while the bot is read, so `maySend` is called last before the request. Returns
- * `late` if it is false.
+ * The lease or the settings can end while the bot is read, or while the request waits for a connection. `maySend` is
+ * therefore called after both. Returns `late` if `maySend` returns false.
  */
 export async function attempt(
   { time, store, send, inside, traceparent, onError }: AttemptContext,
   bot: number,
-  { receiver, sign }: Destination,
+  { receiver, sign, retry }: Destination,
   delivery: Delivery,
   nowMs: number,
   maySend: () => boolean,
   signal: AbortSignal,
 ): Promise<Outcome | DeadReason | 'blocked' | 'late'> {
-  if (nowMs - delivery.made >= ageMaxOf(delivery.entry.kind)) return 'expired';
+  if (nowMs - delivery.made >= ageMaxOf(delivery.entry.kind, retry)) return 'expired';
   try {
     const handle = inside?.(bot);
     if (handle) return await attemptInside(time, handle, delivery);
@@ -92,12 +102,18 @@ export async function attempt(
     const nowS = Math.floor(nowMs / 1_000);
     const headers = sign({ botId: String(bot), updateId: entry.shownId, body, nowS });
     const parent = traceparent?.(bot, delivery);
-    return await send(
+    let isLate = false;
+    const outcome = await send(
       receiver,
-      parent === undefined ? headers : { ...headers, traceparent: parent },
+      parent === undefined ? headers : { traceparent: parent, ...headers },
       body,
       signal,
+      () => {
+        isLate = !maySend();
+        return !isLate;
+      },
     );
+    return isLate ? 'late' : outcome;
   } catch (thrown) {
     // The fault is in this process, so the update is retried.
     onError(thrown);

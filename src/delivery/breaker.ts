@@ -2,6 +2,7 @@
  * Limits the requests to one receiver as a circuit breaker. Limits the number of requests in flight, and allows only
  * one probe at a time while the receiver is down. Has no side effects.
  */
+import type { RetryPolicy } from '../rules/retry_policy.js';
 import { deliveryLimits as limits } from './limits.js';
 import { nextTry } from './schedule.js';
 
@@ -9,8 +10,9 @@ export type Breaker = ReturnType<typeof createBreaker>;
 
 /**
  * Creates a breaker that continues from the state of the previous lease. If `probes` is above 0, the receiver was down.
+ * Pauses follow `policy`, up to limits.webhook_pause_ms_max.
  */
-export function createBreaker(probes: number) {
+export function createBreaker(probes: number, policy: RetryPolicy | null = null) {
   let failures = 0;
   let failedProbes = probes;
   let down = probes > 0;
@@ -18,7 +20,7 @@ export function createBreaker(probes: number) {
   let pauseMs = 0;
 
   function wait(retryAfterMs: number | undefined, random: number): number {
-    const at = nextTry({ failures: failedProbes + 1, madeAtMs: 0, nowMs: 0, retryAfterMs }, random);
+    const at = nextTry({ failures: failedProbes + 1, madeAtMs: 0, nowMs: 0, retryAfterMs, policy }, random);
     const asked = Math.min(retryAfterMs ?? 0, limits.webhook_retry_after_ms_max);
     return at.kind === 'dead' ? 0 : Math.max(asked, Math.min(at.atMs, limits.webhook_pause_ms_max));
   }

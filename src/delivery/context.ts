@@ -9,12 +9,16 @@ import type { Headers, SignerOptions } from './outbound/sign.js';
 import type { Answered, Outcome } from './outcome.js';
 import type { Slots } from './slots.js';
 
-/** Sends a body once. An aborted request counts as a failure. */
+/**
+ * Sends a body once. An aborted request counts as a failure. `maySend` must be called directly before the request is
+ * written. If it returns false, nothing is written, and the outcome is ignored.
+ */
 export type Send = (
   receiver: Receiver,
   headers: Headers,
   body: Buffer,
   signal: AbortSignal,
+  maySend: () => boolean,
 ) => Promise<Outcome>;
 
 export interface DrainContext {
@@ -32,9 +36,9 @@ export interface DrainContext {
   traceparent?(bot: number, delivery: Delivery): string | undefined;
   readonly time: Time;
   readonly random: Random;
-  /** Called after every attempt. `dead` is set if the update will not be retried. */
+  /** Called after every attempt, with the id of the queue. `dead` is set if the update will not be retried. */
   onOutcome?(
-    bot: number,
+    queue: number,
     delivery: Delivery,
     outcome: Outcome | null,
     dead: DeadReason | null,
@@ -42,8 +46,8 @@ export interface DrainContext {
   ): void;
   /** Runs the method that the receiver's answer contains, before the chat's next update is sent. Must not reject. */
   onAnswer?(bot: number, delivery: Delivery, answer: Answered): Promise<void> | undefined;
-  /** Called when a webhook was removed because its receiver answered 410 for 23 hours. */
-  onRemoved?(bot: number): void;
+  /** Called with the id of the queue when its webhook was removed because the receiver answered 410 for 23 hours. */
+  onRemoved?(queue: number): void;
   onError(error: unknown): void;
 }
 

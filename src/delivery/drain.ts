@@ -24,6 +24,7 @@
  */
 
 import { isBlocked } from '../store/core/control.js';
+import { botOf } from '../store/core/queue_ids.js';
 import {
   type Advanced,
   type DeadReason,
@@ -71,6 +72,8 @@ type State = 'running' | 'removed' | 'stopping' | 'over';
 export class Drain {
   readonly #context: DrainContext;
   readonly #time: Time;
+  /** The id of the queue. For the queue of a route, this id differs from the id of the bot. */
+  readonly #queue: number;
   readonly #bot: number;
   readonly #lease: Lease;
   readonly #buffer = new UpdateBuffer();
@@ -94,8 +97,8 @@ export class Drain {
   #outdated = false;
   #after: number;
   /**
-   * Whether copies of updates in hints may be accepted. This is the case only if no chat was parked at the last step.
-   * Since then, no step may have parked a chat, failed, or asked to release the lease.
+   * Whether copies of updates in hints may be accepted. Requires that no chat was parked at the last step, and that no
+   * step since then has parked a chat, failed, or asked to release the lease.
    */
   #copying = false;
   #more: Lease['more'];
@@ -133,7 +136,7 @@ export class Drain {
    */
   constructor(
     context: DrainContext,
-    bot: number,
+    queue: number,
     webhook: Webhook,
     lease: Lease,
     sentAt: number,
@@ -143,11 +146,12 @@ export class Drain {
     this.#context = context;
     this.#time = context.time;
     this.#timer = createWakeTimer(context.time, () => this.#pump());
-    this.#bot = bot;
+    this.#queue = queue;
+    this.#bot = botOf(queue);
     this.#lease = lease;
     this.#blocked = blocked;
-    this.#breaker = createBreaker(lease.probes);
-    this.#deadLetters = createDeadLetterBuffer(context.store.deliveries, bot, lease.fence);
+    this.#breaker = createBreaker(lease.probes, webhook.retry);
+    this.#deadLetters = createDeadLetterBuffer(context.store.deliveries, queue, lease.fence);
     this.#destination = destinationOf(webhook, context.signer);
     this.#maxConnections = webhook.maxConnections;
     this.#hook = lease.hook;
@@ -161,7 +165,7 @@ export class Drain {
     this.#receive(lease, { chats: 1, updates: 1 });
     const { time, store, onError } = context;
     const delayMs = again ? 0 : listenAfterMs;
-    this.#hints = subscribeToHints(time, store.deliveries, bot, delayMs, this.#onHint, onError);
+    this.#hints = subscribeToHints(time, store.deliveries, queue, delayMs, this.#onHint, onError);
     this.done.then(this.#hints.end);
     this.#pump();
   }
@@ -327,7 +331,7 @@ export class Drain {
 
   #giveUp(opened: InFlight, reason: DeadReason, outcome: Outcome | null, to: Destination): void {
     this.#deadLetters.add(opened.delivery, reason);
-    this.#context.onOutcome?.(this.#bot, opened.delivery, outcome, reason, this.#facts(to, opened.tries));
+    this.#context.onOutcome?.(this.#queue, opened.delivery, outcome, reason, this.#facts(to, opened.tries));
   }
 
   #notMoved(chat: string, error: unknown): void {
@@ -346,7 +350,7 @@ export class Drain {
   async #delivered({ delivery, tries }: InFlight, outcome: Answered, to: Destination): Promise<void> {
     this.#breaker.success();
     this.#report.notGone(this.#gone !== null);
-    this.#context.onOutcome?.(this.#bot, delivery, outcome, null, this.#facts(to, tries));
+    this.#context.onOutcome?.(this.#queue, delivery, outcome, null, this.#facts(to, tries));
     const asked = this.#context.onAnswer?.(this.#bot, delivery, outcome);
     if (asked) await asked.catch(this.#context.onError);
     if (this.#isOver()) return;
@@ -361,7 +365,13 @@ export class Drain {
     // receiver.
     const former = !busy && to !== this.#destination;
     if (former)
-      this.#context.onOutcome?.(this.#bot, delivery, outcome, null, this.#facts(to, tries, this.#nowRedis()));
+      this.#context.onOutcome?.(
+        this.#queue,
+        delivery,
+        outcome,
+        null,
+        this.#facts(to, tries, this.#nowRedis()),
+      );
     if (busy || former) {
       this.#giveBack(delivery.chat, busy ? failurePauseMs : 0);
       return;
@@ -374,12 +384,12 @@ export class Drain {
     const nowMs = this.#nowRedis();
     const { made: madeAtMs, entry } = delivery;
     const next = nextTry(
-      { failures, madeAtMs, ageMaxMs: ageMaxOf(entry.kind), nowMs, retryAfterMs },
+      { failures, madeAtMs, ageMaxMs: ageMaxOf(entry.kind, to.retry), nowMs, retryAfterMs, policy: to.retry },
       this.#context.random.number(),
     );
     if (next.kind === 'dead') this.#giveUp(opened, 'expired', outcome, to);
     else {
-      this.#context.onOutcome?.(this.#bot, delivery, outcome, null, this.#facts(to, tries, next.atMs));
+      this.#context.onOutcome?.(this.#queue, delivery, outcome, null, this.#facts(to, tries, next.atMs));
       this.#report.park(delivery.chat, next.atMs - nowMs, failures, this.#buffer.discard(delivery.chat));
     }
   }
@@ -456,7 +466,10 @@ export class Drain {
       : 'stay';
   }
 
-  /** This is a property and not a method, so that `slots` lists it at most once. */
+  /**
+   * This function is a property and not a method, so that it is always the same object and `slots` lists it at most
+   * once.
+   */
   readonly #pump = (): void => {
     if (this.#isOver()) return;
     const now = this.#time.monotonic();
@@ -510,16 +523,19 @@ export class Drain {
     const known = { hinted: this.#hinted, changed: this.#changed };
     if (asked.updates > 0) this.#hinted = false;
     this.#changed = false;
-    const place = {
+    const step = {
       fence: this.#lease.fence,
       since: this.#lease.since,
       hook: this.#hook,
       after: String(this.#after),
       safe: this.#buffer.safe(this.#after),
+      leave,
+      holdMs: leave === 'now' ? this.#pauseLeft() : 0,
+      probes: this.#breaker.probes,
+      ...results,
+      ...asked,
     };
-    const pausing = { holdMs: leave === 'now' ? this.#pauseLeft() : 0, probes: this.#breaker.probes };
-    const step = { ...place, leave, ...results, ...asked, ...pausing };
-    const advanced = await this.#context.store.deliveries.advance(this.#bot, step).catch((thrown) => {
+    const advanced = await this.#context.store.deliveries.advance(this.#queue, step).catch((thrown) => {
       this.#report.putBack(results);
       this.#copying = false;
       this.#hinted ||= known.hinted;
@@ -527,8 +543,8 @@ export class Drain {
       throw thrown;
     });
     if (results.gone === 'set' && advanced?.gone && afterAnswer(advanced.gone, 410, advanced.now).remove) {
-      await this.#context.store.webhooks.removeVersion(this.#bot, this.#hook);
-      this.#context.onRemoved?.(this.#bot);
+      if (await this.#context.store.webhooks.removeVersion(this.#queue, this.#hook))
+        this.#context.onRemoved?.(this.#queue);
     }
     if (advanced === null || advanced.left) return this.#end(advanced?.wake ?? false);
     this.#renewedAt = before;
@@ -550,12 +566,12 @@ export class Drain {
   }
 
   async #reload(version: number): Promise<void> {
-    const present = await this.#context.store.webhooks.find(this.#bot);
+    const present = await this.#context.store.webhooks.find(this.#queue);
     if (present === null) return;
     this.#hook = version;
     this.#outdated = false;
     this.#destination = destinationOf(present, this.#context.signer);
     this.#maxConnections = present.maxConnections;
-    this.#breaker = createBreaker(0);
+    this.#breaker = createBreaker(0, present.retry);
   }
 }

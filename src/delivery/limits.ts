@@ -22,9 +22,17 @@ export const deliveryLimits = {
   webhook_session_ms: 600_000,
   webhook_sessions_max: 2_000,
   webhook_session_bytes_max: 8 * 1024,
+  /** How long a test request (ping) may take in all. How many of them one front sends at a time. */
+  webhook_ping_ms_max: 10_000,
+  webhook_pings_max: 16,
+  /** How many headers of the answer to a ping the owner sees, and how many bytes of their names and values. */
+  webhook_ping_headers_max: 50,
+  webhook_ping_headers_bytes_max: 4 * 1024,
   webhook_pool_idle_ms: 60_000,
   webhook_retry_interval_ms_max: 120_000,
   webhook_retry_after_ms_max: 3_600_000,
+  /** The longest delay of a retry policy, without jitter. */
+  webhook_policy_delay_ms_max: 3_600_000,
   webhook_retry_age_ms_max: 24 * 3_600_000,
   webhook_gone_ms: 23 * 3_600_000,
   webhook_lease_ms: 5_000,
@@ -38,7 +46,7 @@ export const deliveryLimits = {
   webhook_grace_ms: 2_500,
   webhook_chat_batch_max: 8,
   webhook_take_max: 100,
-  /** How many updates one script call takes from chats that are retried. */
+  /** How many updates of chats that are being retried one script call fetches. */
   webhook_due_entries_max: 200,
   webhook_bury_batch_max: 50,
   webhook_held_entries_max: 400,

@@ -5,6 +5,7 @@
  */
 import { type Random, systemRandom } from '../random.js';
 import { ruleLimits } from '../rules/limits.js';
+import { slotOf } from '../store/core/queue_ids.js';
 import { packUpdate } from '../store/updates/update_record.js';
 import {
   type AttemptCounts,
@@ -66,8 +67,12 @@ const reasons: Readonly<Record<DeadReason, string>> = {
 const nothing = Buffer.alloc(0);
 
 function rowOf({ beginning, secrets, fields, bytes, ...facts }: Gathered): NewAttempt {
-  return { ...facts, answer: shownAnswer(beginning, secrets), record: fields && packUpdate(fields) };
+  return { answer: shownAnswer(beginning, secrets), record: fields && packUpdate(fields), ...facts };
 }
+
+/** Returns the fields that a replay needs. For a route, they include the slot of the route, as in a dead letter. */
+const fieldsFor = (queue: number, { fields }: Delivery): readonly Buffer[] =>
+  slotOf(queue) === 0 ? fields : [...fields, Buffer.from('l'), Buffer.from(String(slotOf(queue)))];
 
 /** Random delays spread the writes of busy bots over time. */
 const dueAfter = (now: number, random: number): Due => ({
@@ -95,6 +100,7 @@ export class Recorder {
     this.#random = options.random ?? systemRandom;
   }
 
+  /** Records an attempt. `bot` is the id of the queue. */
   note(
     bot: number,
     delivery: Delivery,
@@ -183,7 +189,7 @@ export class Recorder {
       nextTryAt: attempt.nextAtMs,
       beginning: body.length === 0 ? nothing : beginningOf(body),
       secrets: attempt.secrets,
-      fields: kept ? delivery.fields : null,
+      fields: kept ? fieldsFor(bot, delivery) : null,
       bytes: kept ? delivery.bytes : 0,
     };
   }

@@ -1,13 +1,15 @@
 /** Collects the results of one bot's deliveries, for the next step with Redis. */
 import type { Delivery, Step } from '../store/webhooks/deliveries.js';
 
-type Results = Pick<Step, 'acked' | 'failed' | 'error' | 'gone'>;
+type Results = Pick<Step, 'acked' | 'repeated' | 'failed' | 'error' | 'gone'>;
 
 const united = (ids: readonly string[], more: readonly string[] = []): string[] =>
   more.length === 0 ? [...ids] : [...new Set([...ids, ...more])].sort((a, b) => Number(a) - Number(b));
 
 export class Report {
   #acked: Array<Step['acked'][number]> = [];
+  /** Whether Redis may already have got some of these acknowledgements. */
+  #repeated = false;
   #failed = new Map<string, Step['failed'][number] & { readonly ids: string[] }>();
   #error = '';
   #gone: Step['gone'] = '';
@@ -35,7 +37,8 @@ export class Report {
   }
 
   park(chat: string, delayMs: number, tries: number, ids: readonly string[]): void {
-    // Keeps the ids of an unreported failure. These updates are in no buffer now, so only this report can park them.
+    // Keeps the ids of an unreported failure. The updates of a failure are in no buffer, so only this report can park
+    // them.
     this.#failed.set(chat, { chat, delayMs, tries, ids: united(ids, this.#failed.get(chat)?.ids) });
   }
 
@@ -46,7 +49,10 @@ export class Report {
     this.#gone = this.#saidGone ? 'set' : 'clear';
   }
 
-  /** Records that the receiver answered with a status other than 410. `known` means that Redis has recorded a 410. */
+  /**
+   * Records that the receiver answered with a status other than 410. `known` means that Redis holds the record of an
+   * earlier 410.
+   */
   notGone(known: boolean): void {
     if (!known && !this.#saidGone) return;
     this.#gone = 'clear';
@@ -77,11 +83,13 @@ export class Report {
   take(): Results {
     const results = {
       acked: this.#acked,
+      repeated: this.#repeated,
       failed: [...this.#failed.values()],
       error: this.#error,
       gone: this.#gone,
     };
     this.#acked = [];
+    this.#repeated = false;
     this.#failed = new Map();
     this.#error = '';
     this.#gone = '';
@@ -90,6 +98,7 @@ export class Report {
 
   putBack(results: Results): void {
     this.#acked = [...results.acked, ...this.#acked];
+    this.#repeated = results.acked.length > 0;
     // Takes the delay and the number of attempts from the newer failure.
     for (const each of results.failed) {
       const since = this.#failed.get(each.chat);

@@ -1,4 +1,5 @@
 /** Computes when a failed delivery is retried, and when retries end (behaviour §10). Has no side effects. */
+import type { RetryPolicy } from '../rules/retry_policy.js';
 import { storeLimits } from '../store/limits.js';
 import type { UpdateEntry } from '../store/updates/queues.js';
 import { deliveryLimits as limits } from './limits.js';
@@ -7,8 +8,12 @@ import { deliveryLimits as limits } from './limits.js';
  * Returns the age in ms at which an update of this kind is no longer retried. An inline query of this age can no longer
  * be answered, and must not delay the person's messages.
  */
-export const ageMaxOf = (kind: UpdateEntry['kind']): number =>
-  kind === 'inline_query' ? storeLimits.inline_query_age_ms_max : limits.webhook_retry_age_ms_max;
+export const ageMaxOf = (kind: UpdateEntry['kind'], policy: RetryPolicy | null = null): number =>
+  kind === 'inline_query'
+    ? storeLimits.inline_query_age_ms_max
+    : policy === null
+      ? limits.webhook_retry_age_ms_max
+      : policy.max_age * 1_000;
 
 /** Retries at once the first time. Later delays double up to a minute. */
 const stepsMs = [0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000];
@@ -27,27 +32,42 @@ export interface Attempt {
   /** The current time, by the same clock as `madeAtMs`. */
   readonly nowMs: number;
   readonly retryAfterMs?: number | undefined;
+  /** The policy of the webhook. Null, the default, is the usual schedule. */
+  readonly policy?: RetryPolicy | null;
 }
 
 export type Next = { readonly kind: 'retry'; readonly atMs: number } | { readonly kind: 'dead' };
 
+function delayMs(failures: number, policy: RetryPolicy | null, random: number): number {
+  const step =
+    policy === null
+      ? stepsMs[failures - 1]
+      : Math.min(
+          policy.first_delay * 1_000 * policy.factor ** (failures - 1),
+          limits.webhook_policy_delay_ms_max,
+        );
+  if (step === undefined) return 60_000 + random * (limits.webhook_retry_interval_ms_max - 60_000);
+  return failures > jitterFrom ? step * (1 + random / 2) : step;
+}
+
 /**
  * Computes when to retry. `random` is in [0, 1). A `Retry-After` can only make the delay longer. The last retry happens
- * when the update has the given age. If that retry fails, the update is not retried again.
+ * when the update reaches the age at which retries end. If that retry fails, the update is not retried again.
  */
 export function nextTry(
-  { failures, madeAtMs, ageMaxMs = limits.webhook_retry_age_ms_max, nowMs, retryAfterMs = 0 }: Attempt,
+  {
+    failures,
+    madeAtMs,
+    ageMaxMs = limits.webhook_retry_age_ms_max,
+    nowMs,
+    retryAfterMs = 0,
+    policy = null,
+  }: Attempt,
   random: number,
 ): Next {
   const endMs = madeAtMs + ageMaxMs;
   if (nowMs >= endMs) return { kind: 'dead' };
-  const step = stepsMs[failures - 1];
-  const waitMs =
-    step === undefined
-      ? 60_000 + random * (limits.webhook_retry_interval_ms_max - 60_000)
-      : failures > jitterFrom
-        ? step * (1 + random / 2)
-        : step;
+  const waitMs = delayMs(failures, policy, random);
   const askedMs = Math.min(retryAfterMs, limits.webhook_retry_after_ms_max);
   return { kind: 'retry', atMs: Math.min(endMs, Math.ceil(nowMs + Math.max(waitMs, askedMs))) };
 }

@@ -27,7 +27,7 @@ const queueName = 'webhooks';
  * round trip.
  */
 const gatherMs = 2;
-/** After this time in ms, the death of a worker is detected. */
+/** How long it takes to detect that a worker has died, in ms. */
 const lockMs = 3_000;
 const stalledCheckMs = 2_000;
 const stallsMax = 1_000_000;

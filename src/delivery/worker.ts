@@ -1,9 +1,11 @@
 /**
- * Delivers webhooks in one process. Handles wake-ups, delivers the updates of one bot at a time under a lease (a
- * drain), and sweeps for lost wake-ups.
+ * Delivers webhooks in one process. Handles wake-ups, delivers the updates of each queue under a lease (a drain), and
+ * sweeps for lost wake-ups. A bot has one queue, and one more for each of its routes. `bot` is the id of the queue
+ * (`store/core/queue_ids.ts`).
  */
 import { systemRandom } from '../random.js';
 import { isBlocked } from '../store/core/control.js';
+import { botOf } from '../store/core/queue_ids.js';
 import { systemTime, type Time } from '../time.js';
 import type { DrainContext } from './context.js';
 import { Drain } from './drain.js';
@@ -52,7 +54,7 @@ export class DeliveryWorker {
   readonly #drains = new Map<number, Drain>();
   /** The bots for which a drain may be about to start. */
   readonly #starting = new Set<{ readonly bot: number }>();
-  /** The bots woken after their ending drain had already released the lease. */
+  /** The bots that were woken while their drain was ending and had already released the lease. */
   readonly #wokenAgain = new Set<number>();
   /** The bots whose drain in this process ended recently, oldest first, with the monotonic time of the end. */
   readonly #served = new Map<number, number>();
@@ -102,7 +104,10 @@ export class DeliveryWorker {
     return { drains: this.#drains.size, open: this.#slots.taken, ...this.#counts };
   }
 
-  /** Returns whether deliveries to a bot's webhook are in progress here, or not sent because it is paused. */
+  /**
+   * Returns `busy` while this process has deliveries to a bot's webhook in progress, `paused` while it holds them back,
+   * and otherwise `idle`.
+   */
   stateOf(bot: number): 'busy' | 'paused' | 'idle' {
     const drain = this.#drains.get(bot);
     const isStarting = [...this.#starting].some((start) => start.bot === bot);
@@ -121,7 +126,7 @@ export class DeliveryWorker {
     if (webhook === null) return null;
     // Skips a bot whose token leaked, because the thief may have set the webhook. Updates wait until the bot has a new
     // token.
-    const blocked = isBlocked(await store.auth.botById(bot));
+    const blocked = isBlocked(await store.auth.botById(botOf(bot)));
     // Skips a bot if this process still runs a drain for it under an expired lease.
     if (this.#drains.has(bot)) return null;
     const drain = new Drain(this.#context, bot, webhook, lease, sentAt, this.#served.delete(bot), blocked);

@@ -175,8 +175,8 @@ async function makeBot(options: DemoOptions, owner: DemoUser): Promise<DemoBot> 
 }
 
 /**
- * Returns the demo users and their bot with working tokens. Creates what is missing. Repeated calls change nothing.
- * Throws a Refusal that quotes the answer of the failed call.
+ * Returns the demo users and their bot with working tokens. Creates missing users, bots and tokens, so repeated calls
+ * change nothing. Throws a Refusal that quotes the answer of the failed call.
  */
 export async function ensureDemo(options: DemoOptions): Promise<Demo> {
   const database = createHash('sha256').update(options.database).digest('hex').slice(0, 16);

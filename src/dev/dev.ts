@@ -37,7 +37,7 @@ function listenForSignals(): { stop: AbortSignal; hurry: AbortSignal; end: () =>
 /**
  * Runs until SIGINT, SIGTERM or SIGHUP. Then stops all processes cleanly and resolves. For a Refusal, prints its
  * message to stderr, sets the exit code to 1 and resolves. Rethrows any other error after the clean-up. `main` is the
- * compiled `main.js` whose roles are started, by default that of this build.
+ * compiled `main.js` whose roles are started. The default is the `main.js` of this build.
  */
 export async function runDev(config: Config, options: { readonly main?: string } = {}): Promise<void> {
   // Ignores the error. This process must still clean up after its output pipe closes (`npm start | head`).

@@ -1,6 +1,17 @@
-/** Writes files atomically, and stores secrets that only the owner can read. */
+/** Writes files atomically, stores secrets that only the owner can read, and finds the in-memory file system. */
 import { randomBytes } from 'node:crypto';
-import { closeSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  accessSync,
+  closeSync,
+  constants,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statfsSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 
 /** If a server log is larger than this, the next start renames it to `<name>.1`. */
 export const log_bytes_max = 8 * 1024 * 1024;
@@ -14,6 +25,20 @@ export function writeFileAtomic(path: string, text: string, mode = 0o600): void 
   } catch (error) {
     rmSync(temporary, { force: true });
     throw error;
+  }
+}
+
+/**
+ * Returns `root` if this user may write to it and `freeBytesMin` bytes are free there. Otherwise returns undefined.
+ * `/dev/shm` is the in-memory file system of Linux. In a container, it often has only 64 MB.
+ */
+export function memoryRoot(freeBytesMin: number, root = '/dev/shm'): string | undefined {
+  try {
+    accessSync(root, constants.W_OK);
+    const { bavail, bsize } = statfsSync(root);
+    return bavail * bsize >= freeBytesMin ? root : undefined;
+  } catch {
+    return undefined;
   }
 }
 

@@ -87,7 +87,7 @@ export function lockHome(home: string): () => void {
       if (holder) throw inUse(home, holder);
       discardStale(home, path);
     }
-    throw new Refusal(`PETREL_HOME ${home} could not be locked: other processes are starting with it now`);
+    throw new Refusal(`PETREL_HOME ${home} could not be locked: other processes are starting in this folder`);
   } finally {
     rmSync(draft, { force: true });
   }
@@ -101,7 +101,8 @@ function inUse(home: string, holder: Holder): Refusal {
 }
 
 /**
- * Moves away the lock of a dead process. If another process takes the lock just before the move, its lock is put back.
+ * Moves away the lock of a dead process. If another process takes the lock just before the move, puts the lock of that
+ * process back.
  */
 function discardStale(home: string, path: string): void {
   const aside = `${path}.stale.${process.pid}`;

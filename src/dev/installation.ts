@@ -63,7 +63,7 @@ export class Installation {
     this.#say = options.say ?? (() => {});
     this.#main = options.main ?? fileURLToPath(new URL('../main.js', import.meta.url));
     this.#signal = options.signal ?? new AbortController().signal;
-    // Fronts listen on all addresses by default. With `npm start` they do this only if HOST is set.
+    // By default, fronts listen on all addresses. Under `npm start` they listen on all addresses only if HOST is set.
     this.#given = resolvedEnvironment();
     this.#rates = Object.fromEntries(rateSettings.map((name) => [name, this.#given[name] || '0']));
     this.#host = this.#given.HOST ? config.HOST : '127.0.0.1';
@@ -237,7 +237,8 @@ export class Installation {
       HOST: this.#host,
       PRIVATE_REDIS: this.#redis ? (this.#redisKept ? 'kept' : 'unknown') : undefined,
       SHARE_PORT: '1',
-      // Shutdown does not wait, because no load balancer has to notice it and no other front takes over the port.
+      // Shuts down without a delay: no load balancer has to notice the shutdown, and no other front takes over the
+      // port.
       DRAIN_MS: this.#given.DRAIN_MS || '0',
       ...this.#rates,
       PETREL_HOME: this.#home,

@@ -10,8 +10,8 @@ const reasons: Record<string, string> = {
 };
 
 /**
- * Takes the port exclusively, so that neither another program nor a server of ours can take it. A shared port could be
- * taken even if another program listens. Returns a function that releases the port. Throws a Refusal.
+ * Binds the port exclusively, so that neither another program nor a server of ours can bind it. A shared port could be
+ * bound even while another program listens. Returns a function that releases the port. Throws a Refusal.
  */
 export function reservePort(host: string, port: number): Promise<() => Promise<void>> {
   return new Promise((resolve, reject) => {

@@ -50,8 +50,8 @@ const stopSignals = [
 const environment = { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' };
 
 /**
- * Returns the data folder as the PostgreSQL programs see it. They start inside this folder and never leave it. If only
- * root may enter a parent folder such as /root, another user cannot reach the folder by its path. The kernel allows
+ * Returns the path of the data folder for the PostgreSQL programs, which run inside this folder. If only root may enter
+ * a parent folder such as /root, another user cannot reach the data folder by its own path. The kernel still allows
  * access through /proc/self/cwd, because root started the process in the data folder.
  */
 const pgdata = ({ user }: Place, folder: string) =>
@@ -120,7 +120,7 @@ async function runToEnd(
   }
 }
 
-/** Returns whether the server accepts connections. The eighth line of the pid file says so. */
+/** Returns whether the server accepts connections, according to the eighth line of the pid file. */
 function isReady(data: string, pid: number): boolean {
   const lines = (readIfThere(join(data, 'postmaster.pid')) ?? '').split('\n');
   return Number(lines[0]) === pid && lines[7]?.trim() === 'ready';
@@ -128,7 +128,8 @@ function isReady(data: string, pid: number): boolean {
 
 /**
  * Stops a server that a killed process left running on this data. Removes a pid file whose pid now belongs to another
- * program, because PostgreSQL would take that program for a running server. PostgreSQL handles all other cases.
+ * program, because PostgreSQL would mistake that program for a running server. PostgreSQL handles all other stale pid
+ * files.
  */
 async function clearLeftover(data: string, log?: (line: string) => void): Promise<void> {
   const pidFile = join(data, 'postmaster.pid');

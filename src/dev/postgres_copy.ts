@@ -29,8 +29,8 @@ export interface CopyOptions {
 const defaultPlaces = () => ['/var/lib/petrel-postgres', join(tmpdir(), 'petrel-postgres')];
 
 /**
- * Returns PostgreSQL programs that `user` can run. They are the given programs if possible, otherwise a copy. Throws a
- * Refusal if no folder can hold a copy.
+ * Returns PostgreSQL programs that `user` can run: the given programs if possible, otherwise a copy. Throws a Refusal
+ * if no folder is suitable for a copy.
  */
 export function readableBinaries(
   binaries: Binaries,
@@ -76,7 +76,7 @@ function canRun({ root, postgres }: Binaries, user: User): boolean {
   return spawnSync('/bin/sh', args, { ...user, cwd: '/', env, stdio: 'ignore' }).status === 0;
 }
 
-/** Creates the folder, or checks that nobody but root can have written to it. */
+/** Creates the folder, or checks that only root can have written to it. */
 function openPlace(place: string): void {
   for (let above = dirname(place); above !== dirname(above); above = dirname(above))
     refuseShared(above, true);
@@ -91,8 +91,8 @@ function openPlace(place: string): void {
 }
 
 /**
- * Throws unless root owns the folder and nobody else can write to it. A sticky folder may be writable, because others
- * cannot replace root's entries in it.
+ * Throws unless root owns the folder and only root can write to it. Also accepts a sticky folder, in which other users
+ * cannot replace root's entries.
  */
 function refuseShared(path: string, mayBeSticky: boolean): void {
   const stats = lstatSync(path);

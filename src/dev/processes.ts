@@ -38,7 +38,7 @@ export function commandOf(pid: number): string | undefined {
 }
 
 /**
- * Returns the start time of a process, or undefined if it does not run. The start time tells processes apart that had
+ * Returns the start time of a process, or undefined if it does not run. The start time distinguishes processes that had
  * the same pid.
  */
 export function startOf(pid: number): string | undefined {
@@ -76,8 +76,8 @@ function tryPort(port: number): Promise<number> {
 const reserve_ms = 30_000;
 
 /**
- * Reserves a port against other processes that look for a free port. Holds the UDP port of the same number, which no
- * server uses. Returns false if another process has reserved it.
+ * Reserves a port against other processes that look for a free port. As a lock, binds the UDP port of the same number,
+ * which no server uses. Returns false if another process has reserved the port.
  */
 function reservePort(port: number): Promise<boolean> {
   const socket = createSocket('udp4');
@@ -137,8 +137,8 @@ export async function endChild(
 }
 
 /**
- * Spawns a server and waits until it accepts requests. If it ends before that, throws a Refusal with the end of its
- * log. Also throws a Refusal if the start is cancelled.
+ * Spawns a server and waits until it accepts requests. Throws a Refusal with the end of the server's log if the server
+ * ends earlier. Also throws a Refusal if the start is cancelled.
  */
 export async function launchServer(options: {
   readonly name: string;

@@ -17,7 +17,9 @@ export interface RoleOptions {
 }
 
 const start_ms_max = 60_000;
-/** Returns how long a role may take to shut down. A role that still responds ends by itself within this time. */
+/**
+ * Returns how long a role may take to shut down, in ms. A role that works correctly ends by itself within this time.
+ */
 function stopMsMax(env: RoleOptions['env']): number {
   const drain = settings.DRAIN_MS.safeParse(env.DRAIN_MS);
   return (drain.success ? drain.data : 0) + limits.roles_stop_ms_max + limits.backends_close_ms_max;
@@ -25,14 +27,14 @@ function stopMsMax(env: RoleOptions['env']): number {
 const hurry_ms = 1_000;
 
 /**
- * Enlarges V8's young generation. Most objects of a front live for some milliseconds, and V8 copies the live objects at
+ * Enlarges V8's young generation. Most objects of a front live for a few milliseconds, and V8 copies the live objects at
  * each collection. With 64 MB instead of 16 MB, a front spends half as much time on these copies.
  */
 export const node_flags = ['--enable-source-maps', '--max-semi-space-size=64'];
 
 /**
- * Starts the process of a role. Each role exits when its IPC channel closes, which also happens when this process is
- * killed. The role has its own process group, so that a terminal's Ctrl-C does not reach it and this process controls
+ * Starts the process of a role. A role exits when its IPC channel closes, so it also exits when this process is killed.
+ * The role has its own process group. A terminal's Ctrl-C therefore does not reach the role, and this process controls
  * the order of shutdown.
  */
 function spawnRole({ main, role, env, log }: RoleOptions): ChildProcess {
@@ -76,8 +78,8 @@ function failure({ role, log }: RoleOptions, how: string): Refusal {
 }
 
 /**
- * Resolves when the role has sent `{type: 'ready'}`. If the role ends before that, throws a Refusal with its last
- * error.
+ * Resolves when the role has sent `{type: 'ready'}`. Throws a Refusal with the role's last error if the role ends
+ * earlier.
  */
 export async function startRole(options: RoleOptions): Promise<Running> {
   const child = spawnRole(options);

@@ -339,13 +339,13 @@ const fixedComponents: Json = {
     Coalesce: {
       name: 'X-Service-Coalesce',
       in: 'header',
-      description: 'The value `1` has the effect of the parameter `coalesce: true`',
+      description: 'The value `1` is the same as the parameter `coalesce: true`',
       schema: { type: 'string' },
     },
     Consumer: {
       name: 'X-Service-Consumer',
       in: 'header',
-      description: 'Has the effect of the parameter `consumer`',
+      description: 'Same as the parameter `consumer`',
       schema: { type: 'string' },
     },
     LastEventId: {
@@ -357,7 +357,7 @@ const fixedComponents: Json = {
     ConsumerTimeout: {
       name: 'X-Service-Consumer-Timeout',
       in: 'header',
-      description: 'Has the effect of the parameter `consumer_timeout`, if `X-Service-Consumer` is set',
+      description: 'Same as the parameter `consumer_timeout`. Used only with `X-Service-Consumer`',
       schema: { type: 'string' },
     },
   },
@@ -405,7 +405,10 @@ export function operationsOf({ methods, endpoints }: Operations): Json[] {
   ];
 }
 
-/** The parts that a front adds when it runs, because they depend on its settings. `baseUrl` is the setting BASE_URL. */
+/**
+ * The parts of the document that a front adds at run time, because they depend on its settings. `baseUrl` is the
+ * setting BASE_URL.
+ */
 export interface HeadOptions {
   readonly version: string;
   /** If absent, clients use the host from which they loaded the document. */

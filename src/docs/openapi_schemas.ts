@@ -29,8 +29,8 @@ function pointed(value: unknown): unknown {
 }
 
 /**
- * Converts a zod schema for the document. With `input`, the result describes what clients send, before parsing. Adds
- * schemas with an `id` to `components`. Throws if two schemas have the same id.
+ * Converts a zod schema for the document. With `input`, the result describes the values that clients send, before
+ * parsing. Adds schemas with an `id` to `components`. Throws if two schemas have the same id.
  */
 export function documentSchema(schema: z.ZodType, io: 'input' | 'output', components: Components): Json {
   const { $schema, $defs, ...own } = z.toJSONSchema(schema, {

@@ -1,4 +1,4 @@
-/** Describes the webhook that bots receive and the groups of the reference, for the OpenAPI document. */
+/** Describes webhook deliveries and the groups of operations, for the OpenAPI document. */
 import type { Json } from './openapi_schemas.js';
 
 const header = (name: string, required: boolean, description: string): Json => ({
@@ -37,6 +37,11 @@ export const webhooks: Json = {
           'traceparent',
           false,
           'W3C Trace Context, if the installation records the trace of the update. A call with this header joins the trace',
+        ),
+        header(
+          'X-Service-Ping',
+          false,
+          '`1` for a test request that the owner of the bot sends. Its `update_id` is 0, and it has the field `ping` with the id of the bot and the Unix time',
         ),
         header('X-Telegram-Bot-Api-Secret-Token', false, 'The `secret_token` of `setWebhook`'),
         header('X-Service-Bot-Api-Secret-Token', false, 'The `secret_token` of `setWebhook`'),

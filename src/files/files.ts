@@ -113,8 +113,8 @@ function checkContent(type: MediaType, found: Measured, said: Described): void {
 
 /**
  * Returns the MIME type of a file, by its content if possible. Media that the application plays get no type that a
- * browser could run as a page. A file that has only sound may have a video type, because its container could hold
- * a video. Such a file gets an audio type.
+ * browser could run as a page. A file with only sound gets an audio type, even if its container could also hold a
+ * video.
  */
 function mimeOf(type: MediaType, upload: Upload, found: Measured): string {
   const mime = found.mime ?? (mimeType.test(upload.contentType) ? upload.contentType : octets);
@@ -243,7 +243,7 @@ export function createFiles({
     async open({ key }: MediaFile, start: number, end: number): Promise<Readable | null> {
       return key === undefined ? null : reach(blobs.open(key, start, end));
     },
-    /** Refuses a file that was removed because of its age (MEDIA_DAYS). Errors: `wrong_file_id`, `unavailable`. */
+    /** Refuses a file that was removed because it exceeded MEDIA_DAYS. Errors: `wrong_file_id`, `unavailable`. */
     stillThere({ key }: MediaFile): void | Promise<void> {
       if (!expiring || key === undefined) return;
       return reach(blobs.size(key)).then((size) => (size === null ? fail('wrong_file_id') : undefined));

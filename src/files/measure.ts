@@ -68,7 +68,7 @@ export function loadReader(): Promise<MediaInfo<'object'>> {
   return reader;
 }
 
-/** Measures a file, which may take long. Never rejects because of the content. */
+/** Measures a file. This may take a long time. The content of the file never causes a rejection. */
 export async function measure(bytes: Uint8Array): Promise<Measured> {
   const type = await fileTypeFromBuffer(bytes).catch(() => undefined);
   const mime = type?.mime.split(';', 1)[0];

@@ -44,9 +44,9 @@ export class Measurer {
 
   /**
    * Returns the metadata of a file of `owner`. The result is empty if measuring takes longer than `limits.measure_ms_max` or
-   * kills the thread. The result contains only `late` if the file waited `limits.measure_wait_ms_max` for its turn. For a
-   * photo with metadata, the result contains `cleaned`. Error: `too_many_requests` if too many files or bytes wait, of
-   * this owner or of all.
+   * kills the thread. The result contains only `late` if the file waited `limits.measure_wait_ms_max` for its turn. For
+   * a photo with metadata, the result contains `cleaned`. Error: `too_many_requests` if too many files or bytes of this
+   * owner, or of all owners, are waiting.
    */
   measure(owner: number, bytes: Uint8Array, isPhoto = false): Promise<Measured> {
     return new Promise((done) => {

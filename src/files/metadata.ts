@@ -5,9 +5,9 @@
 
 const jpegHead = Buffer.from('ffd8ff', 'hex');
 const pngHead = Buffer.from('89504e470d0a1a0a', 'hex');
-/** The number of bytes of a PNG chunk besides its data. They are its length, type and checksum. */
+/** The number of bytes in a PNG chunk besides the data: length, type and checksum. */
 const png_chunk_frame_bytes = 12;
-/** The number of bytes of a WebP chunk before its data. They are its type and length. */
+/** The number of bytes in a WebP chunk before the data: type and length. */
 const webp_chunk_head_bytes = 8;
 const tiff_entry_bytes = 12;
 const orientationTag = 0x0112;
@@ -61,7 +61,7 @@ class Kept {
     this.#length += this.source.copy(this.#out, this.#length, begin, end);
   }
 
-  /** Adds the orientation that EXIF data contain, as a block that `frame` makes. Only the first call adds one. */
+  /** Adds the orientation in the EXIF data, in a block that `frame` builds. Only the first call adds a block. */
   orient(exif: Buffer, frame: (exif: Buffer) => Buffer): void {
     const orientation = orientationIn(exif);
     if (this.#isOriented || orientation === 1) return;
@@ -81,8 +81,8 @@ class Kept {
 }
 
 /**
- * Returns whether a JPEG segment is needed to show the picture. Cameras put the place into APP1, comments of programs are
- * in COM, and other segments may hold previews. APP0, APP2 and APP14 describe colours.
+ * Returns whether a JPEG segment is needed to show the picture. Cameras store the place in APP1, programs store
+ * comments in COM, and other segments may hold previews. APP0, APP2 and APP14 describe colours.
  */
 function isNeeded(marker: number, data: Buffer): boolean {
   if (marker === 0xe0) return ascii(data, 0, 5) === 'JFIF\0';
@@ -126,7 +126,8 @@ function keepJpeg(kept: Kept): void {
     const end = Math.min(at + 2 + Math.max(2, bytes.readUInt16BE(at + 2)), bytes.length);
     const data = bytes.subarray(at + 4, end);
     if (isNeeded(marker, data)) kept.keep(at, end);
-    else if (marker === 0xe1 && ascii(data, 0, 6) === 'Exif\0\0') kept.orient(data.subarray(6), app1);
+    // The sixth byte is a filler of any value.
+    else if (marker === 0xe1 && ascii(data, 0, 5) === 'Exif\0') kept.orient(data.subarray(6), app1);
     at = end;
     if (marker === 0xda) {
       at = endOfScan(bytes, end);

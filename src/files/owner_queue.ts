@@ -15,7 +15,7 @@ interface Own<T> {
 
 export class OwnerQueue<T> {
   readonly #bounds: QueueBounds;
-  /** The owners in the order of their turns. Each has work. */
+  /** The owners that have work, in the order of their turns. */
   readonly #owners = new Map<number, Own<T>>();
   #items = 0;
   #bytes = 0;
@@ -24,7 +24,10 @@ export class OwnerQueue<T> {
     this.#bounds = bounds;
   }
 
-  /** Adds work. Returns false if too much work waits, either of this owner or of all. The last item may exceed the bytes. */
+  /**
+   * Adds work. Returns false if too much work waits, either of this owner or of all. The last item may exceed the byte
+   * limit.
+   */
   add(owner: number, bytes: number, item: T): boolean {
     const own = this.#owners.get(owner) ?? { waiting: [], bytes: 0 };
     const { items, bytes: bytesMax, ownItems, ownBytes } = this.#bounds;

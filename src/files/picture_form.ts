@@ -4,13 +4,13 @@ import { fail } from '../errors.js';
 export type PictureForm = 'png' | 'jpeg' | 'webp';
 
 const png_head_bytes = 8;
-/** The number of bytes of a PNG chunk besides its data. They are its length, type and checksum. */
+/** The number of bytes in a PNG chunk besides the data: length, type and checksum. */
 const png_chunk_frame_bytes = 12;
 const pngHead = Buffer.from('89504e470d0a1a0a', 'hex');
 
 /**
- * Checks that nothing follows the last chunk of a PNG, and that it is not animated. An animated PNG announces its
- * animation before its pixels.
+ * Checks that nothing follows the last chunk of a PNG, and that the PNG is not animated. The animation chunk of an
+ * animated PNG comes before its pixels.
  */
 function checkPng(bytes: Buffer): void {
   for (let at = png_head_bytes; at + png_chunk_frame_bytes <= bytes.length; ) {
@@ -33,8 +33,8 @@ function checkWebp(bytes: Buffer): void {
 
 /**
  * Returns the format of a picture by its content. Allows data after a JPEG, because cameras append previews and clips.
- * Only the pixels are kept. Errors: `file_empty`, `picture_type_invalid`, `picture_animated` for a PNG, `photo_invalid`
- * for a PNG or WebP that is truncated or followed by other bytes.
+ * Such data are dropped later, because only the pixels are kept. Errors: `file_empty`, `picture_type_invalid`,
+ * `picture_animated` for a PNG, `photo_invalid` for a PNG or WebP that is truncated or followed by other bytes.
  */
 export function pictureForm(bytes: Buffer): PictureForm {
   if (bytes.length === 0) fail('file_empty');

@@ -158,7 +158,7 @@ export function createPictures(onError: (error: unknown) => void, time = systemT
     }
   }
 
-  /** Makes the waiting pictures one after the other. Owners take turns. */
+  /** Processes the waiting pictures one after the other. Owners take turns. */
   async function makeAll(): Promise<void> {
     if (running) return;
     running = true;
@@ -181,7 +181,7 @@ export function createPictures(onError: (error: unknown) => void, time = systemT
      * Makes an avatar, a start picture or a thumbnail for `owner`. An avatar is cropped to a circle and has two sizes,
      * the larger first. Errors: `file_empty`, `picture_type_invalid`, `picture_animated`, `picture_too_large`,
      * `picture_too_small`, `start_picture_size`, `photo_invalid` for a picture that cannot be decoded,
-     * `too_many_requests` if too many wait, of this owner or of all, `unavailable`.
+     * `too_many_requests` if too many pictures of this owner, or of all owners, are waiting, `unavailable`.
      */
     make(owner: number, kind: keyof typeof makers, bytes: Buffer): Promise<readonly MadePicture[]> {
       return new Promise((resolve, reject) => {

@@ -73,8 +73,8 @@ export function createS3Store(
     },
     async list(after, limit) {
       const found: ListedFile[] = [];
-      // If a page contains only objects that are not ours, continues with the next page. Uses ListObjects version 1,
-      // which works on every server and can start after any key.
+      // If a page contains no object of Petrel, continues with the next page. Uses ListObjects version 1, which works
+      // on every server and can start after any key.
       for (let place = after === '' ? undefined : pathOfKey(after); found.length < limit; ) {
         const page = await client.send(
           new ListObjectsCommand({

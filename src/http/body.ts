@@ -18,7 +18,8 @@ export function bodyRoomBytes(): number {
 
 export class BodyRoom {
   /**
-   * How many bytes all bodies may have together. Uploads (bodies above `callLimits.body_bytes_max`) may use half of it.
+   * The maximum total size of all bodies in bytes. Uploads (bodies above `callLimits.body_bytes_max`) may use half of
+   * this total.
    */
   readonly bytesMax: number;
   /** How many bytes the bodies of one client address may have. The limit allows at least one upload. */
@@ -69,7 +70,8 @@ export class BodyRoom {
   }
 
   /**
-   * Stops counting these bytes as those of a caller without a token, because the caller has now shown a valid token.
+   * Stops counting these bytes against the limit of callers without a token, because the caller has now shown a valid
+   * token.
    */
   recognise(bytes: number, address: string): void {
     this.strangersBytes -= bytes;
@@ -78,8 +80,8 @@ export class BodyRoom {
 
   /**
    * Returns a reused buffer of `callLimits.body_bytes_max` bytes, or undefined while `limits.reused_bodies_max` buffers
-   * are in use. With new memory for each large body, V8 would run a full garbage collection every 64 MiB. Each of them
-   * blocks the event loop for 10 to 20 ms.
+   * are in use. With new memory for each large body, V8 would run a full garbage collection every 64 MiB. Each
+   * collection blocks the event loop for 10 to 20 ms.
    */
   borrow(): Buffer | undefined {
     if (this.lent >= limits.reused_bodies_max) return undefined;
@@ -104,7 +106,7 @@ export class BodyBuffer {
   private readonly room: BodyRoom;
   private readonly addressOf: () => string;
   private address: string | undefined;
-  /** True until the caller has shown a valid token. */
+  /** True for a caller without a token, and until the token of any other caller has been checked. */
   private isStranger = true;
   private heldBytes = 0;
   private parts: Buffer[] = [];
@@ -149,8 +151,8 @@ export class BodyBuffer {
   }
 
   /**
-   * Releases the reserved bytes. Must be called when the request ends for any reason. `isRead` means that nobody uses
-   * the body any more.
+   * Releases the reserved bytes. Must be called when the request ends for any reason. `isRead` means that the body is
+   * no longer in use.
    */
   release(isRead = true): void {
     this.parts = [];

@@ -12,7 +12,7 @@ import { httpLimits as limits } from './limits.js';
 /** Text for the engine. The engine encodes strings as UTF-8, and writes bytes unchanged. */
 export type EngineText = string | Uint8Array | ArrayBuffer;
 
-/** One reply. The methods throw once the reply has ended or `onAborted` has run. */
+/** One reply. Its methods throw after the reply has ended or `onAborted` has run. */
 export interface EngineResponse {
   writeStatus(status: EngineText): EngineResponse;
   writeHeader(key: EngineText, value: EngineText): EngineResponse;
@@ -20,7 +20,7 @@ export interface EngineResponse {
   write(chunk: EngineText): boolean;
   end(body?: EngineText, closeConnection?: boolean): EngineResponse;
   endWithoutBody(reportedContentLength?: number, closeConnection?: boolean): EngineResponse;
-  /** Writes what the kernel accepts now. Returns [all of `rest` accepted, reply complete]. */
+  /** Writes as many bytes as the kernel accepts now. Returns [all of `rest` accepted, reply complete]. */
   tryEnd(rest: EngineText, totalBytes: number): [boolean, boolean];
   getWriteOffset(): number;
   /** Sets a listener that returns whether its write succeeded. A listener that writes nothing returns true. */
@@ -84,7 +84,7 @@ interface Binding {
 export interface Engine {
   readonly name: string;
   readonly version: string;
-  /** The reason why the current engine does not run here. Absent if it runs. */
+  /** The reason why this machine cannot run the current engine. Absent if it can. */
   readonly note?: string;
   /**
    * The largest request head that is always accepted. The older engine keeps at most 4 KiB of a head that arrives in
@@ -95,7 +95,7 @@ export interface Engine {
   app(): TemplatedApp;
   closeListenSocket(socket: ListenSocket): void;
   localPort(socket: ListenSocket): number;
-  /** The option for `listen` that makes it fail if another process listens on the port. */
+  /** The option with which `listen` fails if another process listens on the port. */
   readonly exclusivePort: number;
 }
 
@@ -118,8 +118,8 @@ function whyNot(error: unknown): string {
 }
 
 /**
- * Returns whether the older package loaded its native addon. Without it, the package uses a JavaScript server that
- * crashes on its first request. The source text of a native function is `[native code]`.
+ * Returns whether the older package loaded its native addon. Without the addon, the package uses a JavaScript server
+ * that crashes on its first request. Recognises a native function by its source text, which contains `[native code]`.
  */
 function isNative(binding: Binding): boolean {
   return /\{\s*\[native code\]\s*\}\s*$/.test(Function.prototype.toString.call(binding.App));
@@ -152,8 +152,8 @@ function readIfThere(file: string): string | undefined {
 export class EngineError extends Error {}
 
 /**
- * Loads the current engine, or the older one where the current binary does not run. Throws an EngineError when neither
- * runs.
+ * Loads the current engine, or the older engine if the current binary does not run here. Throws an EngineError if
+ * neither engine runs.
  */
 export function loadEngine(require: NodeJS.Require = createRequire(import.meta.url)): Engine {
   const reasons: string[] = [];

@@ -1,17 +1,19 @@
 /** Sends server-sent events over one engine reply. Limits how much data waits for a slow client. */
 
 import type { EventStream, StreamForm } from '../server/request.js';
-import type { Time } from '../time.js';
+import type { Timer } from '../time.js';
 import type { EngineResponse } from './engine.js';
+import type { ExchangeContext } from './exchange_context.js';
 import { httpLimits as limits } from './limits.js';
 
 /**
  * Writes text directly to the kernel while the kernel accepts everything. Otherwise the engine keeps the rest of that
  * write, and later text waits here until the engine's buffer is empty. The engine disconnects a client that accepts
- * nothing for 10 s. Each text must consist of whole events or lines, because a filler may be sent between two texts.
+ * nothing for 10 s. When a stream ends, its client has 2 s to accept the buffered text. Each text must consist of whole
+ * events or lines, because a filler may be sent between two texts.
  */
 export class ReplyStream implements EventStream {
-  private readonly time: Time;
+  private readonly context: Pick<ExchangeContext, 'time' | 'streamBytes'>;
   private readonly response: EngineResponse;
   private readonly ended: () => void;
   private readonly form: StreamForm;
@@ -20,12 +22,21 @@ export class ReplyStream implements EventStream {
   private queuedBytes = 0;
   /** An upper bound for the bytes buffered in the engine, or 0 when the kernel accepted everything. */
   private heldBytes = 0;
+  /** The number of bytes that this stream has added to the total of all streams. */
+  private countedBytes = 0;
   private open = true;
   private abandoned = false;
+  /** Disconnects a client that does not accept the buffered text in time. Set while the stream ends. */
+  private ending: Timer | undefined;
 
   /** Calls `ended` once, when `close` has ended the reply. */
-  constructor(time: Time, response: EngineResponse, form: StreamForm, ended: () => void) {
-    this.time = time;
+  constructor(
+    context: Pick<ExchangeContext, 'time' | 'streamBytes'>,
+    response: EngineResponse,
+    form: StreamForm,
+    ended: () => void,
+  ) {
+    this.context = context;
     this.response = response;
     this.form = form;
     this.ended = ended;
@@ -43,7 +54,8 @@ export class ReplyStream implements EventStream {
     } else {
       this.response.cork(() => this.send(text, bytes));
     }
-    return true;
+    this.count();
+    return this.heldBytes === 0 || this.context.streamBytes <= limits.streams_buffer_bytes_max;
   }
 
   isBlocked(): boolean {
@@ -60,36 +72,50 @@ export class ReplyStream implements EventStream {
     this.open = false;
     this.takeQueue();
     this.release();
-    this.time.soon(() => {
+    this.context.time.soon(() => {
       if (!this.abandoned) this.response.close();
     });
   }
 
   /**
    * Ends the stream in the next turn of the event loop, never inside the parser. Does not use the engine's option to
-   * close the connection, because the engine would write a `Connection` header into the body.
+   * close the connection, because the engine would write a `Connection` header into the body. If the client does not
+   * accept the buffered text in time, closes the connection. Otherwise clients that read very slowly could keep any number of
+   * buffers of ended streams.
    */
   close(): void {
     if (!this.open) return;
     this.open = false;
     this.release();
-    this.time.soon(() => {
-      if (this.abandoned) return;
-      const rest = this.takeQueue();
-      this.response.cork(() => {
-        if (rest !== '') this.response.write(rest);
-        this.response.end();
+    const { time } = this.context;
+    if (this.heldBytes === 0) time.soon(() => this.end());
+    else
+      this.ending = time.after(limits.stream_end_ms_max, () => {
+        if (!this.abandoned) this.response.close();
       });
-      this.ended();
-    });
+  }
+
+  private end(): void {
+    if (this.abandoned) return;
+    this.response.cork(() => this.response.end());
+    this.ended();
   }
 
   /** Gives up the reply after the client has disconnected. The reply must not be used afterwards. */
   abandon(): void {
     this.open = false;
     this.abandoned = true;
+    this.context.time.cancel(this.ending);
     this.takeQueue();
+    this.heldBytes = 0;
+    this.count();
     this.release();
+  }
+
+  private count(): void {
+    const bytes = this.heldBytes + this.queuedBytes;
+    this.context.streamBytes += bytes - this.countedBytes;
+    this.countedBytes = bytes;
   }
 
   private send(text: string, bytes: number): boolean {
@@ -103,12 +129,19 @@ export class ReplyStream implements EventStream {
    * write.
    */
   private resume(): boolean {
-    if (!this.open || this.heldBytes === 0) return true;
+    if ((!this.open && this.ending === undefined) || this.heldBytes === 0) return true;
     if (this.send(this.form.filler, this.form.filler.length) && this.queue.length > 0) {
       const bytes = this.queuedBytes;
       this.send(this.takeQueue(), bytes);
     }
-    if (this.heldBytes === 0) this.release();
+    this.count();
+    if (this.heldBytes > 0) return true;
+    this.release();
+    if (this.ending !== undefined) {
+      this.context.time.cancel(this.ending);
+      this.ending = undefined;
+      this.context.time.soon(() => this.end());
+    }
     return true;
   }
 

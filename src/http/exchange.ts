@@ -2,7 +2,7 @@
  * One HTTP request and its single reply. No exception leaves this class. After an ambiguous head, a chunked body or
  * `Connection: close`, the reply ends the connection. Such a reply waits for the next turn of the event loop, because
  * it must not be sent inside the engine's parser. Even after `end` with `closeConnection`, the engine would parse the
- * next request of the same read. It could then run the body of one request as another request. If a second request
+ * next request of the same read. Petrel could then parse the body of one request as another request. If a second request
  * arrives while a reply is pending, the engine drops the connection and answers neither. Pipelined requests are
  * therefore answered in order only if the handler replies at once. The older engine closes a connection that is idle
  * for 10 s, and the current engine after 30 s, also inside a head or body. The older engine also requires 160 KiB of a
@@ -48,11 +48,13 @@ export class Exchange extends Head implements ApiRequest {
   readonly query: string;
   acceptedTypes = '';
   acceptEncoding = '';
+  acceptLanguage = '';
   keyId = '';
   signature = '';
   body: Buffer = noBody;
   called = 'unknown';
   calledBy = 0;
+  answerTraceparent = '';
 
   private readonly context: ExchangeContext;
   private readonly handler: RequestHandler;
@@ -130,8 +132,8 @@ export class Exchange extends Head implements ApiRequest {
   }
 
   /**
-   * Replies with a stream of known length. Not possible if the request body has no declared length, because such a
-   * request must end its connection, and the engine cannot end a connection after a stream.
+   * Replies with a stream of known length. Not possible if the request body has no declared length. Such a request must
+   * end its connection, and the engine cannot end a connection after a stream.
    */
   replyStream(reply: StreamedReply): void {
     const body = this.method === 'HEAD' ? null : reply.body;
@@ -160,7 +162,7 @@ export class Exchange extends Head implements ApiRequest {
     this.status = 200;
     if (this.corked) beginStream(this.response, form);
     else this.response.cork(() => beginStream(this.response, form));
-    this.stream = new ReplyStream(this.context.time, this.response, form, () => this.finish());
+    this.stream = new ReplyStream(this.context, this.response, form, () => this.finish());
     return this.stream;
   }
 
@@ -189,8 +191,8 @@ export class Exchange extends Head implements ApiRequest {
       return;
     }
     const bytesMax = bytesMaxOf(this, chunked ? Number.POSITIVE_INFINITY : declaredBytes, this.context);
-    // The engine then skips the rest of the body, for at most 10 s. If the connection were reset, the client would lose
-    // the answer.
+    // After the refusal, the engine skips the rest of the body, for at most 10 s. If the connection were reset instead,
+    // the client would lose the answer.
     if (declaredBytes > bytesMax) this.refuse('too_large');
     else {
       const { bodies, clientAddress } = this.context;
@@ -275,7 +277,7 @@ export class Exchange extends Head implements ApiRequest {
     const added = incoming.add(chunk, isLast);
     if (added === 'no_room') this.refuse('too_many_requests', 1);
     else if (added === 'too_large') {
-      // Skips the rest of a chunked body that ends soon, like that of a body with a declared length.
+      // Skips the rest of a chunked body that ends soon, as for a body with a declared length.
       if (isLast || incoming.receivedBytes > incoming.bytesMax + limits.upload_bytes_max)
         this.refuse('too_large');
     } else if (isLast && this.admitting) this.complete = true;
@@ -402,6 +404,7 @@ export class Exchange extends Head implements ApiRequest {
       // sent as streams with their own headers.
       response.writeHeader('Cache-Control', 'no-store');
       if (this.named !== '') response.writeHeader('X-Request-Id', this.named);
+      if (this.answerTraceparent !== '') response.writeHeader('traceparent', this.answerTraceparent);
       if (retryAfter !== undefined) response.writeHeader('Retry-After', String(retryAfter));
       if (this.method === 'HEAD') endHead(response, Buffer.byteLength(body), closes);
       else if (body.length >= large_reply_bytes_min && !this.closes) {
@@ -411,7 +414,7 @@ export class Exchange extends Head implements ApiRequest {
       } else response.end(body, closes);
       this.finish();
     } catch (error) {
-      // Closes the connection after the engine failed during a write. Nobody knows how much was sent.
+      // Closes the connection after the engine failed during a write, because it is unknown how much was sent.
       this.report(error);
       response.close();
       this.abort();

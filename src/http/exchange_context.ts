@@ -15,7 +15,7 @@ export interface AccessListener {
 
 /** Counts finished requests. `call` is a method name, endpoint path or page. */
 export interface RequestListener {
-  /** Returns how many requests the next measured time stands for, or 0 to skip measuring. */
+  /** Returns for how many requests the next measured time counts, or 0 to skip the measurement. */
   weight(): number;
   /** `ms` is only valid when `weight` is above 0. */
   over(call: string, status: number, ms: number, weight: number): void;
@@ -44,6 +44,8 @@ export interface ExchangeContext {
    */
   open: number;
   begun: number;
+  /** How many bytes wait for slow clients of event streams. */
+  streamBytes: number;
   /** True during shutdown. Each reply then ends its connection. */
   closing: boolean;
   idle: () => void;

@@ -1,7 +1,7 @@
 /** Reads the relevant request headers in one pass and finds ambiguous heads. */
 import type { EngineRequest } from './engine.js';
 
-/** Holds request headers. Text fields are '' when absent. Of most repeated headers, the last one counts. */
+/** Holds request headers. Text fields are '' when absent. If a header is repeated, usually the last one counts. */
 export class Head {
   contentType = '';
   authorization = '';
@@ -28,8 +28,8 @@ export class Head {
 }
 
 /**
- * The object to which `visit` writes. The engine calls `visit` before `forEach` returns, so all requests can share this
- * variable and no request needs a closure.
+ * The object to which `visit` writes. All requests share this variable, so no request needs a closure. This is safe,
+ * because the engine calls `visit` only before `forEach` returns.
  */
 let head: Head;
 

@@ -1,7 +1,10 @@
 /** Sets the limits of requests: heads, bodies, connections and shutdown. */
 export const httpLimits = {
   upload_bytes_max: 50 * 1024 * 1024,
-  /** Limits the memory of all request bodies. Within these bounds, it is a quarter of a front's memory. */
+  /**
+   * The minimum and the maximum memory for all request bodies. Within these limits, bodies may use a quarter of a
+   * front's memory.
+   */
   bodies_bytes_min: 128 * 1024 * 1024,
   bodies_bytes_max: 1024 * 1024 * 1024,
   /**
@@ -15,6 +18,10 @@ export const httpLimits = {
   head_bytes_max: 64 * 1024,
   body_idle_ms_max: 30_000,
   stream_buffer_bytes_max: 1024 * 1024,
+  /** How many bytes all event streams of a front may buffer for slow clients. */
+  streams_buffer_bytes_max: 256 * 1024 * 1024,
+  /** How long a stream that ends may still send buffered text to its client. */
+  stream_end_ms_max: 2_000,
   connection_quiet_ms: 250,
   connection_linger_ms_max: 2_000,
 } as const;

@@ -14,11 +14,11 @@ export interface ListenOptions {
   readonly engine: Engine;
   readonly host: string;
   readonly port: number;
-  /** If true, other processes on this machine that set this too can listen on the same port. */
+  /** If true, other processes on this machine can listen on the same port if they also set this option. */
   readonly shared: boolean;
   readonly handler: RequestHandler;
   readonly admit?: Admit;
-  /** Returns the address whose bodies are counted together. If absent, this is the address of the connection. */
+  /** Returns the client address to which a request body is charged. Default: the address of the connection. */
   readonly clientAddress?: ExchangeContext['clientAddress'];
   readonly bodiesBytesMax?: number;
   /** The limit for a body larger than usual or of unknown length. If absent, the usual limit applies. */
@@ -73,16 +73,27 @@ function route(app: TemplatedApp, context: ExchangeContext, handler: RequestHand
     (method: string): RouteHandler =>
     (response, request) =>
       new Exchange(context, handler, method, response, request).begin();
-  // Looks up Accept and Accept-Encoding only for pages. Other answers do not depend on them.
+  // Looks up the Accept headers only for pages. Other answers do not depend on them.
   const page =
     (method: string): RouteHandler =>
     (response, request) => {
       const exchange = new Exchange(context, handler, method, response, request);
       exchange.acceptedTypes = request.getHeader('accept');
       exchange.acceptEncoding = request.getHeader('accept-encoding');
+      exchange.acceptLanguage = request.getHeader('accept-language');
       exchange.begin();
     };
-  for (const path of ['/', '/app', '/app/*', '/ops', '/ops/*', '/docs', '/docs/*', '/openapi.json']) {
+  for (const path of [
+    '/',
+    '/app',
+    '/app/*',
+    '/ops',
+    '/ops/*',
+    '/docs',
+    '/docs/*',
+    '/openapi.json',
+    '/post/*',
+  ]) {
     app.get(path, page('GET'));
     app.head(path, page('HEAD'));
   }
@@ -184,8 +195,8 @@ class Server implements HttpServer {
   }
 
   /**
-   * Gives each open connection one more answer that ends the connection. If a connection was just closed and a request
-   * arrives on it, the kernel would reset it.
+   * Ends each open connection with its next answer. If the server closed a connection just before a request arrived,
+   * the kernel would reset the connection.
    */
   private async linger(): Promise<void> {
     const { time } = this.context;
@@ -213,6 +224,7 @@ export async function listen(options: ListenOptions): Promise<HttpServer> {
     meter: options.meter,
     open: 0,
     begun: 0,
+    streamBytes: 0,
     closing: false,
     idle: () => undefined,
   };

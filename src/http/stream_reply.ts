@@ -15,7 +15,8 @@ export interface StreamOwner {
 
 /**
  * Passes at most one chunk to the engine at a time. If the kernel accepts only a part, the rest waits here, and the
- * source is paused. A slow client therefore costs the memory of one chunk and of what the source has read ahead.
+ * source is paused. A slow client therefore needs memory for at most one chunk, and for the data that the source
+ * has read ahead.
  */
 export class StreamReply {
   private readonly time: Time;
@@ -81,7 +82,7 @@ export class StreamReply {
     if (complete) this.finish();
     else if (taken) {
       this.pending = undefined;
-      // Runs outside the engine's callback, so that the next chunk is corked like all others.
+      // Runs outside the engine's callback, so that the engine buffers the next chunk like all others (`cork`).
       this.time.soon(() => this.pump());
     }
     return taken;

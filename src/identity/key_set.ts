@@ -6,6 +6,7 @@
 import { readFile } from 'node:fs/promises';
 import { createLocalJWKSet, errors, type JWTVerifyGetKey } from 'jose';
 import { ApiError } from '../errors.js';
+import { readBounded } from '../rules/bounded_body.js';
 import { shared } from '../shared.js';
 import { systemTime, type Time } from '../time.js';
 import { identityLimits as limits } from './limits.js';
@@ -17,17 +18,6 @@ export interface KeySetOptions {
   readonly time?: Time;
 }
 
-async function readBounded(response: Response): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.length;
-    if (bytes > limits.jwks_bytes_max) throw new Error('the key set of the identity provider is too large');
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
-}
-
 async function readSource(time: Time, source: KeySetOptions['source']): Promise<string> {
   if ('file' in source) return readFile(source.file, 'utf8');
   const response = await fetch(source.url, {
@@ -37,7 +27,7 @@ async function readSource(time: Time, source: KeySetOptions['source']): Promise<
   });
   if (response.status !== 200)
     throw new Error(`the request for the keys of the identity provider was answered with ${response.status}`);
-  return readBounded(response);
+  return readBounded(response.body, limits.jwks_bytes_max, 'key set of the identity provider');
 }
 
 type LocalKeys = ReturnType<typeof createLocalJWKSet>;

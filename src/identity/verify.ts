@@ -22,7 +22,7 @@ export interface VerifyOptions {
   readonly time?: Time;
 }
 
-/** Only asymmetric algorithms. Otherwise anyone who knows the public keys could sign a token. */
+/** Allows only asymmetric algorithms. Otherwise anyone who knows the public keys could sign a token. */
 const algorithms = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA'];
 
 function subjectOf(value: unknown): string | null {

@@ -1,10 +1,10 @@
 /**
- * Tracks which partitions have callers that wait for a flush, and tells these callers about commits (decision 0055).
- * A caller requests a flush with a hint. The flusher then reads the journals of these partitions at once, and no others.
+ * Tracks which partitions have callers that wait for a flush, and tells these callers about commits (decision 0055). A
+ * caller requests a flush with a hint. The flusher then reads the journals of only these partitions at once.
  */
 import type { Hints } from '../redis/hints.js';
 import type { ScriptRunner } from '../redis/scripts/scripts.js';
-import { partitionsAsked, tellFlushed } from '../store/core/flush_hints.js';
+import { flushedHint, partitionsAsked, tellFlushed } from '../store/core/flush_hints.js';
 import type { Keys } from '../store/core/keys.js';
 import type { Time } from '../time.js';
 import type { JournalPrefix } from './batch.js';
@@ -14,19 +14,30 @@ export interface Asked {
   start(): void;
   /** Waits for `ms`, or until a flush of a partition in `held` is requested. */
   sleep(ms: number, held: () => readonly number[], signal: AbortSignal): Promise<void>;
-  /** Returns those of the partitions of which a flush is requested. Their journals count as read from now on. */
+  /** Returns the given partitions for which a flush is requested. Records that their journals are being read. */
   take(held: readonly number[]): readonly number[];
   /**
-   * Records that these prefixes are in Postgres, and that the journals of `ends` were read to their end. Announces both
-   * if a flush was requested. A journal that was not read to its end is due again. Each journal is also due once more
-   * after the first batch that follows a request, because callers add entries while this batch is committed.
+   * Records that these prefixes are committed, and that the journals of `ends` were read to their end. A journal that
+   * was not read to its end is due again. After the first batch that follows a request, the journal is also due once
+   * more, because callers add entries while that batch is being committed.
    */
   committed(prefixes: readonly JournalPrefix[], ends: readonly number[]): void;
+  /**
+   * Tells the callers that requested a flush which prefixes are in Postgres, and that the journals of `ends` were read
+   * to their end. After each request, announces an empty journal only once, because a second announcement would say
+   * nothing new. `send` sends the hint, which may be ''. If `send` rejects, the announcement is not repeated, and this
+   * function rejects with the same error.
+   */
+  announce(
+    prefixes: readonly JournalPrefix[],
+    ends: readonly number[],
+    send?: (hint: string) => Promise<void>,
+  ): Promise<void>;
   close(): void;
 }
 
 interface AskedOptions {
-  /** Without hints, no flush can be requested. */
+  /** If hints do not work, no caller can request a flush. */
   readonly hints: Pick<Hints, 'listen'> | undefined;
   readonly runner: ScriptRunner;
   readonly keys: Keys;
@@ -36,18 +47,20 @@ interface AskedOptions {
 }
 
 interface Request {
-  /** By the monotonic clock, in ms. */
+  /** The time by the monotonic clock, in ms. */
   readonly at: number;
   /** Whether the journal must be read. */
   due: boolean;
   /** Whether the journal is read once more after the next batch. */
   again: boolean;
+  /** Whether the caller got an announcement since it requested the flush. */
+  told: boolean;
 }
 
 export function createAsked({ hints, runner, keys, time, held }: AskedOptions): Asked {
   /** The last request for a flush of each partition. Bounded by the number of partitions. */
   const requests = new Map<number, Request>();
-  /** The version up to which this flusher has written each journal. */
+  /** The version up to which this flusher has written and announced each journal. */
   const marks = new Map<number, number>();
   const sleeping = new Set<() => void>();
   let stop = () => {};
@@ -58,7 +71,7 @@ export function createAsked({ hints, runner, keys, time, held }: AskedOptions): 
     const own = new Set(held());
     const at = time.monotonic();
     for (const partition of partitionsAsked(hint))
-      if (own.has(partition)) requests.set(partition, { at, due: true, again: true });
+      if (own.has(partition)) requests.set(partition, { at, due: true, again: true, told: false });
     for (const wake of [...sleeping]) wake();
   }
 
@@ -69,16 +82,20 @@ export function createAsked({ hints, runner, keys, time, held }: AskedOptions): 
       });
     },
     async sleep(ms, of, signal) {
-      if (ms <= 0 || of().some(isDue)) return;
-      const waking = new AbortController();
-      const end = () => waking.abort();
-      const wake = () => of().some(isDue) && end();
-      sleeping.add(wake);
-      // Does not use AbortSignal.any, because Node.js 20 then keeps an entry at `signal` for each sleep of the process.
-      signal.addEventListener('abort', end);
-      if (!signal.aborted) await time.sleep(ms, { signal: waking.signal });
-      signal.removeEventListener('abort', end);
-      sleeping.delete(wake);
+      if (ms <= 0 || signal.aborted || of().some(isDue)) return;
+      // Uses no AbortController, whose abort would cost more than the rest of a pause.
+      await new Promise<void>((resolve) => {
+        const end = () => {
+          time.cancel(timer);
+          signal.removeEventListener('abort', end);
+          sleeping.delete(wake);
+          resolve();
+        };
+        const wake = () => of().some(isDue) && end();
+        const timer = time.after(ms, end);
+        signal.addEventListener('abort', end);
+        sleeping.add(wake);
+      });
     },
     take(of) {
       const due = of.filter(isDue);
@@ -86,8 +103,6 @@ export function createAsked({ hints, runner, keys, time, held }: AskedOptions): 
       return due;
     },
     committed(prefixes, ends) {
-      for (const { partition, last } of prefixes) marks.set(partition, last);
-      if (requests.size === 0) return;
       const since = time.monotonic() - limits.flush_asked_age_ms_max;
       for (const [partition, { at }] of requests) if (at < since) requests.delete(partition);
       const atEnd = new Set(ends);
@@ -97,13 +112,19 @@ export function createAsked({ hints, runner, keys, time, held }: AskedOptions): 
         if (request.again || !atEnd.has(partition)) request.due = true;
         if (atEnd.has(partition)) request.again = false;
       }
-      const told = new Set([...prefixes.map(({ partition }) => partition), ...ends]);
-      const due = [...told].filter((partition) => requests.has(partition) && marks.has(partition));
-      tellFlushed(
-        runner,
-        keys,
-        due.map((partition) => [partition, marks.get(partition) as number]),
-      );
+    },
+    async announce(prefixes, ends, send = async (hint) => tellFlushed(runner, keys, hint)) {
+      const written = new Map(prefixes.map(({ partition, last }) => [partition, last]));
+      const told = [...new Set([...written.keys(), ...ends])].flatMap((partition) => {
+        const request = requests.get(partition);
+        const mark = written.get(partition) ?? marks.get(partition);
+        if (request === undefined || mark === undefined) return [];
+        const isNews = written.has(partition) || !request.told;
+        request.told = true;
+        return isNews ? [[partition, mark] as const] : [];
+      });
+      await send(flushedHint(told));
+      for (const [partition, last] of written) marks.set(partition, last);
     },
     close: () => stop(),
   };

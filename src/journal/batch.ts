@@ -33,7 +33,7 @@ export interface Change extends Entity {
   /** The version of the entity's oldest entry within the batch. */
   readonly first: number;
   readonly record: Buffer | null;
-  /** The newest image in the batch that is not empty. Empty if the batch has no such image. */
+  /** The newest non-empty image in the batch. Empty if the batch has none. */
   readonly image: Buffer;
 }
 
@@ -42,7 +42,7 @@ export interface SequenceChange {
   readonly partition: number;
   /** The last column of the key is the greatest number in the sequence. */
   readonly key: readonly number[];
-  /** The greatest version in this batch. It may belong to another entry than the greatest key. */
+  /** The greatest version in this batch. The entry with this version need not be the entry with the greatest key. */
   readonly version: number;
   /** The incarnation that assigned the greatest key. Set only for the first batch that contains this key. */
   readonly incarnation: number;
@@ -70,8 +70,8 @@ const compareChanges = (a: Change, b: Change): number =>
     : (tableOrder.get(a.table) as number) - (tableOrder.get(b.table) as number);
 
 /**
- * Keeps the newest version of each entity. The name of an entity is enough as a map key, because an entity belongs to a
- * single partition.
+ * Keeps the newest version of each entity. An entity's name is unique across partitions, because an entity belongs to a
+ * single partition. The name can therefore serve as the map key.
  */
 export function gather(entries: Iterable<JournalEntry>): Gathered {
   const newest = new Map<string, { entry: JournalEntry; first: number; image: Buffer }>();

@@ -28,7 +28,7 @@ export interface FlusherOptions {
   readonly runner: ScriptRunner;
   readonly shards: Shards;
   readonly keys: Keys;
-  /** Lets callers ask for a flush. If absent, durable calls wait for the usual pauses of the flusher. */
+  /** Lets callers request a flush. If absent, durable calls wait until the flusher's usual pause ends. */
   readonly hints?: Pick<Hints, 'listen'>;
   readonly hotTtlMs: number;
   /** The setting HOT_BYTES_PER_BOT. If absent, the bytes of messages in Redis are unbounded. */
@@ -57,7 +57,7 @@ export interface FlusherOptions {
 export interface FlusherStats extends PipelineStats {
   readonly quarantined: number;
   readonly rewritten: number;
-  /** Counts the tombstones that were deleted because of their age. */
+  /** Counts the tombstones that were deleted because they were too old. */
   readonly purged: number;
   readonly partitions: number;
   /**
@@ -78,7 +78,7 @@ function least<N extends string>(stats: readonly Readonly<Record<N, number>>[], 
   return known.length > 0 ? Math.min(...known) : Number.NaN;
 }
 
-/** Returns those of the leased partitions that belong to the shard. */
+/** Returns the leased partitions that belong to the shard. */
 function heldIn(shards: Shards, shard: Shard, held: readonly number[]): readonly number[] {
   if (shards.all.length === 1) return held;
   const own = new Set(shards.owned(shard));
@@ -132,8 +132,8 @@ export function createFlusher(options: FlusherOptions) {
       for (const each of maintenance) each.start();
     },
     /**
-     * Stops the loop after the current batch. With `drain`, continues until the leased journals are empty. Then returns
-     * the leases. Resolves within `msMax` (default ruleLimits.shutdown_ms_max). Remaining entries stay in the journal.
+     * Stops the loop after the current batch, or with `drain` when the leased journals are empty. Then releases the
+     * leases. Resolves within `msMax` (default ruleLimits.shutdown_ms_max). Remaining entries stay in the journal.
      */
     async stop({ drain = false, msMax = ruleLimits.shutdown_ms_max as number } = {}) {
       for (const each of maintenance) each.stop();

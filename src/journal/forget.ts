@@ -1,6 +1,6 @@
 /**
  * Removes journaled entities of some partitions from Redis. If Redis lost changes that are already in Postgres, its
- * copies of these entities are outdated. Removed entities are loaded from Postgres again on demand.
+ * copies of the changed entities are outdated. Removed entities are loaded from Postgres again on demand.
  */
 import { type Random, systemRandom } from '../random.js';
 import type { RedisConnection, RedisServers } from '../redis/connection.js';
@@ -84,7 +84,7 @@ export class Forgetter {
 
   /**
    * Scans the keys of a server once. Each batch renews the leases, which last much longer than a batch takes. Removes
-   * from `held` the partitions whose lease another node has now.
+   * partitions from `held` if another node now has their lease.
    */
   async #sweep(node: RedisConnection, held: Set<number>, runId: string): Promise<void> {
     const { keys } = this.#options;

@@ -62,11 +62,11 @@ export interface HistoryOptions {
   readonly place?: (own: Queryable) => Promise<(partition: number) => 'own' | Queryable | null>;
   readonly keys: Keys;
   readonly connection: RedisServers;
-  /** Returns the script runner. This is a function, because the runner is created later than this object. */
+  /** Returns the script runner. A getter, because the runner does not exist yet when this object is created. */
   readonly runner: () => Pick<ScriptRunner, 'call'>;
   readonly checkInstallation?: (id: string | null) => void;
   readonly onWentBack?: (found: WentBack) => void;
-  /** Called when Postgres has another server or timeline than before, but still has all committed transactions. */
+  /** Called when Postgres has a different server or timeline than before, but still has all committed transactions. */
   readonly onOtherServer?: (before: string, now: string) => void;
   /** Called when a server was refused because another server has replaced it. */
   readonly onReplaced?: (why: string) => void;
@@ -109,8 +109,8 @@ const wentBack = (known: Known, state: ServerState) =>
   lostOf(known, state) > 0 || state.incarnation < known.incarnation;
 
 /**
- * Returns whether another server has replaced this one, for example because it was promoted. The other server lacks
- * every change that this server still accepts.
+ * Returns whether another server has replaced this server, for example after a promotion. The new server lacks every
+ * change that the replaced server still accepts.
  */
 function isReplaced({ gone, server }: Known, { server: running, history }: ServerState): boolean {
   if (gone.has(running) || gone.has(history)) return true;
@@ -127,13 +127,13 @@ const replacedText =
   '"petrel accept-postgres" makes this one the present one again';
 
 /**
- * Checks that the connections to one database lead to the right server. While Redis is unavailable, only the server that
- * passed the last check is accepted. If Redis did not store a mark, the next connection or check sends the mark again.
+ * Checks that the connections to one database lead to the right server. While Redis is unavailable, accepts only the
+ * server that passed the last check. If Redis did not store a mark, the next connection or check sends the mark again.
  */
 export class History implements Guard, ControlMarks {
   readonly random: Random;
   readonly #options: HistoryOptions;
-  readonly #at: { readonly history: string; readonly revoked: string };
+  readonly #at: { readonly history: string; readonly revoked: string; readonly flushed: string };
   readonly #waiting = new Map<number, RaisedMark>();
   #rewriting = 0;
   /** The server that was compared last. Undefined once another server has replaced it. */
@@ -143,7 +143,7 @@ export class History implements Guard, ControlMarks {
     this.#options = options;
     this.random = options.random ?? systemRandom;
     const { keys, shard = 0 } = options;
-    this.#at = { history: keys.postgres(shard), revoked: keys.revoked() };
+    this.#at = { history: keys.postgres(shard), revoked: keys.revoked(), flushed: keys.flushed() };
   }
 
   async admit(session: Queryable): Promise<string> {
@@ -158,13 +158,13 @@ export class History implements Guard, ControlMarks {
     }
   }
 
-  async note(raised: readonly RaisedMark[]): Promise<void> {
-    const known = await Promise.all(raised.map((mark) => this.#send(mark)));
+  async note(raised: readonly RaisedMark[], flushed = ''): Promise<void> {
+    const known = await Promise.all(raised.map((mark) => this.#send(mark, flushed)));
     if (!known.every(Boolean)) throw this.#replaced();
   }
 
   watch(pool: Pool): () => void {
-    // Ignores errors, because the next request meets and reports them.
+    // Ignores errors, because the next request runs into the same error and reports it.
     return (this.#options.time ?? systemTime).repeat(
       limits.postgres_check_ms,
       shared(() => Promise.allSettled([pool.recheck(), this.#sendWaiting()])),
@@ -201,7 +201,7 @@ export class History implements Guard, ControlMarks {
   async #readRevoked(): Promise<string[]> {
     const all = new Set<string>();
     for (let from = 0, ties = 0; ; ) {
-      // Requests more than one page, because the answer also repeats the revocations of the last millisecond.
+      // Requests a further page, because the answer also repeats the revocations of the last millisecond.
       const count = limits.revocations_page_max + ties;
       const page = await this.#runner.call(
         'history/read_revoked',
@@ -225,7 +225,7 @@ export class History implements Guard, ControlMarks {
       const wanted = Math.floor(highest / storeLimits.versions_per_incarnation) + 1;
       const [row] = (await database.query<{ incarnation: number }>(raisePartitions, [[partition], [wanted]]))
         .rows;
-      // Stops if the partition was moved to another shard meanwhile.
+      // Stops if the partition has been moved to another shard.
       if (row === undefined) break;
       const raised = { incarnation: row.incarnation };
       const result = await this.#runner.call('partition/raise', partition, meta, raised);
@@ -235,7 +235,7 @@ export class History implements Guard, ControlMarks {
     throw unavailable();
   }
 
-  /** Repairs a Postgres before anybody uses it. Each step may be repeated. */
+  /** Repairs a Postgres before it is used. Each step may be repeated. */
   async #putRight(own: Pool, known: Known, lost: number): Promise<number> {
     const { shard = 0, place = async () => () => 'own', keys } = this.#options;
     const revoked = shard === 0 ? await this.#readRevoked() : [];
@@ -264,8 +264,8 @@ export class History implements Guard, ControlMarks {
   }
 
   /**
-   * Repairs a loss once for all calls that detect it. Only one process does this at a time. The other processes wait,
-   * and then find the loss repaired.
+   * Repairs a loss once for all calls that detect it. One process makes the repair, and the other processes wait for
+   * it.
    */
   readonly #recover = shared(async (found: string) => {
     const { url, onError } = this.#options;
@@ -276,10 +276,10 @@ export class History implements Guard, ControlMarks {
         await lockHistory(lock);
         const known = await this.#read();
         const state = await loadServerState(lock);
-        // Stops if the server changed again meanwhile. The next connection checks the new server.
+        // Stops if the server has changed again. The next connection checks the new server.
         if (state.server !== found) throw unavailable();
         if (!wentBack(known, state)) return null;
-        // Refuses a former primary that still runs. Otherwise it would raise its own marks.
+        // Refuses a former primary that still runs. Otherwise this server would raise its own marks.
         await this.#meet(known, state);
         const transactions = lostOf(known, state);
         const incarnation = Math.max(known.incarnation, state.incarnation) + 1;
@@ -318,8 +318,8 @@ export class History implements Guard, ControlMarks {
   }
 
   /**
-   * Accepts only the server that was compared last. Called while the Redis with the marks is unavailable, because the
-   * chats on the other Redis servers in a cluster still need Postgres. A restored Postgres was restarted, so it has
+   * Accepts only the server that was compared last. Called while the Redis with the marks is unavailable, because in a
+   * cluster the chats on the other Redis servers still need Postgres. A restored Postgres was restarted, so it has
    * another name and is refused.
    */
   async #admitAlone(session: Queryable): Promise<string> {
@@ -355,7 +355,7 @@ export class History implements Guard, ControlMarks {
    * Sends a mark to Redis. Returns false if another server has replaced the server that raised the mark. If Redis is
    * unavailable, keeps the newest mark of the shard, together with the revocations of all earlier marks.
    */
-  async #send(mark: RaisedMark): Promise<boolean> {
+  async #send(mark: RaisedMark, flushed = ''): Promise<boolean> {
     try {
       const { replaced } = await this.#runner.call('history/note', 0, this.#at, {
         running: mark.server,
@@ -363,6 +363,7 @@ export class History implements Guard, ControlMarks {
         mark: mark.raised,
         id: mark.last_id,
         version: mark.last_version,
+        hint: flushed,
         changes: mark.revocations.split('\n').filter(Boolean),
       });
       return !replaced;

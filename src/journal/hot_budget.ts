@@ -9,13 +9,13 @@ export type HotBudget = ReturnType<typeof createHotBudget>;
 
 interface Level {
   bytes: number;
-  /** By the monotonic clock, in ms. */
+  /** The time of this level by the monotonic clock, in ms. */
   at: number;
 }
 
 /**
- * Creates a budget that works as a leaky bucket. It holds `bytesMax` and empties within `hotMs`. The messages that it
- * allowed to stay in Redis therefore take at most twice `bytesMax`. If `bytesMax` is 0, there is no limit. A flusher
+ * Creates a budget that works as a leaky bucket. It holds `bytesMax` and empties within `hotMs`. The messages that stay
+ * in Redis within the budget therefore take at most twice `bytesMax`. If `bytesMax` is 0, there is no limit. A flusher
  * that takes over a partition starts with an empty bucket.
  */
 export function createHotBudget(bytesMax: number, hotMs: number, time: Time = systemTime) {

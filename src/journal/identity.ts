@@ -23,7 +23,9 @@ import type { Keys } from '../store/core/keys.js';
 import { systemTime, type Time } from '../time.js';
 import { journalLimits as limits } from './limits.js';
 
-/** The error of a Redis and a Postgres that do not belong together. The message tells why, and what to do next. */
+/**
+ * Reports that Redis and Postgres do not belong to the same installation. The message states the reason and the remedy.
+ */
 export class IdentityError extends Error {
   /** Whether the problem may disappear without the help of an operator. */
   readonly passing: boolean;
@@ -46,13 +48,13 @@ export interface RedisIdentity {
 }
 
 /**
- * When a node may start to use an empty Redis. `unless_used` (for roles): only if no other node uses
- * the former Redis. `never` (for commands). `rebuild` (for `petrel redis rebuild`): always, even a Redis that the
- * installation used earlier.
+ * When a node may start to use an empty Redis. `unless_used` (for roles): only if no other node uses the former Redis.
+ * `never` (for commands). `rebuild` (for `petrel redis rebuild`): always, and even a Redis that the installation used
+ * earlier.
  */
 export type Adoption = 'unless_used' | 'never' | 'rebuild';
 
-/** The generation to use, and whether Redis already stores it. Or the reason for a refusal. */
+/** Either the generation to use, and whether Redis already stores it, or the reason for a refusal. */
 export type Decision =
   | { readonly generation: number; readonly marked: boolean }
   | { readonly refusal: IdentityError };
@@ -76,8 +78,8 @@ function refuse(message: string, passing = false): Decision {
 }
 
 /**
- * Compares the identities in Redis and Postgres and decides. Changes nothing. `isSameServer` means that this server had
- * the current generation a moment ago and has lost its data since.
+ * Compares the identities in Redis and Postgres, and decides whether to use this Redis. Changes nothing. `isSameServer`
+ * means that this Redis server had the current generation until a moment ago, so it has just lost its data.
  */
 export function decide(
   redis: RedisIdentity,
@@ -160,7 +162,7 @@ export class Identity {
   #refusal: IdentityError | null = null;
   /** The last refusal that was reported, or '' if a Redis was accepted since then. */
   #reported = '';
-  /** The last report about a master. It stays when the master of partition 0 is accepted. */
+  /** The last report about a master. Accepting the master of partition 0 does not clear it. */
   #reportedOfMaster = '';
 
   constructor(options: IdentityOptions) {
@@ -264,7 +266,7 @@ export class Identity {
         if (generation !== null && generation !== postgres.generation) await saveGeneration(tx, generation);
         if (adoption === 'unless_used') await noteNode(tx, node, { generation, away: false });
         if (generation !== null) this.#own = { ...postgres, generation };
-        // If the commit fails, the next decision finds the greater generation in Redis and saves it.
+        // If the commit fails, the next decision finds the greater generation in Redis and stores it in Postgres.
         if (!('refusal' in decided) && !decided.marked)
           await connection.client.eval(mark, 1, keys.installation(), postgres.id, decided.generation);
         return decided;
@@ -289,8 +291,8 @@ export class Identity {
   }
 
   /**
-   * Returns whether a Redis server has a partition of this installation. The masters of another cluster have partitions
-   * of another installation.
+   * Returns whether a Redis server has a partition of this installation. A master of a wrong cluster has partitions of
+   * another installation.
    */
   async #isOfOurs({ client }: RedisConnection, partition: number): Promise<boolean> {
     const of = await client.hget(this.#options.keys.meta(partition), 'of');
@@ -307,7 +309,7 @@ export class Identity {
     const server = connection.at(0);
     const usable = server?.runId() ? server : null;
     const found = usable && (await this.#read(usable));
-    // An unreachable Redis counts as in use, because it may have the only copy of some data.
+    // An unreachable Redis counts as in use, because it may contain the only copy of some data.
     const holds = this.#refusal === null && (found === null || this.#matches(found));
     const state = { generation: holds ? this.#own.generation : null, away: found === null };
     const { id, generation, held } = await noteNode(pool, this.#options.node, state);

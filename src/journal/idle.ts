@@ -8,10 +8,10 @@ import type { Time } from '../time.js';
 
 type Client = RedisConnection['client'];
 
-/** How many ms after its deadline an answer may still arrive before the connection is closed. */
+/** An answer may arrive up to this many ms after its deadline. After that, the connection is closed. */
 const late_ms = 1_000;
 
-/** `sleep` waits on a cluster, and may end early. */
+/** On a cluster, waits by `sleep`, which may end early. */
 export function createIdleWait(
   servers: RedisServers,
   keys: Keys,
@@ -37,8 +37,8 @@ export function createIdleWait(
       msMax + late_ms,
       answered.catch(() => 'failed' as const),
     );
-    // Keeps a client that is still asking Sentinels for the master. If it were disconnected now, it would never connect
-    // again.
+    // Keeps a client that is still asking Sentinels for the master. If that client were disconnected now, it would
+    // never connect again.
     if (outcome === undefined && waiting.status !== 'connecting') waiting.disconnect(true);
     return outcome === null;
   }

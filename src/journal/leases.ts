@@ -1,8 +1,8 @@
 /**
  * Divides partitions among the running flushers. Each flusher registers with a heartbeat, and all of them compute the
- * same division by rendezvous hashing. When a flusher starts or dies, only its partitions move. Two flushers may
- * disagree for a moment. A short lease on each partition then keeps them from doing the same work. A single flusher
- * takes no leases.
+ * same division by rendezvous hashing. When a flusher starts or dies, only its partitions move. For a moment, two
+ * flushers may disagree about the division. A short lease on each partition then keeps them from doing the same work
+ * twice. A single flusher takes no leases.
  */
 import { createHash } from 'node:crypto';
 import type { ScriptRunner } from '../redis/scripts/scripts.js';
@@ -35,7 +35,7 @@ export function isShareOf(id: string, live: readonly string[], partition: number
 
 export function createLeases({ runner, keys, id, onError, time = systemTime }: LeaseOptions) {
   const held = new Set<number>();
-  /** The last division: the flushers that it was made for, and the partitions of this flusher. */
+  /** The last division: the flushers for which it was computed, and the partitions of this flusher. */
   let share: { readonly live: string; readonly partitions: ReadonlySet<number> } | null = null;
   let timer: Timer | undefined;
   let round: Promise<void> = Promise.resolve();
@@ -96,7 +96,7 @@ export function createLeases({ runner, keys, id, onError, time = systemTime }: L
   return {
     start,
     held: (): readonly number[] => [...held],
-    /** Gives back all leases, so that other flushers can take over at once. */
+    /** Releases all leases, so that other flushers can take over at once. */
     async leave() {
       left = true;
       time.cancel(timer);
@@ -105,7 +105,7 @@ export function createLeases({ runner, keys, id, onError, time = systemTime }: L
         await beat(true);
         await Promise.all([...held].map(release));
       } catch (error) {
-        // Only reports the error, because a lease that could not be returned expires.
+        // Only reports the error, because a lease that could not be released expires anyway.
         onError(error as Error);
       }
       held.clear();

@@ -10,9 +10,11 @@ export const journalLimits = {
   journal_retry_ms_max: 2_000,
   /** A journal above its limit still accepts deletions and deliveries, up to this multiple of the limit. */
   journal_reserve: 2,
-  /** For how many bots, groups and channels one flusher counts flushed bytes. */
+  /** The number of bots, groups and channels for which one flusher counts flushed bytes. */
   hot_levels_max: 100_000,
   journal_lease_ms: 3_000,
+  /** How long a requested batch waits to be settled together with later batches. */
+  settle_wait_ms_max: 50,
   flush_idle_ms_max: 3_000,
   flush_idle_cluster_ms_max: 250,
   /**
@@ -29,7 +31,7 @@ export const journalLimits = {
   /** How often a node compares the identities of Redis and Postgres. */
   identity_check_ms: 4_000,
   revocations_page_max: 1_000,
-  /** How many replaced Postgres servers Redis remembers. */
+  /** How many replaced Postgres servers Redis stores. */
   replaced_servers_kept_max: 256,
   /** How many Redis keys a rewrite to Postgres checks per batch, and per second. */
   rewrite_batch_keys_max: 200,

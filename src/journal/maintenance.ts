@@ -57,8 +57,8 @@ export function createMaintenance({
   async function turn(): Promise<void> {
     let days = true;
     if (holds().sharded) {
-      // Does not drop message partitions. The retention job drops them after it has removed the data that belongs to
-      // the messages.
+      // Does not drop message partitions. The retention job drops them, after it has removed the data that belongs to
+      // their messages.
       days = await tried(keep(messagesByDay(messageDays), Number.POSITIVE_INFINITY));
       if (stopped) return;
       days = (await tried(keep(failuresByDay, attemptAgeMs(messageDays)))) && days;

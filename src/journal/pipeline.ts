@@ -1,10 +1,10 @@
 /**
- * Runs the write-behind loop of one shard. It reads the starts of the shard's journals, writes one batch, commits, and
- * only then settles the batch. Meanwhile the previous batch is settled and the next batch is read. Batches are written
- * one at a time, so that commits, watermarks and trims follow the order of the journal. A partition that cannot be
- * settled is set aside and read again from its start. After any other failure all batches in flight are dropped and
- * read again, which is safe because a batch may be written any number of times. This also happens if the incarnation of
- * a partition was raised after its journal was read.
+ * Runs the write-behind loop of one shard. The loop reads the starts of the shard's journals, writes one batch,
+ * commits, and only then settles the batch. While a batch is being written, the previous batch is settled and the next
+ * batch is read. Batches are written one at a time, so that commits, watermarks and trims follow the order of the
+ * journal. A partition that cannot be settled is set aside and read again from its start. After any other failure, all
+ * batches in flight are dropped and read again, which is safe because a batch may be written any number of times. The
+ * same happens if the incarnation of a partition was raised after its journal was read.
  */
 import { isOlderFlush } from '../postgres/pool.js';
 import type { Shard } from '../postgres/shards.js';
@@ -18,7 +18,7 @@ import type { Change } from './batch.js';
 import type { HotBudget } from './hot_budget.js';
 import { createIdleWait } from './idle.js';
 import { journalLimits as limits } from './limits.js';
-import { settlePrefixes } from './settle.js';
+import { type Committed, settleBatches } from './settle.js';
 import { type ReadResult, readPrefixes } from './source.js';
 import { createUnsettled, retryMs } from './unsettled.js';
 import {
@@ -26,7 +26,7 @@ import {
   type PreparedBatch,
   prepareBatch,
   readIncarnations,
-  type Written,
+  type WrittenBatch,
   writeBatch,
 } from './write.js';
 
@@ -59,7 +59,7 @@ export interface PipelineStats {
   /** How often the loop dropped the batches in flight or could not settle a partition. */
   readonly failures: number;
   /**
-   * How far Postgres is behind the journals, in ms. All entries of the shard that are older than this are in Postgres.
+   * How far Postgres is behind the journals, in ms. Postgres has all entries of the shard that are older than this lag.
    */
   readonly lagMs: number;
   /** The number of entries left in each journal when it was last settled. */
@@ -67,29 +67,40 @@ export interface PipelineStats {
 }
 
 interface ReadAt extends ReadResult {
-  /** By the monotonic clock, in ms. */
+  /** The time by the monotonic clock, in ms. */
   readonly at: number;
 }
 
 interface InFlight {
   readonly partitions: ReadonlySet<number>;
   readonly committed: Promise<void>;
+  /** Resolves when Redis has recorded the commit and the waiting callers have been notified. */
+  readonly announced: Promise<void>;
+  /** Resolves when the batch is settled, or when the loop may settle it together with later batches. */
   readonly settled: Promise<void>;
 }
 
+/** A committed and announced batch that is not settled yet. */
+interface Kept extends Committed {
+  readonly batch: ReadAt;
+  /** When the batch was committed, by the monotonic clock, in ms. */
+  readonly at: number;
+}
+
 /**
- * How many intervals a flusher waits after a batch that was not full. More rows then share the fixed cost of a batch,
- * which is one script per partition, one transaction, and one disk flush on each server.
+ * How many intervals a flusher waits after a batch that was not full. The fixed cost of the next batch is then shared
+ * by more rows: one script per partition, one transaction, and one disk flush on each server.
  */
 const rests_after_batch = 4;
 /** The number of batches in flight. One is being settled, one is being written, and one is ready to be written. */
 const in_flight_max = 3;
 
 /**
- * A loop that is idle until `run`. Each turn reads a batch and puts it in flight. A round reads all leased journals. After
- * a round that was not full, or after a stop, the loop waits until no batch is in flight. If the journals are empty, it
- * waits for the next entry. In the pause before the next round, turns read only journals for which a flush is requested.
- * After such a turn the loop waits for the commit, but not until the batch is settled.
+ * A loop that is idle until `run`. Each turn reads a batch and puts it in flight. A round reads all leased journals.
+ * After a round that was not full, or after a stop, the loop waits until no batch is in flight. If the journals are
+ * empty, the loop waits for the next entry. In the pause before the next round, turns read only journals for which a
+ * flush is requested. After such a turn, the loop waits for the commit, but not until the batch is settled. The batches
+ * of several such turns are settled together, because settling costs a script per partition.
  */
 export class Pipeline {
   readonly #options: PipelineOptions;
@@ -104,11 +115,17 @@ export class Pipeline {
   /** The registered incarnations, read before the journals in flight were read. */
   readonly #incarnations = new Map<number, number>();
   #inFlight: InFlight[] = [];
-  /** A stop was requested. `drain` may later change to `now`. */
+  /** Whether any of the batches in `#inFlight` has failed. */
+  #failed = false;
+  /** The announced batches that are not settled yet, in order. Bounded by `#isSettlingDue`. */
+  #kept: Kept[] = [];
+  #keptEntries = 0;
+  #keptBytes = 0;
+  /** A stop was requested. `now` ends the loop after the current batch, and may replace `drain` later. */
   #stopping: 'no' | 'drain' | 'now' = 'no';
   readonly #waking = new AbortController();
   readonly #idleWait: ReturnType<typeof createIdleWait>;
-  /** Whether every journal is empty. Redis then tells the loop about the next entry. */
+  /** Whether every journal is empty. If so, the loop waits until Redis reports the next entry. */
   #waiting = false;
 
   constructor(options: PipelineOptions) {
@@ -138,7 +155,7 @@ export class Pipeline {
           nextRoundAt = this.#inFlight.length === 0 ? start + intervals * intervalMs : start;
         }
         failed = 0;
-        await this.#restUntilAsked(nextRoundAt - this.#time.monotonic());
+        await this.#restUntilAsked(Math.min(nextRoundAt, this.#settlingAt()) - this.#time.monotonic());
       } catch (error) {
         if (!isOlderFlush(error)) {
           this.#counts.failures++;
@@ -153,9 +170,7 @@ export class Pipeline {
     await this.#settleAll().catch(this.#options.onError);
   }
 
-  /**
-   * Ends the loop after the current batch. With `drain`, ends it once the journals are empty. `now` also ends a drain.
-   */
+  /** Ends the loop after the current batch, or with `drain` when the journals are empty. `now` also ends a drain. */
   stop(how: 'drain' | 'now'): void {
     this.#stopping = how;
     this.#idleWait.close();
@@ -182,18 +197,21 @@ export class Pipeline {
     if (this.#stopping !== 'now') await asked.sleep(ms, held, this.#waking.signal);
   }
 
-  /** Reads a batch and puts it in flight. */
-  async #take(partitions: readonly number[]): Promise<ReadAt> {
+  /** Reads a batch and puts it in flight. The batch of a turn may be settled later. */
+  async #take(partitions: readonly number[], isTurn = false): Promise<ReadAt> {
     const batch = await this.#read(partitions);
     if (batch.failure) this.#options.onError(batch.failure);
     if (batch.prefixes.length === 0) return batch;
     const prepared = prepareBatch(batch.prefixes, this.#incarnations);
     while (this.#inFlight.length >= in_flight_max) await this.#inFlight.shift()?.settled;
-    this.#inFlight.push(this.#begin(batch, prepared));
+    this.#inFlight.push(this.#begin(batch, prepared, isTurn));
     return batch;
   }
 
-  /** Takes a batch of all leased journals. Returns whether it found entries, and whether no entries are left or in flight. */
+  /**
+   * Reads a batch from all leased journals. Returns whether it found entries, and whether no entries are left or in
+   * flight.
+   */
   async #round(): Promise<{ readonly found: boolean; readonly idle: boolean }> {
     const { asked, held } = this.#options;
     const batch = await this.#take(held());
@@ -201,18 +219,26 @@ export class Pipeline {
     if (batch.full) return { found, idle: false };
     await this.#settleAll();
     if (found) return { found, idle: false };
-    asked.committed([], batch.ends);
+    await asked.announce([], batch.ends);
     this.#caughtUp(batch.ends, batch.at);
     for (const partition of batch.ends) this.#lengths.set(partition, 0);
     return { found, idle: batch.failure === null && this.#unsettled.isEmpty() };
   }
 
-  /** Takes a batch of these journals, and waits until it is committed. */
+  /**
+   * Reads a batch from these journals and waits for its commit. If no journals are given, settles the batches that are
+   * due.
+   */
   async #turnFor(partitions: readonly number[]): Promise<void> {
-    if (partitions.length === 0) return;
-    const batch = await this.#take(partitions);
+    if (this.#failed) return this.#settleAll();
+    if (partitions.length === 0) {
+      await this.#inFlight.at(-1)?.settled;
+      if (this.#isSettlingDue()) await this.#settleKept();
+      return;
+    }
+    const batch = await this.#take(partitions, true);
     await this.#inFlight.at(-1)?.committed;
-    if (batch.prefixes.length === 0) this.#options.asked.committed([], batch.ends);
+    if (batch.prefixes.length === 0) await this.#options.asked.announce([], batch.ends);
   }
 
   async #read(partitions: readonly number[]): Promise<ReadAt> {
@@ -223,14 +249,15 @@ export class Pipeline {
       for (const partition of known.keys()) if (!held.has(partition)) known.delete(partition);
     for (const partition of held) if (!this.#caughtUpAt.has(partition)) this.#caughtUpAt.set(partition, at);
     const isInFlight = (partition: number) =>
-      this.#inFlight.some(({ partitions }) => partitions.has(partition));
+      this.#inFlight.some(({ partitions }) => partitions.has(partition)) ||
+      this.#kept.some(({ prefixes }) => prefixes.some((prefix) => prefix.partition === partition));
     for (const partition of this.#unsettled.takeBack(isInFlight)) this.#cursors.delete(partition);
     const readable = partitions.filter((partition) => held.has(partition) && !this.#unsettled.has(partition));
     const unknown = readable.filter((partition) => !this.#incarnations.has(partition));
     if (unknown.length > 0)
       for (const [partition, incarnation] of await readIncarnations(this.#options.shard.pool, unknown))
         this.#incarnations.set(partition, incarnation);
-    return { ...(await readPrefixes(connection, keys, readable, this.#cursors)), at };
+    return { at, ...(await readPrefixes(connection, keys, readable, this.#cursors)) };
   }
 
   #caughtUp(partitions: readonly number[], at: number): void {
@@ -238,35 +265,84 @@ export class Pipeline {
       if (!this.#unsettled.has(partition)) this.#caughtUpAt.set(partition, at);
   }
 
-  #begin(batch: ReadAt, prepared: PreparedBatch): InFlight {
+  #begin(batch: ReadAt, prepared: PreparedBatch, isTurn: boolean): InFlight {
     const before = this.#inFlight.at(-1);
     for (const { partition, last } of batch.prefixes) this.#cursors.set(partition, last);
     const written = this.#write(batch, prepared, before);
-    const settled = this.#settle(batch, written, before);
-    settled.catch(() => {});
+    const announced = this.#announce(batch, written, before);
+    const settled = this.#settle(announced, before, isTurn);
     const committed = written.then(() => {});
-    committed.catch(() => {});
-    return { partitions: new Set(batch.prefixes.map(({ partition }) => partition)), committed, settled };
+    for (const end of [committed, announced, settled])
+      end.catch(() => {
+        this.#failed = true;
+      });
+    const partitions = new Set(batch.prefixes.map(({ partition }) => partition));
+    return { partitions, committed, announced, settled };
   }
 
-  async #write(batch: ReadAt, prepared: PreparedBatch, before: InFlight | undefined): Promise<Written> {
-    const { asked, shard, onQuarantine, onWritten, onStep } = this.#options;
+  async #write(batch: ReadAt, prepared: PreparedBatch, before: InFlight | undefined): Promise<WrittenBatch> {
+    const { asked, shard, onQuarantine, onStep } = this.#options;
     await before?.committed;
     await onStep?.('read');
     const written = await writeBatch(shard.pool, prepared, onQuarantine, shard.history);
     asked.committed(batch.prefixes, batch.ends);
-    await onStep?.('committed');
-    onWritten?.(written.changes);
     return written;
   }
 
-  async #settle(batch: ReadAt, writing: Promise<Written>, before: InFlight | undefined): Promise<void> {
-    const { runner, keys, onError } = this.#options;
+  /**
+   * Notes the commit in Redis and announces it. Rejects if the commit is lost, because another server has replaced the
+   * one that committed. Later batches are then not announced either, because the announcement of their versions would
+   * also confirm this batch.
+   */
+  async #announce(
+    batch: ReadAt,
+    writing: Promise<WrittenBatch>,
+    before: InFlight | undefined,
+  ): Promise<void> {
+    const { asked, shard, onWritten, onStep } = this.#options;
+    const { prefixes, ends } = batch;
     const written = await writing;
+    await before?.announced;
+    const { raised } = written;
+    const note = (hint: string) => shard.history?.note(raised, hint) ?? Promise.resolve();
+    await asked.announce(prefixes, ends, raised.length > 0 ? note : undefined);
+    await onStep?.('committed');
+    this.#kept.push({ batch, prefixes, written, at: this.#time.monotonic() });
+    this.#countKept(batch, 1);
+    onWritten?.(written.changes);
+  }
+
+  async #settle(announced: Promise<void>, before: InFlight | undefined, isTurn: boolean): Promise<void> {
+    await announced;
     // Trims journals in order, because a trim removes all earlier entries.
     await before?.settled;
-    const due = batch.prefixes.filter(({ partition }) => !this.#unsettled.has(partition));
-    const { failures, lengths } = await settlePrefixes(runner, keys, this.#options, due, written);
+    if (!isTurn || this.#isSettlingDue()) await this.#settleKept();
+  }
+
+  #countKept({ prefixes, bytes }: ReadAt, sign: 1 | -1): void {
+    for (const { entries } of prefixes) this.#keptEntries += sign * entries.length;
+    this.#keptBytes += sign * bytes;
+  }
+
+  /** When the kept batches must be settled, by the monotonic clock. */
+  #settlingAt(): number {
+    return (this.#kept[0]?.at ?? Number.POSITIVE_INFINITY) + limits.settle_wait_ms_max;
+  }
+
+  #isSettlingDue(): boolean {
+    const { journal_batch_entries_max: entriesMax, journal_batch_bytes_max: bytesMax } = limits;
+    const isFull = this.#keptEntries >= entriesMax || this.#keptBytes >= bytesMax;
+    return isFull || this.#settlingAt() <= this.#time.monotonic();
+  }
+
+  /** Settles all kept batches with one script per partition. No other batch may be settled at the same time. */
+  async #settleKept(): Promise<void> {
+    const kept = [...this.#kept];
+    if (kept.length === 0) return;
+    const { runner, keys, onError } = this.#options;
+    const isDue = (partition: number) => !this.#unsettled.has(partition);
+    const { failures, lengths } = await settleBatches(runner, keys, this.#options, kept, isDue);
+    this.#kept.splice(0, kept.length);
     for (const [partition, error] of failures) {
       this.#unsettled.add(partition);
       this.#counts.failures++;
@@ -274,23 +350,28 @@ export class Pipeline {
     }
     this.#unsettled.settled(lengths.keys());
     for (const [partition, length] of lengths) this.#lengths.set(partition, length);
-    for (const { partition, entries } of due)
-      if (lengths.has(partition)) this.#counts.entries += entries.length;
-    this.#counts.batches++;
-    this.#counts.rows += written.changes.length;
-    this.#caughtUp(batch.ends, batch.at);
+    for (const { batch, written } of kept) {
+      this.#countKept(batch, -1);
+      for (const { partition, entries } of batch.prefixes)
+        if (lengths.has(partition)) this.#counts.entries += entries.length;
+      this.#counts.batches++;
+      this.#counts.rows += written.changes.length;
+      this.#caughtUp(batch.ends, batch.at);
+    }
     await this.#options.onStep?.('settled');
   }
 
   /**
-   * Waits until no batch is in flight. Throws the error of the first batch that failed. All batches are then read
-   * again.
+   * Waits until no batch is in flight, and settles the committed batches. Throws the error of the first batch that
+   * failed. All batches that are not committed are then read again.
    */
   async #settleAll(): Promise<void> {
     const waited = this.#inFlight;
     this.#inFlight = [];
     const ends = await Promise.allSettled(waited.map(({ settled }) => settled));
+    this.#failed = false;
     this.#cursors.clear();
+    await this.#settleKept();
     for (const end of ends) if (end.status === 'rejected') throw end.reason;
   }
 

@@ -14,7 +14,7 @@ import { journalLimits as limits } from './limits.js';
 import { type JournalTable, journalTables } from './tables.js';
 
 const chunkRowsMax = 1_000;
-/** How many chunks one purge deletes per table. The next purge deletes the remaining rows. */
+/** How many chunks per table one purge deletes. The next purge deletes the remaining rows. */
 const chunksMax = 50;
 
 /** Allows one purge per minute in the whole installation. Both times come from the database's clock. */
@@ -38,7 +38,10 @@ const belongs = ({ columns }: JournalTable): string =>
  */
 const receivesNone = "not exists (select from pg_subscription_rel where srrelid = 'messages'::regclass)";
 
-/** Deletes the parts of a record before the record itself, because only its tombstone shows that the parts must go. */
+/**
+ * Deletes the parts of a record before the record itself, because only the record's tombstone shows that its parts must
+ * be deleted.
+ */
 const deletions = journalTables.flatMap((whole) => {
   const parts = partsOf(whole.table);
   const ofParts = parts.map(({ table }) =>
@@ -94,8 +97,8 @@ const surplusAttempts = statement(
 );
 
 /**
- * Deletes failures of days without a partition, and failures of bots with very many failures. Other failures are
- * deleted with the partition of their day.
+ * Deletes failures of days without a partition, and failures of bots with very many failures. Other failures disappear
+ * when the partition of their day is dropped.
  */
 const agedFailures = aged('purge_aged_failures', 'delivery_failures_default', 'ctid', 'at');
 const surplusFailures = statement(
@@ -144,7 +147,7 @@ const pastOffers = statement(
    ))`,
 );
 
-/** Allows the whole index to be counted once per hour. */
+/** Limits counting the whole index to once per hour. */
 const claimBound = statement(
   'claim_dead_updates_bound',
   `insert into installation (name, value) values ('dead_updates_bounded_at', now()::text)
@@ -195,7 +198,7 @@ const lateParts = journalTables
     ),
   );
 
-/** Deletes quarantined entries at the same age as messages, because they may contain messages. */
+/** Deletes quarantined entries at the same age as messages, because such entries may contain messages. */
 const agedQuarantine = aged('purge_aged_quarantine', 'quarantine', 'ctid', 'created_at');
 
 const freeNames = aged('purge_free_names', 'names', 'name', 'free_at');

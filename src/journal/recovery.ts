@@ -16,7 +16,7 @@ import { Forgetter } from './forget.js';
 import { journalLimits as limits } from './limits.js';
 
 export interface RecoveryOptions {
-  /** Returns the shards. This is a function, because the shard map is loaded later than this object is created. */
+  /** Returns the shards. A getter, because the shard map is not loaded yet when this object is created. */
   readonly shards: () => Shards;
   readonly keys: Keys;
   readonly connection: RedisServers;
@@ -24,7 +24,7 @@ export interface RecoveryOptions {
   readonly highWater: number;
   /** The setting JOURNAL_BYTES_MAX, in bytes. */
   readonly bytesMax: number;
-  /** Returns the script runner. This is a function, because the runner is created together with `recover`. */
+  /** Returns the script runner. A getter, because the runner does not exist yet when this object is created. */
   readonly runner: () => ScriptRunner;
   /**
    * Whether to accept the seal of a role as proof that Redis lost nothing. Set this only where the data of Redis cannot
@@ -45,8 +45,8 @@ export interface RecoveryOptions {
 export interface RaisedPartition {
   readonly partition: number;
   /**
-   * Whether Redis has certainly lost changes, because Postgres has changes that Redis lacks. These changes are safe in
-   * Postgres. False if a loss is only possible.
+   * True if Redis has certainly lost changes, because Postgres has changes that Redis lacks. False if a loss is only
+   * possible. The changes in Postgres are safe.
    */
   readonly proven: boolean;
 }
@@ -72,11 +72,11 @@ const noteLoss = statement(
 );
 
 /**
- * Registers the incarnation of a partition before its first use, and gives it to only one caller. The row stays
- * unchanged if it was raised since it was read, because another node is working on the partition. One raise is enough
- * if a hundred nodes detect one failover. Also compares the watermark, so that a row restored from a backup cannot get
- * an incarnation below that of its entities. The row also stays unchanged if a flush has raised the watermark above
- * `harmless` since it was read, because Redis may lack that flush.
+ * Registers the incarnation of a partition before its first use, and gives it to only one caller. If the row was raised
+ * since it was read, it stays unchanged, because another node is working on the partition. One raise is therefore
+ * enough if a hundred nodes detect the same failover. Also compares the watermark, so that a row restored from a backup
+ * cannot get an incarnation below that of its entities. If a flush has raised the watermark above `harmless` since the
+ * row was read, the row also stays unchanged, because Redis may lack that flush.
  */
 export const raiseIncarnations = statement(
   'raise_incarnations',
@@ -103,9 +103,9 @@ const noteSeal = statement(
 );
 
 /**
- * Claims the seals that prove that this Redis lost nothing. A seal is valid for a single run of Redis. If a copy of
- * sealed data is started later, its seal is not accepted. After both servers were restored from backups, an operator's
- * seal is not accepted, because the restore restarts Postgres.
+ * Claims the seals that prove that this Redis lost nothing. A seal is valid for a single run of Redis. A later start on
+ * a copy of the sealed data cannot use the seal. An operator's seal is also refused if both servers were restored from
+ * backups, because a restored Postgres was restarted.
  */
 const claimSeals = statement(
   'claim_seals',
@@ -182,8 +182,8 @@ export class Recovery {
   }
 
   /**
-   * Does what `recover` does for many partitions, with one statement for all that need recovery. A node calls it when
-   * it starts.
+   * Recovers many partitions as `recover` does, with one statement for all that need recovery. A starting node calls
+   * this function.
    */
   async openAll(partitions: readonly number[], runId: string): Promise<void> {
     try {
@@ -201,7 +201,8 @@ export class Recovery {
   /**
    * Closes partitions to changes, as the last step of a clean Redis shutdown. The seal tells the next start that
    * nothing was lost. Every node accepts an operator's seal for limits.redis_seal_age_ms_max, as long as the same
-   * Postgres server keeps running. Error: `unavailable`. The next start is then as careful as after a crash.
+   * Postgres server keeps running. Error: `unavailable`. After this error, the next start is as careful as after a
+   * crash.
    */
   async seal(partitions: readonly number[], byOperator = false): Promise<void> {
     const { keys, runner } = this.#options;
@@ -253,7 +254,7 @@ export class Recovery {
     return { opened, closed };
   }
 
-  /** Returns the partitions that are closed. Passes the incarnation 0, with which the script changes nothing. */
+  /** Returns the closed partitions. Passes the incarnation 0, so that the script only reads. */
   async #read(partitions: readonly number[], runId: string): Promise<Behind[]> {
     const wanted = partitions.map((partition) => ({ partition, incarnation: 0, post: 0 }));
     return (await this.#apply(wanted, runId)).closed;
@@ -297,10 +298,10 @@ export class Recovery {
   }
 
   /**
-   * Removes journaled entities from each Redis that lost flushed changes. Postgres has each of these entities in the
-   * same version or a later one. If Postgres was restored to an earlier state, this is true only after the entities were
-   * written again. Until then, the entities stay in Redis, although some of them are outdated. Returns the partitions
-   * that may be opened. Another node works on the other partitions.
+   * Removes journaled entities from each Redis that lost flushed changes. Postgres normally has the same or a later
+   * version of each of these entities. A Postgres that was restored to an earlier state lacks them until a rewrite has
+   * finished. Until then, the entities stay in Redis, although some of them are outdated. Returns the partitions that
+   * may be opened. Another node works on the other partitions.
    */
   async #forgetOlder(closed: readonly Closed[], runId: string): Promise<readonly Closed[]> {
     const isOlder = (b: Closed) => lacksChanges(b) && b.seen?.rewriting !== true;

@@ -1,7 +1,7 @@
 /**
  * Writes journaled entities from Redis to Postgres again, after Postgres was restored to an earlier state. Writes an
- * entity only if Redis has a newer version. An older image never replaces a newer one. Several flushers may therefore
- * do this repeatedly, even while journals are flushed.
+ * entity only if Redis has a newer version, so an older image never replaces a newer one. Several flushers may
+ * therefore rewrite at once or repeatedly, even while journals are flushed.
  */
 
 import { finishRewrite, loadRewrites, type Rewrite, renewWebhooks } from '../postgres/messages/history.js';
@@ -12,6 +12,7 @@ import { emojiColumn, messageHeader, pack, unpack } from '../store/core/codec.js
 import { groupBy, piecesOf } from '../store/core/groups.js';
 import { type Keys, parseChat, partitionOfPost, postNumber } from '../store/core/keys.js';
 import type { Poll, PollRecord, ResultsRecord, VoteRecord } from '../store/core/poll_record.js';
+import { botOf } from '../store/core/queue_ids.js';
 import type { Time } from '../time.js';
 import type { JournalEntry, SequenceChange } from './batch.js';
 import { rootOf, scanKeys } from './forget.js';
@@ -193,9 +194,9 @@ async function gather(
   const entity = entityOf(key);
   const [kind = '', name = ''] = entity.split(/:(.*)/s);
   if (kind === 'queue_state') {
-    const [hook, mask, asked] = await client.hmget(key, 'hook_version', 'mask', 'mv');
-    if (Number(hook) > 0) found.hooked.push({ bot: Number(name), version: Number(hook) });
-    const [version, image] = [Number(asked ?? 0), pack([Number(mask)])];
+    const [hook, mask, asked, own] = await client.hmget(key, 'hook_version', 'mask', 'mv', 'own');
+    if (Number(hook) > 0) found.hooked.push({ bot: botOf(Number(name)), version: Number(hook) });
+    const [version, image] = [Number(asked ?? 0), pack([Number(own ?? mask)])];
     if (version > after) found.entries.push({ partition, version, entity: `mask:${name}`, image, state: '' });
     return;
   }
@@ -271,8 +272,8 @@ async function sweep(
 
 /**
  * Writes the entities that Postgres has lost, for the partitions that this process flushes. Returns how many entities
- * were written. Throws the errors of Redis or Postgres. Also fails if the incarnation of a partition is raised meanwhile,
- * because Redis may have lost entities that were read. All of this is then repeated.
+ * were written. Throws the errors of Redis or Postgres. Also fails if the incarnation of a partition is raised
+ * meanwhile, because Redis may have lost entities that were read. The caller then repeats the whole rewrite.
  */
 export async function rewritePartitions(options: RewriteOptions, held: readonly number[]): Promise<number> {
   const { pool, shards, connection } = options;

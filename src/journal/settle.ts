@@ -1,6 +1,6 @@
 /**
- * Settles a batch after its commit: removes its entries from the journal. Their entities may then leave Redis when they
- * are unused.
+ * Settles batches after their commit: removes their entries from the journal. Redis may then drop the entities of these
+ * entries when they are unused.
  */
 
 import type { ScriptRunner } from '../redis/scripts/scripts.js';
@@ -10,31 +10,24 @@ import type { JournalPrefix } from './batch.js';
 import type { HotBudget } from './hot_budget.js';
 import type { Written } from './write.js';
 
-interface Settled {
-  readonly entities: string[];
-  readonly versions: number[];
-  /** The first `brief` entities of the list leave Redis soon. */
-  brief: number;
+/** Batches whose transaction is committed. */
+export interface Committed {
+  readonly prefixes: readonly JournalPrefix[];
+  /** Excludes quarantined entries. Their entities must stay in Redis, because Postgres lacks them. */
+  readonly written: Written;
 }
 
-const none = (): Settled => ({ entities: [], versions: [], brief: 0 });
-
-function add(
-  to: Map<number, Settled>,
-  partition: number,
-  entity: string,
-  version: number,
-  brief = false,
-): void {
-  const settled = to.get(partition) ?? none();
-  if (brief) {
-    settled.entities.splice(settled.brief, 0, entity);
-    settled.versions.splice(settled.brief++, 0, version);
-  } else {
-    settled.entities.push(entity);
-    settled.versions.push(version);
-  }
-  to.set(partition, settled);
+/**
+ * The entries that one script settles. For a key in several batches, contains only the newest version, because Redis
+ * has no older version.
+ */
+interface Settling {
+  /** The version of the last entry. */
+  last: number;
+  readonly records: Map<string, number>;
+  /** The records that leave Redis soon. */
+  readonly brief: Map<string, number>;
+  readonly states: Map<string, number>;
 }
 
 /**
@@ -53,49 +46,73 @@ export interface SettleResult {
   readonly failures: ReadonlyMap<number, Error>;
 }
 
+function keepNewest(versions: Map<string, number>, key: string, version: number): void {
+  versions.set(key, Math.max(version, versions.get(key) ?? 0));
+}
+
+/** Adds the entries and keys of a batch to the work of their partitions. */
+function gather(
+  settling: ReadonlyMap<number, Settling>,
+  keys: Keys,
+  budget: HotBudget,
+  { prefixes, written }: Committed,
+): void {
+  for (const { table, key, entry, record } of written.changes) {
+    const of = settling.get(entry.partition);
+    if (!table.record || of === undefined) continue;
+    const name = table.record(keys, key);
+    // Keeps a tombstone in Redis, because Postgres may be restored to a state before the deletion.
+    const isBrief = record !== null && !budget.admits(key[0] as number, record.length);
+    keepNewest(isBrief ? of.brief : of.records, name, entry.version);
+    (isBrief ? of.records : of.brief).delete(name);
+  }
+  for (const { table, partition, key, version } of written.sequences) {
+    const of = settling.get(partition);
+    if (of && table.sequence?.state) keepNewest(of.states, table.sequence.state(keys, key), version);
+  }
+  for (const { partition, state, version } of namedStates(prefixes, written)) {
+    const of = settling.get(partition);
+    if (of) keepNewest(of.states, state, version);
+  }
+}
+
 /**
- * Settles the entries of a committed batch with one script per partition. If a partition fails, for instance because
- * its slot is being moved, the other partitions are still settled. `written` excludes quarantined entries. Their
- * entities must stay in Redis, because Postgres lacks them.
+ * Settles the entries of committed batches, which must be in the order of their commits, with one script per partition.
+ * Skips partitions that are not due. If a partition fails, for instance because its slot is being moved, the other
+ * partitions are still settled.
  */
-export async function settlePrefixes(
+export async function settleBatches(
   runner: ScriptRunner,
   keys: Keys,
   { hotTtlMs, budget }: { readonly hotTtlMs: number; readonly budget: HotBudget },
-  prefixes: readonly JournalPrefix[],
-  written: Written,
+  batches: readonly Committed[],
+  isDue: (partition: number) => boolean,
 ): Promise<SettleResult> {
-  const records = new Map<number, Settled>();
-  const states = new Map<number, Settled>();
-  for (const { table, key, entry, record } of written.changes) {
-    if (!table.record) continue;
-    // Keeps a tombstone in Redis, because Postgres may be restored to a state before the deletion.
-    const brief = record !== null && !budget.admits(key[0] as number, record.length);
-    add(records, entry.partition, table.record(keys, key), entry.version, brief);
-  }
-  for (const { table, partition, key, version } of written.sequences) {
-    if (table.sequence?.state) add(states, partition, table.sequence.state(keys, key), version);
-  }
-  for (const { partition, state, version } of namedStates(prefixes, written)) {
-    add(states, partition, state, version);
-  }
-  async function settle({ partition, last }: JournalPrefix): Promise<number> {
-    const record = records.get(partition) ?? none();
-    const state = states.get(partition) ?? none();
+  const settling = new Map<number, Settling>();
+  for (const { prefixes } of batches)
+    for (const { partition, last } of prefixes) {
+      const known = settling.get(partition);
+      if (known) known.last = last;
+      else if (isDue(partition))
+        settling.set(partition, { last, records: new Map(), brief: new Map(), states: new Map() });
+    }
+  for (const batch of batches) gather(settling, keys, budget, batch);
+
+  async function settle(partition: number, { last, records, brief, states }: Settling): Promise<number> {
     const { length } = await runner.call(
       'journal/settle',
       partition,
       {
         meta: keys.meta(partition),
         journal: keys.journal(partition),
-        entities: [...record.entities, ...state.entities],
+        entities: [...brief.keys(), ...records.keys(), ...states.keys()],
       },
       {
         after: `${last + 1}-0`,
         hot_ms: runner.isFull(partition) ? limits.hot_ttl_ms_min : hotTtlMs,
-        records: record.entities.length,
-        brief: record.brief,
-        versions: [...record.versions, ...state.versions],
+        records: brief.size + records.size,
+        brief: brief.size,
+        versions: [...brief.values(), ...records.values(), ...states.values()],
       },
     );
     return length;
@@ -104,10 +121,10 @@ export async function settlePrefixes(
   const lengths = new Map<number, number>();
   const failures = new Map<number, Error>();
   await Promise.all(
-    prefixes.map((prefix) =>
-      settle(prefix).then(
-        (length) => lengths.set(prefix.partition, length),
-        (error: Error) => failures.set(prefix.partition, error),
+    [...settling].map(([partition, own]) =>
+      settle(partition, own).then(
+        (length) => lengths.set(partition, length),
+        (error: Error) => failures.set(partition, error),
       ),
     ),
   );

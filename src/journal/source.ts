@@ -70,11 +70,13 @@ export interface ReadResult {
   readonly failure: Error | null;
   readonly ends: readonly number[];
   readonly full: boolean;
+  readonly bytes: number;
 }
 
 /**
- * How many entries the first round of a batch requests from all partitions together, at least one from each. The size
- * of entries is still unknown in this round. The number therefore limits how far a batch may exceed its byte limit.
+ * How many entries the first round of a batch requests from all partitions together, but at least one from each. In
+ * this round, the size of entries is still unknown. This number therefore limits how far a batch may exceed its byte
+ * limit.
  */
 const first_round_entries = 128;
 
@@ -83,8 +85,8 @@ const bytesOf = ({ image, entity }: JournalEntry): number => image.length + enti
 /**
  * Reads each journal from its start. If `after` contains a version for a partition, reads the entries after it, because
  * the caller is still writing the earlier ones. A batch ends at `entriesMax` or `bytesMax`, whichever comes first. The
- * batch is read in rounds. Each partition contributes an equal share, and partitions with more entries fill the next
- * round. A round assumes that an entry has twice the mean size so far, and requests only as many entries as fit. If no
+ * batch is read in rounds. In a round, each partition contributes an equal share. The next round reads only partitions
+ * that have more entries. A round requests as many entries as would fit if each were twice the mean size so far. If no
  * partition can be read, throws the error of Redis.
  */
 export async function readPrefixes(
@@ -142,5 +144,5 @@ export async function readPrefixes(
     last: (of.at(-1) as JournalEntry).version,
     whole: atEnd.has(partition),
   }));
-  return { prefixes, ends, failure, full: open.length > 0 };
+  return { prefixes, ends, failure, full: open.length > 0, bytes };
 }

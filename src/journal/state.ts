@@ -1,4 +1,4 @@
-/** Returns how far each partition's journal has been written to Postgres. `petrel doctor` prints this. */
+/** Returns, for `petrel doctor`, how far each partition's journal has been written to Postgres. */
 import type { Pool } from '../postgres/pool.js';
 import { holding, type Shards } from '../postgres/shards.js';
 import { plainSql } from '../postgres/sql.js';
@@ -72,8 +72,8 @@ export const quarantinedIn = (pool: Pool, partitions: readonly number[]) => plai
   select count(*) from quarantine where partition = any(${partitions}::int[])`;
 
 /**
- * The time of the last detected data loss of Redis, the number of affected partitions, and the last flush before the
- * loss.
+ * The time of the last detected data loss of Redis, the number of affected partitions, and the time of the last flush
+ * before the loss.
  */
 export interface RedisLoss {
   readonly at: string;

@@ -16,7 +16,10 @@ export interface JournalTable {
    * are purged together with their record.
    */
   readonly partOf?: string;
-  /** Whether the first two columns identify a chat, written as `id` or `id.user`. Only a chat id may be negative. */
+  /**
+   * Whether the first two columns identify a chat, written as `id` or `id.user`. Ids in other columns are never
+   * negative.
+   */
   readonly chat?: true;
   /** Set only for a table that is partitioned by its column `day`. The day is part of the key and never changes. */
   readonly dated?: {
@@ -123,8 +126,8 @@ const pollVotes: JournalTable = {
 };
 
 /**
- * The kinds of updates that a bot requested. The state of the bot's queue also contains these kinds. It always stays in
- * Redis.
+ * The kinds of updates that a bot requested. The state of the bot's queue, which always stays in Redis, also contains
+ * these kinds.
  */
 const masks: JournalTable = {
   kind: 'mask',
@@ -167,7 +170,7 @@ function endOfDigits(text: string, start: number): number {
 /**
  * Parses the name of an entity in the journal. The kind comes first, then the key columns. The user column is 0 for a
  * chat without a user. Returns null for an unknown kind, or for a malformed or inexact key. Such entries go to
- * quarantine. Uses a loop, because a regular expression took ten times as long per row.
+ * quarantine. Uses a loop, because a regular expression takes ten times as long per row.
  */
 export function parseEntity(text: string): Entity | null {
   let at = text.indexOf(':');

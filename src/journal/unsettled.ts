@@ -1,8 +1,8 @@
 /**
  * Manages the partitions whose journal could not be settled, for instance because their slot is being migrated. Each of
- * them is set aside, and read again from its start after a backoff. Later entries of such a partition that are in
- * flight are not settled either. Otherwise all earlier entries would be trimmed, and the entities of the failed entries
- * would stay in Redis without an expiry.
+ * them is set aside, and read again from its start after a backoff. Later entries of the same partition that are in
+ * flight are not settled either. Otherwise the trim would also remove the failed entries, and their entities would stay
+ * in Redis without an expiry.
  */
 import type { Random } from '../random.js';
 import type { Time } from '../time.js';
@@ -28,8 +28,8 @@ export function createUnsettled(time: Time, random: Random) {
       if (failures.size > 0) for (const partition of partitions) failures.delete(partition);
     },
     /**
-     * Returns the partitions that have no entries in flight and whose backoff has ended. They are then no longer set
-     * aside.
+     * Returns the partitions whose backoff has ended and that have no entries in flight. These partitions are no longer
+     * set aside.
      */
     takeBack(isInFlight: (partition: number) => boolean): number[] {
       const now = time.monotonic();

@@ -21,6 +21,12 @@ export interface Written {
   readonly sequences: readonly SequenceChange[];
 }
 
+/** A committed batch. */
+export interface WrittenBatch extends Written {
+  /** The mark that the transaction raised. */
+  readonly raised: readonly RaisedMark[];
+}
+
 interface Encoded extends Written {
   readonly calls: readonly Call[];
 }
@@ -35,7 +41,7 @@ export type OnQuarantine = (entry: JournalEntry, reason: string) => void;
 
 const reasonLengthMax = 500;
 
-/** Returns the statement that writes rows. A day is the number of days since 1970. */
+/** Returns the statement that writes rows. Its parameters give a day as the number of days since 1970. */
 function upsert({ table, columns, dated }: JournalTable): Statement {
   const all = [...columns, ...(dated ? ['day'] : [])];
   const keys = all.join(', ');
@@ -92,9 +98,9 @@ const sequenceUpserts = new Map(
 );
 
 /**
- * Raises the watermarks of a batch. Refuses the batch if the incarnation of a partition was raised after its journal was
- * read, because Redis may have lost some of these entries. The lock of the row puts this transaction before or after a
- * raise.
+ * Raises the watermarks of a batch. Refuses the batch if the incarnation of a partition was raised after its journal
+ * was read, because Redis may have lost some of these entries. The row lock ensures that this transaction runs entirely
+ * before or entirely after a raise.
  */
 const raiseWatermarks = statement(
   'flush_watermarks',
@@ -136,7 +142,7 @@ function sequenceCall(table: JournalTable, found: readonly SequenceChange[]): Ca
   if (!statement) return null;
   const columns = table.sequence?.columns.length ?? 0;
   const values = [
-    // The last key column is the sequence's greatest value.
+    // The last key column contains the sequence's greatest value.
     ...Array.from({ length: columns + 1 }, (_, i) => keyColumn(found, i)),
     bigintArray(found.map(({ version }) => version)),
     bigintArray(found.map(({ incarnation }) => incarnation)),
@@ -198,7 +204,7 @@ export function prepareBatch(
   incarnations: ReadonlyMap<number, number>,
 ): PreparedBatch {
   const { changes, unreadable } = gather(prefixes.flatMap(({ entries }) => entries));
-  return { ...encode(changes), watermarks: watermarks(prefixes, incarnations), unreadable };
+  return { watermarks: watermarks(prefixes, incarnations), unreadable, ...encode(changes) };
 }
 
 function watermarks(prefixes: readonly JournalPrefix[], incarnations: ReadonlyMap<number, number>): Call {
@@ -212,8 +218,9 @@ function watermarks(prefixes: readonly JournalPrefix[], incarnations: ReadonlyMa
 }
 
 /**
- * Returns the last statement of a transaction that writes what was read from Redis, but not from a journal. It refuses
- * the transaction if an incarnation was raised since. `incarnations` must be read from Postgres before Redis is read.
+ * Returns the last statement of a transaction that writes entities read from Redis, not from a journal. The statement
+ * fails if an incarnation was raised since `incarnations` was read. Read `incarnations` from Postgres before you read
+ * Redis.
  */
 export function incarnationCheck(incarnations: ReadonlyMap<number, number>): Call {
   const sorted = [...incarnations].sort(([a], [b]) => a - b);
@@ -275,7 +282,7 @@ async function accepted(
   }
 }
 
-/** Writes changes in one transaction, without those that are quarantined. Returns what was written. */
+/** Writes all changes that are not quarantined in one transaction. Returns the written changes. */
 async function commitAccepted(
   pool: Pool,
   batch: Encoded,
@@ -317,21 +324,24 @@ export async function writeSequences(
 /**
  * Writes a batch to the shard of this pool. All partitions of the batch must belong to this shard. When this function
  * returns, every entry is in quarantine, or its table has this version or a later one. The entries may then leave the
- * journal. Throws any error of the database itself. The journals must then stay as they are, and the same batch can be
- * written again.
+ * journal. Throws any error of the database itself. In this case the journals must not be trimmed, and the same batch
+ * can be written again. With `marks`, the transaction raises a mark. The caller must note this mark before relying on
+ * the commit.
  */
 export async function writeBatch(
   pool: Pool,
   batch: PreparedBatch,
   onQuarantine: OnQuarantine,
-  marks?: ControlMarks,
-): Promise<Written> {
+  marks?: Pick<ControlMarks, 'random'>,
+): Promise<WrittenBatch> {
+  let raised: readonly RaisedMark[] = [];
   const commit = async (changes: readonly Call[]) => {
     const calls = [...changes, batch.watermarks];
     if (marks === undefined) await pool.batch(calls);
-    else await marks.note(await pool.batch<RaisedMark>(calls, (server) => raiseMark(server, marks.random)));
+    else raised = await pool.batch<RaisedMark>(calls, (server) => raiseMark(server, marks.random));
   };
   const quarantine = quarantineIn(pool, onQuarantine);
   for (const entry of batch.unreadable) await quarantine(entry, 'unknown or malformed entity');
-  return commitAccepted(pool, batch, quarantine, commit);
+  const written = await commitAccepted(pool, batch, quarantine, commit);
+  return { raised, ...written };
 }

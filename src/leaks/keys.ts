@@ -3,6 +3,7 @@ import { createPublicKey, type KeyObject, verify } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { request } from 'undici';
 import { fail } from '../errors.js';
+import { readBounded } from '../rules/bounded_body.js';
 import type { LeakKeys } from '../server/endpoint.js';
 import { shared } from '../shared.js';
 import { systemTime, type Time } from '../time.js';
@@ -21,15 +22,9 @@ async function download(time: Time, url: string): Promise<string> {
     headersTimeout: limits.leak_keys_ms_max,
     headers: { accept: 'application/json', 'user-agent': 'petrel' },
   });
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of body) {
-    bytes += chunk.length;
-    if (bytes > limits.leak_keys_bytes_max) throw new Error('the list of keys is too large');
-    chunks.push(chunk);
-  }
+  const text = await readBounded(body, limits.leak_keys_bytes_max, 'list of keys');
   if (statusCode !== 200) throw new Error(`the request for the list of keys was answered with ${statusCode}`);
-  return Buffer.concat(chunks).toString('utf8');
+  return text;
 }
 
 /** Parses the keys. Ignores keys of other types, which cannot verify a report. */
@@ -46,8 +41,8 @@ function keysIn(text: string): Map<string, KeyObject> {
 }
 
 /**
- * Creates the verifier. It loads the keys at the first report and after they have expired. It also loads them when a
- * report names an unknown key id.
+ * Creates the verifier. It loads the keys at the first report, after the keys have expired, and when a report names an
+ * unknown key id.
  */
 export function createLeakKeys({ source, onError, time = systemTime }: LeakKeysOptions): LeakKeys {
   let keys = new Map<string, KeyObject>();
@@ -67,7 +62,7 @@ export function createLeakKeys({ source, onError, time = systemTime }: LeakKeysO
     const age = time.monotonic() - readAt;
     const wanted = keys.has(id) ? limits.leak_keys_age_ms_max : limits.leak_keys_interval_ms_min;
     if (age > wanted) await read();
-    // Refuses the report if there are no keys. Nothing is lost, because the reporter retries later.
+    // Refuses the report if there are no keys. The report is not lost, because the reporter retries later.
     if (keys.size === 0) fail('unavailable', { retry_after: limits.leak_keys_interval_ms_min / 1_000 });
     return keys.get(id);
   }

@@ -8,7 +8,7 @@ const callCost = z.object({
   redis: z.number(),
   flush: z.number(),
   postgres: z.number(),
-  /** The rows that a call writes to Postgres, and the messages and reactions that it makes. */
+  /** The number of rows that a call writes to Postgres, and of messages and reactions that it adds. */
   rows: z.number(),
   messages: z.number(),
   reactions: z.number(),
@@ -48,8 +48,8 @@ export const costsSchema = z.object({
 export type Costs = z.infer<typeof costsSchema>;
 
 /**
- * The default costs. The bytes on disk (`aof`, `wal`, `stored`) come from a later run on another machine with
- * PostgreSQL 18. That machine was too busy for measuring times.
+ * The default costs. The bytes on disk (`aof`, `wal`, `stored`) come from a later run with PostgreSQL 18 on another
+ * machine. That machine was too busy for measuring times.
  */
 export const measuredCosts = measured as Costs;
 
@@ -59,7 +59,7 @@ export interface Demand {
   readonly bots: number;
   readonly chats: number;
   readonly deliveries: number;
-  /** Records stay in Redis for this time after their last use. */
+  /** How long records stay in Redis after their last use. */
   readonly hot_s: number;
   readonly waiting_s: number;
   /** The share of each core, and of the memory of each Redis server, that the plan may use. */

@@ -18,7 +18,7 @@ export interface FixedRate {
   readonly connections: number;
   readonly salt: string;
   readonly signal?: AbortSignal;
-  /** If the share of failed calls exceeds this value, the load ends early. The first hundred calls never end it. */
+  /** The load ends early if a larger share of its calls fails. The first hundred calls never end the load. */
   readonly failedShareMax?: number;
 }
 
@@ -157,7 +157,7 @@ export async function loadAtRate(
       signal?.throwIfAborted();
       const now = performance.now();
       if (now > end) break;
-      // Measures how late this process sent a request, either because of its own work or because it shares a core.
+      // Measures how late this process sent a request, because it was busy or because it shares a core.
       if (due >= unnoted) late = Math.max(late, now - dueAt(due));
       due = Math.min(count, Math.max(due, Math.floor(((now - began) * rate) / 1_000) + 1));
       pump();

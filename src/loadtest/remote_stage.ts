@@ -23,7 +23,7 @@ export interface Stage {
 export interface StageOptions {
   readonly url: string;
   readonly token: string;
-  /** The chat to use with a bot's token. */
+  /** The chat to which the load sends. Used only with the token of a bot. */
   readonly chat: number | undefined;
   /** The highest rate of edits. A message can be edited only once per second. */
   readonly rate: number;

@@ -21,7 +21,7 @@ export interface Series {
    * on.
    */
   readonly calls: readonly Call[];
-  /** Whether the first column of each row is the index of the call to which the row belongs. */
+  /** Whether the first column of each row contains the index of the row's call. */
   readonly byRow?: boolean;
   /**
    * The rows of ids. Requests take the rows in order and start again after the last row. If all requests are the same,
@@ -30,7 +30,7 @@ export interface Series {
   readonly rows: readonly (readonly string[])[];
 }
 
-/** Literal texts, with indices of columns between them. Column 0 is the number of the pass. */
+/** Literal texts and, between them, the indices of columns. Column 0 is the number of the pass. */
 export type Pieces = ReadonlyArray<string | number>;
 
 export interface Template {

@@ -34,7 +34,7 @@ function row(name: string, side: SideResult): string[] {
     const value = cpu[process];
     return typeof value === 'number' ? value.toFixed(1) : '';
   };
-  // Leaves out the figures of our Redis. They mean nothing while another product is measured.
+  // Leaves out the figures of our Redis, which are meaningless while another product is measured.
   const ours = side.role !== 'peer';
   return [
     `${name} ${side.label}`.trim(),

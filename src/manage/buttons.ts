@@ -1,6 +1,6 @@
 /**
  * Defines the buttons of the management bot. The data of a button begins with a format version. A press is checked like
- * any other call, so knowing the data gives no rights.
+ * any other call, so somebody who knows the data gains no rights.
  */
 import type { InlineButton, InlineKeyboard } from '../store/core/codec.js';
 

@@ -96,8 +96,8 @@ export class Manager {
       before = (await store.management.begin<Talk>(user.id, shownId)) ?? nothing;
     } catch (error) {
       if (!passing(error)) throw error;
-      // Tells the person that the action failed because Postgres is unavailable. Otherwise the person would get no
-      // answer.
+      // Tells the person that the action failed because Postgres is unavailable. Without this message, the person would
+      // get no answer.
       return this.#put(
         place,
         update,
@@ -110,9 +110,7 @@ export class Manager {
     await this.#put(place, update, reply);
   }
 
-  /**
-   * Handles one update. If an update is handled again, it changes nothing twice. Rejects if the update must be retried.
-   */
+  /** Handles one update. Handling the same update again repeats no change. Rejects if the update must be retried. */
   async handle(update: UpdateEntry): Promise<void> {
     const { chat } = update.message;
     if (!isDirect(chat)) {

@@ -1,6 +1,7 @@
 /**
- * Handles one update of the management bot: who sent it, and the reply. Each change derives its request id from the
- * update and the step's name. If the update is handled again, no change and no message is therefore repeated (law 4).
+ * Handles one update of the management bot: finds the sender, makes changes and replies. Each change derives its
+ * request id from the update and the step's name. If the update is handled again, its changes and messages are
+ * therefore not repeated (law 4).
  */
 import { ApiError } from '../errors.js';
 import type { InlineKeyboard, Profile } from '../store/core/codec.js';
@@ -16,7 +17,7 @@ export interface Screen extends Said {
 }
 
 export interface Reply {
-  /** Replaces the message whose button was pressed. If no button was pressed, it is sent as a new message. */
+  /** Replaces the message whose button was pressed. If no button was pressed, sends a new message. */
   readonly screen?: Screen | undefined;
   readonly also?: Screen | undefined;
   readonly alert?: Said | undefined;

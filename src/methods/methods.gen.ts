@@ -92,9 +92,12 @@ import { uploadStickerFile } from './stickers/uploadStickerFile.js';
 import { answerCallbackQuery } from './updates/answerCallbackQuery.js';
 import { confirmUpdates } from './updates/confirmUpdates.js';
 import { deleteWebhook } from './updates/deleteWebhook.js';
+import { deleteWebhookRoute } from './updates/deleteWebhookRoute.js';
 import { getUpdates } from './updates/getUpdates.js';
 import { getWebhookInfo } from './updates/getWebhookInfo.js';
+import { getWebhookRoutes } from './updates/getWebhookRoutes.js';
 import { setWebhook } from './updates/setWebhook.js';
+import { setWebhookRoute } from './updates/setWebhookRoute.js';
 import { streamUpdates } from './updates/streamUpdates.js';
 import type { Method } from '../server/method.js';
 
@@ -192,8 +195,11 @@ export const methods: readonly Method[] = [
   answerCallbackQuery,
   confirmUpdates,
   deleteWebhook,
+  deleteWebhookRoute,
   getUpdates,
   getWebhookInfo,
+  getWebhookRoutes,
   setWebhook,
+  setWebhookRoute,
   streamUpdates,
 ];

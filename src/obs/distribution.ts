@@ -1,6 +1,6 @@
 /**
- * Collects durations in histograms. This is cheap enough for every request, because a histogram is a single array
- * without labels or objects.
+ * Collects durations in histograms. A histogram is a single array without labels or objects, so it is cheap enough for
+ * every request.
  */
 
 /**

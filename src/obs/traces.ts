@@ -1,10 +1,10 @@
 /**
  * Exports OpenTelemetry traces: request → scripts → event → delivery. Loaded only if traces are turned on. A trace is
- * made when its request ends. Its id is derived from the change that the request made (chat, message and edit). Every
+ * created when its request ends. Its id is derived from the change that the request made (chat, message and edit). Every
  * process that delivers the change derives the same id, so Redis need not store it, and all processes choose the same
- * traces to keep. Requests that changed no message get a random id. A request with `traceparent` is also a span of the
- * trace that this header names, so the answer of a bot joins the trace of the update. Decision 0023 says why this is not
- * the OpenTelemetry SDK.
+ * traces to keep. Requests that changed no message get a random id. If a known caller sends the header `traceparent`,
+ * the request is also a span of the trace in this header. The answer of a bot thus joins the trace of the update.
+ * Decision 0023 says why Petrel does not use the OpenTelemetry SDK.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createHash } from 'node:crypto';
@@ -36,8 +36,10 @@ interface Parent {
 }
 
 interface Under {
-  /** The header `traceparent` of the request. */
+  /** The span in the header `traceparent` of the request. Any client can send this header. */
   readonly parent: Parent | undefined;
+  /** Whether the caller is known. */
+  readonly isKnown: () => boolean;
   readonly beginMs: number;
   readonly scripts: Array<{ readonly name: string; readonly beginMs: number; readonly endMs: number }>;
   /** The name of the change. Absent until the request has made a change. */
@@ -70,19 +72,29 @@ export interface TracedDelivery {
 }
 
 const waitingMax = 4_096;
+/**
+ * How many pending spans may belong to traces named by callers. Without this limit, a caller could choose only trace
+ * ids that are kept, and so fill the memory.
+ */
+const joinedWaitingMax = waitingMax / 4;
+/** The spans of later scripts of a request are dropped. A stream is a request that may run scripts for days. */
+const scriptsMax = 100;
 const sendMs = 1_000;
 const sendMsMax = 5_000;
 
 /**
- * Returns the name of a change. It contains the store's name of the chat, the message id, and the edit time in seconds
- * (0 if never edited).
+ * Returns the name of a change: the store's name of the chat, the message id, and the edit time in seconds (0 if never
+ * edited).
  */
 export const changeName = (chat: string, message: number, editedS: number): string =>
   `${chat}|${message}|${editedS}`;
 
-/** Parses `traceparent` of W3C Trace Context. Returns undefined for a malformed header. */
+/**
+ * Parses `traceparent` of W3C Trace Context. Returns undefined for a malformed header, and for a trace that its caller
+ * does not keep.
+ */
 function parentOf(header: string): Parent | undefined {
-  const [, traceId, spanId] = /^00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$/.exec(header) ?? [];
+  const [, traceId, spanId] = /^00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f][13579bdf]$/.exec(header) ?? [];
   if (traceId === undefined || spanId === undefined || /^0+$/.test(traceId) || /^0+$/.test(spanId)) return;
   return { traceId, spanId };
 }
@@ -191,6 +203,7 @@ export class Traces {
   readonly #options: TracesOptions;
   readonly #requests = new AsyncLocalStorage<Under>();
   #waiting: Span[] = [];
+  #joinedWaiting = 0;
   readonly #time: Time;
   readonly #random: Random;
   /** The Unix time in ms at which the monotonic clock was 0. Spans need fractions of a millisecond. */
@@ -210,10 +223,13 @@ export class Traces {
     return this.#originMs + this.#time.monotonic();
   }
 
-  /** Runs `work` as a request with this header `traceparent`, which is empty if absent. */
-  within<T>(traceparent: string, work: () => T): T {
+  /**
+   * Runs `work` as a request with this header `traceparent`, which is empty if absent. When the request ends, `isKnown`
+   * says whether its caller is known.
+   */
+  within<T>(traceparent: string, isKnown: () => boolean, work: () => T): T {
     const parent = parentOf(traceparent);
-    return this.#requests.run({ parent, beginMs: this.#nowMs(), scripts: [], change: null }, work);
+    return this.#requests.run({ parent, isKnown, beginMs: this.#nowMs(), scripts: [], change: null }, work);
   }
 
   /** Returns the header `traceparent` of a delivery, or undefined if its trace is not kept. */
@@ -222,20 +238,38 @@ export class Traces {
     return this.#isKept(traceId) ? `00-${traceId}-${eventSpan(change, kind, bot)}-01` : undefined;
   }
 
+  /** Records that a poll returned an update. Returns the header `traceparent`, or undefined if its trace is not kept. */
+  polled(bot: number, kind: string, change: string): string | undefined {
+    const header = this.traceparent(bot, kind, change);
+    if (header === undefined) return undefined;
+    this.#add(idsOf(this.#random, change), ({ traceId, root, endMs }) => [
+      {
+        ...{ traceId, spanId: eventSpan(change, kind, bot), parentSpanId: root, name: `event ${kind}` },
+        ...{ kind: 1, beginMs: endMs, endMs, failed: false },
+        attributes: { 'petrel.bot': bot },
+      },
+    ]);
+    return header;
+  }
+
   changed(change: string): void {
     const under = this.#requests.getStore();
     if (under) under.change = change;
   }
 
   script(name: string, ms: number): void {
+    const scripts = this.#requests.getStore()?.scripts;
+    if (scripts === undefined || scripts.length >= scriptsMax) return;
     const endMs = this.#nowMs();
-    this.#requests.getStore()?.scripts.push({ name, beginMs: endMs - ms, endMs });
+    scripts.push({ name, beginMs: endMs - ms, endMs });
   }
 
   over(call: string, status: number): void {
     const under = this.#requests.getStore();
     if (under === undefined) return;
-    const { parent, change } = under;
+    const { change } = under;
+    const mayJoin = under.isKnown() && this.#joinedWaiting < joinedWaitingMax;
+    const parent = mayJoin ? under.parent : undefined;
     const own = change === null && parent !== undefined ? undefined : idsOf(this.#random, change);
     const joined = parent && { traceId: parent.traceId, root: this.#random.bytes(8).toString('hex') };
     const link = (ids: typeof own) => ids && [{ traceId: ids.traceId, spanId: ids.root }];
@@ -245,7 +279,7 @@ export class Traces {
     }
     if (parent && joined) {
       const facts = { call, status, parentSpanId: parent.spanId, links: link(own) ?? [] };
-      this.#add(joined, (context) => spansOfRequest(context, under, facts));
+      this.#joinedWaiting += this.#add(joined, (context) => spansOfRequest(context, under, facts));
     }
   }
 
@@ -263,16 +297,19 @@ export class Traces {
   }
 
   /**
-   * Adds the spans of a trace that is kept. Drops them if too many are pending, because nothing may wait for traces.
+   * Adds the spans of a trace that is kept. If too many spans are pending, drops the new spans, because no request may
+   * wait for traces. Returns the number of added spans.
    */
   #add(
     { traceId, root }: ReturnType<typeof idsOf>,
     spansOf: (context: SpanContext) => readonly Span[],
-  ): void {
-    if (!this.#isKept(traceId)) return;
+  ): number {
+    if (!this.#isKept(traceId)) return 0;
     const spanId = () => this.#random.bytes(8).toString('hex');
     const spans = spansOf({ traceId, root, endMs: this.#nowMs(), spanId });
-    if (this.#waiting.length + spans.length <= waitingMax) this.#waiting.push(...spans);
+    if (this.#waiting.length + spans.length > waitingMax) return 0;
+    this.#waiting.push(...spans);
+    return spans.length;
   }
 
   async #send(): Promise<void> {
@@ -280,6 +317,7 @@ export class Traces {
     const { url, role, version, onError } = this.#options;
     const spans = this.#waiting.map(wireOf);
     this.#waiting = [];
+    this.#joinedWaiting = 0;
     const attributes = attributesOf({
       'service.name': 'petrel',
       'service.version': version,

@@ -5,19 +5,23 @@ import { listWebhooks } from '../postgres/webhooks/webhooks.js';
 import { type Backends, StartError } from '../processes/backends.js';
 import { ruleLimits as limits } from '../rules/limits.js';
 import { allPages } from '../server/pages.js';
+import type { Bot } from '../store/core/control.js';
+import type { QueueInfo } from '../store/updates/queues.js';
 import { allDead, type ReplayAsk } from '../store/webhooks/replays.js';
 
 const say = (line: string) => process.stdout.write(`${line}\n`);
 const shownTime = (seconds: number) => new Date(seconds * 1_000).toISOString();
 const attemptsShown = 20;
+const shownError = (error: QueueInfo['error']) =>
+  error === null ? '' : `  ${shownTime(error.date)} ${error.message}`;
 
 /** Finds a bot by id or username. Throws a StartError when there is no such bot. */
-async function botOf({ store }: Backends, name: string): Promise<number> {
+export async function findBot({ store }: Backends, name: string): Promise<Bot> {
   const bot = /^\d{1,13}$/.test(name)
     ? await store.bots.find(Number(name))
     : await store.bots.findByUsername(name.replace(/^@/, ''));
   if (bot === null) throw new StartError(`there is no bot ${name}`);
-  return bot.id;
+  return bot;
 }
 
 export async function listAll({ pool, store }: Backends): Promise<void> {
@@ -31,17 +35,17 @@ export async function listAll({ pool, store }: Backends): Promise<void> {
         store.replays.countDead(id),
       ]);
       const host = webhook ? new URL(webhook.url).host : '-';
-      const error = info.error ? `  ${shownTime(info.error.date)} ${info.error.message}` : '';
-      say(`${id}  @${username}  ${host}  ${info.pending} pending  ${dead} dead${error}`);
+      say(`${id}  @${username}  ${host}  ${info.pending} pending  ${dead} dead${shownError(info.error)}`);
     }
 }
 
 export async function show(backends: Backends, name: string): Promise<void> {
   const { store } = backends;
-  const id = await botOf(backends, name);
+  const { id } = await findBot(backends, name);
   const everything = { ofOwner: false, updateId: null, delivered: null, status: null };
-  const [webhook, info, dead, counts, items] = await Promise.all([
+  const [webhook, routes, info, dead, counts, items] = await Promise.all([
     store.webhooks.find(id),
+    store.webhooks.routeStates(id),
     store.queues.info(id),
     store.replays.countDead(id),
     store.attempts.counts(id),
@@ -57,12 +61,15 @@ export async function show(backends: Backends, name: string): Promise<void> {
   }
   say(`waiting      ${info.pending}`);
   if (info.error) say(`last error   ${shownTime(info.error.date)} ${info.error.message}`);
+  for (const { name: route, url, info: own } of routes)
+    say(`route        ${route}  ${new URL(url).origin}  ${own.pending} pending${shownError(own.error)}`);
   say(`attempts     ${counts.delivered} delivered, ${counts.failed} failed, ${counts.dead} given up`);
   say(`dead letters ${dead}`);
-  for (const { at, update_id, status, error, latency_ms, tries, next_try_at } of items) {
+  for (const { at, update_id, route, status, error, latency_ms, tries, next_try_at } of items) {
     const next = next_try_at === null ? '' : `, next ${shownTime(next_try_at)}`;
+    const by = route === undefined ? '' : `, route ${route}`;
     say(
-      `${shownTime(at)}  ${update_id}  try ${tries}  ${error ?? `delivered with ${status}`}  ${latency_ms} ms${next}`,
+      `${shownTime(at)}  ${update_id}  try ${tries}  ${error ?? `delivered with ${status}`}  ${latency_ms} ms${by}${next}`,
     );
   }
 }
@@ -84,11 +91,12 @@ function askOf({ from, to, deadLetters = false }: ReplayOptions): ReplayAsk {
 
 export async function replay(backends: Backends, name: string, options: ReplayOptions): Promise<void> {
   const ask = askOf(options);
-  const bot = await botOf(backends, name);
-  const { queued } = await backends.store.replays.replay(bot, ask, { type: 'operator' });
+  const { id } = await findBot(backends, name);
+  const { queued } = await backends.store.replays.replay(id, ask, { type: 'operator' });
   say(`${queued} queued`);
 }
 
 export async function discard(backends: Backends, name: string): Promise<void> {
-  say(`${await backends.store.replays.discard(await botOf(backends, name))} discarded`);
+  const { id } = await findBot(backends, name);
+  say(`${await backends.store.replays.discard(id)} discarded`);
 }

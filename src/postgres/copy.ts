@@ -1,4 +1,4 @@
-/** Copies whole tables out of a database as of one moment, or into an empty database. */
+/** Copies whole tables out of a database as they were at one moment, or into an empty database. */
 import type { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
@@ -16,7 +16,7 @@ export interface SequenceState {
   readonly called: boolean;
 }
 
-/** All tables as they were when the snapshot was opened, without later writes. */
+/** All tables at the moment when the snapshot was opened, without later writes. */
 export type Snapshot = Awaited<ReturnType<typeof openSnapshot>>;
 
 /** These tables are not copied, because the migration runner and running nodes fill them. */
@@ -59,7 +59,7 @@ export async function openSnapshot(url: string) {
   const client = await connect(url);
   await client.query('begin isolation level repeatable read read only');
   return {
-    /** Returns the tables. Each comes after the tables that it references. */
+    /** Returns the tables, each after the tables that it references. */
     async tables(): Promise<TableShape[]> {
       const tables = await client.query<{ name: string; columns: string[] }>(shapes, [ownTables]);
       const links = await client.query<{ child: string; parent: string }>(references);
@@ -118,7 +118,8 @@ export interface TableSource extends TableShape {
 
 /**
  * Replaces the content of these tables, in the given order, and the state of sequences, in one transaction. Throws the
- * errors of Postgres. Also throws if a table received an unexpected number of rows. After an error nothing has changed.
+ * errors of Postgres. Also throws if a table received an unexpected number of rows. An error leaves the database
+ * unchanged.
  */
 export async function copyIn(
   url: string,

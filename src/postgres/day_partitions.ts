@@ -1,9 +1,9 @@
 /**
  * Maintains the tables that are partitioned by day (UTC). Creates partitions some days ahead. Drops a partition once
  * all its rows have passed their maximum age. Rows of a day without a partition go into the default partition, and are
- * deleted there one by one. Such a day never gets its own partition, because its rows would have to be moved. Several
- * processes may do this at the same time. One process changes a table, and the others find the work done. If a lock is
- * not available in time, the work is retried later.
+ * deleted there one by one. A day that already has rows in the default partition never gets its own partition, because
+ * these rows would have to be moved. Several processes may run this maintenance at the same time. One process changes a
+ * table, and the others find the work done. If a lock is not available in time, the work is retried later.
  */
 import { type Pool, type Queryable, statement } from './pool.js';
 
@@ -92,7 +92,7 @@ export async function readSpans(sql: Queryable, { table }: Pick<ByDay, 'table'>)
 const holds = (spans: readonly Span[], day: number) => spans.some(({ from, to }) => from <= day && day < to);
 
 /**
- * Takes a lock and runs `work`. Returns false without running it if `wanted` shows that another process has already
+ * Takes a lock and runs `work`. Returns false without running `work` if `wanted` shows that another process has already
  * done it. The wait for the lock is limited.
  */
 function alone(
@@ -141,7 +141,7 @@ function make(pool: Pool, { table, column }: ByDay, first: number, next: number)
 
 /**
  * Returns `held` if a lock was not available in time. Returns false if the default partition has received a row of
- * these days, which stays there.
+ * these days, because such a row stays there.
  */
 async function unlessHeld(work: Promise<boolean>): Promise<boolean | 'held'> {
   try {
@@ -156,7 +156,7 @@ async function unlessHeld(work: Promise<boolean>): Promise<boolean | 'held'> {
 
 /**
  * Returns whether rows of this table are being moved to this database. Their partition must stay until the move is
- * done. Only then are the posts and pins that belong to the rows erased.
+ * done, because the posts and pins that belong to the rows are erased only then.
  */
 const isReceiving = (table: ByDay['table']) =>
   statement(
@@ -187,8 +187,8 @@ export const dropSpan = async (pool: Pool, table: ByDay['table'], { name }: Span
 export const isPast = ({ to }: Span, now: number, ageMs: number): boolean => to * day_ms <= now - ageMs;
 
 /**
- * Counts consecutive days after today with their own partition. The result is below `days_ahead` if creating
- * partitions has failed.
+ * Counts how many consecutive days after today have their own partition. The result is below `days_ahead` if partitions
+ * could not be created.
  */
 export async function daysAhead(
   sql: Queryable,

@@ -7,19 +7,22 @@ export const postgresLimits = {
   /** How long reads avoid a Postgres replica after it failed. */
   postgres_replica_rest_ms: 1_000,
   postgres_statement_timeout_ms: 10_000,
-  /** How often the shard map is checked, and the age at which the map is too old to use. */
+  /** How often a process checks the shard map, and the age at which the map is too old to use. */
   shard_map_look_ms: 1_000,
   shard_map_age_ms_max: 5_000,
-  /** How often the shard map is checked without DATABASE_SHARDS, and the age at which it is too old to use. */
+  /**
+   * How often a process without DATABASE_SHARDS checks the shard map, and the age at which the map is too old to use.
+   */
   shard_map_idle_look_ms: 10_000,
   shard_map_idle_age_ms_max: 25_000,
   webhook_failing_ms: 3_600_000,
-  /** How long after its last report a node counts as a user of its Redis. */
+  /** A node counts as a user of its Redis for this long after its last report. */
   redis_node_age_ms_max: 10_000,
-  /** The time between two notices to bot owners about one report of leaked tokens. */
+  /** The time between two notices to bot owners that concern the same report of leaked tokens. */
   leak_notice_interval_ms: 2,
   /**
-   * The maximum size of the JSON of all command scopes of one bot. It is enough for one full list of 4-byte characters.
+   * The maximum size of the JSON of all command scopes of one bot. This size is enough for one full list of commands in
+   * 4-byte characters.
    */
   commands_bytes_max: 128 * 1024,
   bots_per_chat_max: 50,
@@ -31,7 +34,7 @@ export const postgresLimits = {
    * is lower.
    */
   bots_created_per_day_min: 100,
-  /** How often per day strangers may add one person to chats, and how many people one stranger may add. */
+  /** Strangers may add the same person to chats this often per day. One stranger may add this many people per day. */
   stranger_adds_per_day_max: 10,
   strangers_added_per_day_max: 50,
   /** The number of open invitations of one person, in total and from one inviter. */
@@ -48,7 +51,7 @@ export const postgresLimits = {
   join_request_age_ms_max: 30 * 24 * 3_600_000,
   /**
    * The number of events of one chat that were not posted yet. Events wait only while Redis cannot take them. An event
-   * has less than 10 KiB.
+   * takes less than 10 KiB.
    */
   member_events_per_chat_max: 1_000,
   message_head_bytes_max: 96,

@@ -19,10 +19,11 @@ export interface ControlMarks {
   readonly random: Random;
   /**
    * Reports a committed transaction to Redis, and waits until Redis has stored the report. If Redis is unavailable, the
-   * report is sent with the next one. Error: `unavailable` if another server has replaced the server that committed the
-   * transaction, and lacks it.
+   * report is sent together with the next one. Error: `unavailable` if another server, which lacks the transaction, has
+   * replaced the server that committed it. `flushed` announces a flush (src/store/core/flush_hints.ts), unless the
+   * transaction is lost.
    */
-  note(raised: readonly RaisedMark[]): Promise<void>;
+  note(raised: readonly RaisedMark[], flushed?: string): Promise<void>;
 }
 
 const raise = statement(

@@ -28,8 +28,8 @@ interface Migration {
 }
 
 /**
- * The error of a database that the program cannot use: it is newer than the program, one of its migrations was changed,
- * or its server is too old.
+ * The error of a database that the program cannot use: the database is newer than the program, one of its migrations
+ * was changed, or its server is too old.
  */
 export class SchemaError extends Error {}
 
@@ -146,8 +146,8 @@ const connect = (url: string) => openSession(url, 'petrel-migrate', 2_000);
 /**
  * Applies missing migrations and returns the schema version. Several programs may start at once, because only one of
  * them applies each file. `log` is called for each file. Files after `upTo` are not applied. Errors: SchemaError if an
- * applied file has changed or the database is newer than this program. Also any error of Postgres in a file, whose
- * changes are then rolled back.
+ * applied file has changed or the database is newer than this program. Also any error of Postgres in a file; the
+ * changes of this file are then rolled back.
  */
 export async function migrate(
   url: string,

@@ -8,6 +8,7 @@ import { type Random, systemRandom } from '../random.js';
 import { addressOf, type PostgresAddress } from '../rules/database_url.js';
 import { systemTime, type Time } from '../time.js';
 import { postgresLimits as limits } from './limits.js';
+import { arePrepared, runPrepared } from './prepared_batch.js';
 
 /** A statement that each connection prepares once. A name must always stand for the same text. */
 export interface Statement {
@@ -55,8 +56,8 @@ export interface Pool extends Queryable {
   /**
    * Runs `fn` in one transaction. If Postgres aborts the transaction because of a deadlock or serialisation failure,
    * `fn` runs again from the start, up to 8 times. `fn` must therefore have no effect outside the database. If the
-   * connection is lost during the commit, the error does not show whether the commit succeeded. A change that must not
-   * happen twice therefore needs a row that records it.
+   * connection is lost during the commit, the error does not show whether the commit succeeded. A transaction that must
+   * not be applied twice therefore needs to write a row that records it.
    */
   transaction<T>(fn: (tx: Transaction) => Promise<T>): Promise<T>;
   /**
@@ -68,7 +69,7 @@ export interface Pool extends Queryable {
     calls: readonly Call[],
     last?: (server: string) => Call,
   ): Promise<R[]>;
-  /** Makes the guard check all open connections again, because a pooler may have connected them to another server. */
+  /** Makes the guard check all open connections again, because a pooler may have moved them to another server. */
   recheck(): Promise<void>;
   retries(): number;
   stats(): { readonly busy: number; readonly idle: number; readonly waiting: number };
@@ -127,7 +128,8 @@ const awayMessages =
   /connection terminated|timeout exceeded when trying to connect|query read timeout|not queryable|client was closed|connection ended/i;
 
 /**
- * Returns whether an error means that all connections of the pool are in use. The error says nothing about the server.
+ * Returns whether an error means that all connections of the pool are in use. This error can occur while the server is
+ * available.
  */
 const isBusy = (error: unknown): boolean => /timeout exceeded when trying/.test((error as Error).message);
 
@@ -144,7 +146,7 @@ export function isUnavailable(error: unknown): boolean {
 }
 
 /**
- * Returns whether the answer came from another Postgres server than the one that the guard accepted
+ * Returns whether the answer came from a Postgres server other than the one that the guard accepted
  * (`raise_control_mark`).
  */
 const isOtherServer = (error: unknown): boolean => sqlState(error) === 'PTL01';
@@ -168,7 +170,7 @@ const breaks = (error: unknown): boolean => isUnavailable(error) || isOtherServe
 /** These timeouts are set as startup parameters. Behind a pooler, each transaction sets them. */
 const timeouts = {
   statement_timeout: limits.postgres_statement_timeout_ms,
-  // Ends a transaction that stays idle for the time limit of one statement. This releases the row locks of a process
+  // Ends a transaction that stays idle for as long as one statement may run. This releases the row locks of a process
   // that stopped.
   idle_in_transaction_session_timeout: limits.postgres_statement_timeout_ms,
 };
@@ -184,9 +186,9 @@ function beginPooled(server: string): string {
 }
 
 /**
- * Manages the connections of a pool. All lead to one host until this host fails. Each connection belongs to a
- * generation. The next generation begins when a connection leads to another server than the one that the guard
- * accepted. Connections of older generations are then closed and not reused.
+ * Manages the connections of a pool. All connections lead to one host until the host fails. Each connection belongs to
+ * a generation. When a connection turns out to lead to a server other than the accepted one, the next generation
+ * begins. Connections of older generations are then closed and not reused.
  */
 class Connections {
   readonly pool: pg.Pool;
@@ -213,7 +215,7 @@ class Connections {
       application_name: `petrel-${name}`,
       connectionTimeoutMillis: connectMsMax,
       ...(address.pooled ? {} : timeouts),
-      // Also limits the wait in this process, because an unreachable host cannot send a timeout error.
+      // Also limits the wait on the client side, because an unreachable host cannot send a timeout error.
       query_timeout: limits.postgres_statement_timeout_ms + 1_000,
       keepAlive: true,
       keepAliveInitialDelayMillis: 10_000,
@@ -337,6 +339,7 @@ export function createPool(options: PoolOptions): Pool {
   const batchOnce = <R extends object>(calls: readonly Call[], last?: (server: string) => Call) =>
     connections.lend(async (client): Promise<Result<R>> => {
       const all = last === undefined ? calls : [...calls, last(connections.serverOf(client))];
+      if (!connections.address.pooled && arePrepared(client, all)) return runPrepared<R>(client, all);
       // Always sends the commit. After a failed statement, Postgres refuses the following statements and turns the
       // commit into a rollback.
       const began = connections.begin(client);

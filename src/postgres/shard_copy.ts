@@ -69,7 +69,7 @@ export const takenOver = () => new Error('another process has taken over this mo
 export const claimShard = (shard: Shard, { runner }: Pick<Share, 'runner'>) =>
   noteInstallation(shard.db, 'SHARD_MOVE', runner);
 
-/** Runs a transaction of the move. Fails when another process has claimed the database. */
+/** Runs a transaction of the move. Fails if another process has claimed the database. */
 function moving<T>(shard: Shard, { runner }: Share, work: (sql: Sql) => Promise<T>): Promise<T> {
   return shard.db.transaction(async (sql) => {
     const claimed = await sql.some`
@@ -135,7 +135,7 @@ export async function replicationProblem(
     return `${at} has wal_level = ${from.wal_level}: run "alter system set wal_level = 'logical'" there and restart it`;
   if (!from.replication) return `the role of ${at} may not replicate: run "alter role … replication" there`;
   if (!from.creates) return `the role of ${at} may not publish: run "grant create on database … to …" there`;
-  // Requires two free replication slots: one for the stream of changes, and one for the table that is being copied.
+  // Requires two free replication slots: one for the stream of changes, and one for the initial copy of a table.
   if (from.slots_free < 2)
     return `${at} has no two replication slots left: raise max_replication_slots there`;
   if (from.senders < 2) return `${at} has max_wal_senders = ${from.senders}: raise it there`;
@@ -144,7 +144,7 @@ export async function replicationProblem(
     return `the role of ${there} may not subscribe: PostgreSQL ${to.version} allows it to superusers only. Run "alter role … superuser" there until the move has ended`;
   if (!to.superuser && !to.subscribes)
     return `the role of ${there} may not subscribe: run "grant pg_create_subscription to …" there`;
-  // Refuses a subscription without a password for an ordinary role, because Postgres does the same.
+  // Refuses a subscription that an ordinary role would create without a password, because Postgres refuses it too.
   if (!to.superuser && new URL(conninfo).password === '')
     return `the URL of ${at} has no password, which a subscription of the role of ${there} needs: set one, or name a URL by --from`;
   if (!to.creates)
@@ -201,8 +201,8 @@ export async function beginCopy(source: Shard, target: Shard, share: Share, conn
 const historyOf = async ({ pool }: Shard) => (await loadServerState(pool)).history;
 
 /**
- * Returns whether a started copy can continue. It cannot if another server has replaced the target, which may lack rows
- * that the slot does not send again.
+ * Returns whether a started copy can continue. A copy cannot continue if another server has replaced the target,
+ * because the new server may lack rows that the slot does not send again.
  */
 export async function isCopying(source: Shard, target: Shard, { name }: Share): Promise<boolean> {
   const status = await source.db.firstValue<string>`
@@ -234,8 +234,8 @@ export const positionOf = (source: Pool) => plainSql(source).value<string>`
   select pg_current_wal_insert_lsn()::text`;
 
 /**
- * Returns how many bytes of the source's log the target has not yet stored on disk, up to a position in this log. Fails
- * if the slot no longer exists.
+ * Returns how many bytes of the source's log before a given position are not yet on the target's disk. Fails if the
+ * slot no longer exists.
  */
 export async function lagOf(source: Shard, { name }: Share, position: string): Promise<number> {
   const bytes = await source.db.firstValue<number>`
@@ -250,8 +250,8 @@ const isLocked = (error: unknown) =>
 const lockTriesMax = 30;
 
 /**
- * Changes a table. Each attempt waits at most one second for transactions that write to the table, because other
- * sessions must wait behind it.
+ * Alters a table. Each attempt waits at most one second for transactions that write to the table, because other
+ * sessions queue behind the attempt.
  */
 async function altering(shard: Shard, share: Share, text: string): Promise<void> {
   for (let tries = 1; ; tries++) {
@@ -289,8 +289,8 @@ export async function unfenceRows(source: Shard, share: Share): Promise<void> {
 }
 
 /**
- * Removes the subscriptions, slots and publications that exist. These may belong to a move that the control database
- * no longer knows, because that database was restored to an earlier state.
+ * Removes all existing subscriptions, slots and publications. After a restore of the control database, these may belong
+ * to a move that the control database no longer records.
  */
 export async function endCopy(source: Shard, target: Shard, share: Share): Promise<void> {
   const { prefix } = share;
@@ -357,8 +357,8 @@ const leavesOf = (table: string) =>
     select relid from pg_partition_tree(to_regclass(${table})) where isleaf and relid <> to_regclass(${table}))`);
 
 /**
- * Deletes the rows of these partitions from a database whose own records say that the partitions have left it. Goes
- * through the tables once, with 8 MiB per statement. Returns the number of deleted rows.
+ * Deletes the rows of these partitions from a database whose records say that the partitions have left it. Reads each
+ * table once, 8 MiB per statement. Returns the number of deleted rows.
  */
 export async function deleteRows(shard: Shard, share: Share): Promise<number> {
   let deleted = 0;
@@ -383,7 +383,7 @@ export async function deleteRows(shard: Shard, share: Share): Promise<number> {
               returning 1)
             select count(*)::int from gone`;
         }).catch((error) => {
-          // Skips a partition of the table that retention has dropped in the meantime.
+          // Skips a partition of the table if retention has dropped it in the meantime.
           if ((error as { code?: string }).code === '42P01') return null;
           throw error;
         });
@@ -396,8 +396,8 @@ export async function deleteRows(shard: Shard, share: Share): Promise<number> {
 }
 
 /**
- * Records that these partitions do not belong to a database, so that the database refuses flushes of them. Returns
- * whether it may still have rows of these partitions.
+ * Records that these partitions do not belong to a database, so that the database refuses their flushes. Returns
+ * whether the database may still have rows of these partitions.
  */
 export function markAway(shard: Shard, share: Share): Promise<boolean> {
   return moving(shard, share, async (sql) => {

@@ -6,7 +6,7 @@ import type { Queryable } from './pool.js';
 import { takenOver } from './shard_copy.js';
 import { fragment, plainSql } from './sql.js';
 
-/** The steps in order. Until `fence`, the source serves the partitions. From `switch` on, the target does. */
+/** The steps in order. The source serves the partitions until `fence`, and the target from `switch` on. */
 export const moveSteps = ['copy', 'pause', 'fence', 'switch', 'clean'] as const;
 export type MoveStep = (typeof moveSteps)[number];
 
@@ -46,7 +46,7 @@ export const claimMove = (control: Queryable, runner: string) => plainSql(contro
 export const renewMove = (control: Queryable, runner: string) => plainSql(control).run`
   update shard_moves set renewed_at = now() where runner = ${runner}`;
 
-/** Records the next step. Fails when another process has taken over the move. */
+/** Records the next step. Fails if another process has taken over the move. */
 export async function advanceMove(control: Queryable, runner: string, step: MoveStep): Promise<void> {
   const done = await plainSql(control).some`
     update shard_moves set step = ${step}, renewed_at = now() where runner = ${runner} returning 1`;

@@ -1,7 +1,7 @@
 /**
  * Defines the databases (shards) of flushed data. The map in the control database assigns each partition to one shard.
- * The control database is shard 0. It has all other tables, and the partitions that the map does not list. No statement
- * or transaction uses two shards, or mixes tables of both kinds.
+ * The control database is shard 0. It contains all other tables, and the partitions that the map does not list. No
+ * statement or transaction uses two shards, or mixes tables of both kinds.
  */
 
 import { ApiError } from '../errors.js';
@@ -53,8 +53,8 @@ export interface Shards {
    */
   of(partition: number): Shard;
   /**
-   * Returns the database with the rows of these partitions. All of them must be in one shard, and there must be at
-   * least one. Statements fail with `unavailable` if a partition was moved and this process does not know it yet.
+   * Returns the database with the rows of these partitions. Needs at least one partition, and all of them must be in
+   * one shard. Statements fail with `unavailable` if a partition was moved and this process still has the old map.
    */
   at(...partitions: readonly number[]): Database;
   /** Returns the partitions of a shard, according to the last read of the map. */
@@ -107,8 +107,8 @@ export function byShard<S, T>(
 
 /**
  * Loads one page of rows that are spread over several shards, in their common order. Requests a page from each shard
- * and keeps the first rows of all. Requests only the partitions that the map assigns to a shard, because the shard may
- * still have rows of a partition that was moved.
+ * and keeps the first rows of the merged pages. Asks each shard only for the partitions that the map assigns to it,
+ * because a shard may still have rows of a partition that was moved away.
  */
 export async function pageOfAll<S extends Pick<Shard, 'id'>, T>(
   shards: Divided<S>,
@@ -196,13 +196,13 @@ const dropNodes = statement(
   'delete from shard_nodes where node = any($1::text[]) and epoch <> $2',
 );
 
-/** The extra time for which other processes may trust their map, because clocks run at different speeds. */
+/** How much longer other processes may trust their map, because clocks run at different speeds. */
 const trustMargin_ms = 500;
 const acknowledgePoll_ms = 50;
 
 /**
- * Waits until no process uses a map older than this committed epoch. Each process must have reported the epoch, or been
- * silent for longer than it may use its map. Throws the errors of Postgres.
+ * Waits until no process uses a map older than this committed epoch. Each process must either have reported the epoch,
+ * or have been silent for longer than it may use its map. Throws the errors of Postgres.
  */
 export async function awaitEpoch(control: Pool, epoch: number, time = systemTime): Promise<void> {
   const began = time.monotonic();
@@ -222,9 +222,9 @@ export interface FollowOptions {
   readonly all: readonly Shard[];
   readonly partitions: number;
   readonly map: ShardMap;
-  /** The time when the map was requested, by the monotonic clock. */
+  /** When the map was requested, by the monotonic clock. */
   readonly at: number;
-  /** The name under which this process reports the epoch of its map. If absent, the process does not report. */
+  /** This process reports the version of its shard map under this name. Without a name, it reports nothing. */
   readonly node?: string;
   readonly time?: Time;
   /** Called when the map cannot be read, or when the shard of a partition is not configured. */
@@ -324,8 +324,7 @@ export function followShards(options: FollowOptions): FollowedShards {
   }
   return {
     ...{ all, control, look, of },
-    // Lets the database check the partitions too. The clock of this process stops while its virtual machine is
-    // suspended.
+    // Lets the database check the partitions too. While this process's virtual machine is suspended, its clock stops.
     at(...own) {
       const { db } = of(own[0] as number);
       return all.length > 1 ? db.whileCurrent(own) : db;

@@ -100,7 +100,7 @@ const requireCurrent = 'select require_current($1::int[])';
 
 /**
  * Adds a check to a query. Postgres runs the check once, in the snapshot of the query and before it reads rows. The
- * check therefore held for the state from which the rows come.
+ * check and the rows therefore show the same state.
  */
 export const checked = (query: string, check: string): string =>
   `select q.* from (${query}) q where (select true from ${check})`;
@@ -125,7 +125,7 @@ export const plainSql = (queryable: Queryable): Sql =>
 
 /**
  * Runs statements over a pool. Fails with `unavailable` while Postgres is unavailable. With `marks`, each transaction
- * that changes something raises a mark, and the call returns once Redis has stored it.
+ * that changes something raises a mark, and the call returns once Redis has stored the mark.
  */
 export function asDatabase(pool: Pool, marks?: ControlMarks): ShardDatabase {
   const away = (error: unknown): never => {
@@ -164,7 +164,8 @@ export function asDatabase(pool: Pool, marks?: ControlMarks): ShardDatabase {
 /**
  * Returns the same database, for a call that may run again. Each transaction stores its result under the next request
  * id. If the call runs again, it gets this result, and the change is not repeated. Errors are not stored. Results must
- * be JSON. With `partition`, the results move together with the partition's rows to another database.
+ * be JSON. With `partition`, the results belong to this partition. If its rows move to another database, the results
+ * move too.
  */
 export function appliedOnce(
   db: Database,
@@ -176,7 +177,7 @@ export function appliedOnce(
     transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
       const request = requestId();
       return db.transaction(async (sql) => {
-        // Waits for the transaction of the same call if that is still running elsewhere.
+        // Waits for the transaction of the same call if that transaction is still running elsewhere.
         const fresh = await sql.some`
           insert into control_requests (request, partition) values (${request}, ${partition})
           on conflict do nothing returning 1`;
@@ -202,8 +203,8 @@ export interface StaleRow {
 }
 
 /**
- * Takes up to `limit` copies that have been stale for `ageMs`. Skips rows that another sweep is processing. Removes the
- * outbox rows of the copies that `work` reports as refreshed, and returns their number.
+ * Takes up to `limit` copies that have been stale for at least `ageMs`. Skips rows that another sweep is processing.
+ * Removes the outbox rows of the copies that `work` reports as refreshed, and returns their number.
  */
 export async function takeStale(
   db: Database,

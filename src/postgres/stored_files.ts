@@ -28,15 +28,15 @@ export const isStoredBy = (sql: Sql, owner: number, key: string) => sql.some`
 export const loadStored = async (sql: Sql, owner: number) =>
   (await sql.firstValue<number>`select bytes from stored_totals where owner_id = ${owner}`) ?? 0;
 
-/** Adds up all stored bytes, and finds the owner who stores most, or null when nothing is stored. */
+/** Returns the total of stored bytes, and the owner with the most stored bytes. Returns null if no file is stored. */
 export const loadStoredOverall = (sql: Sql) =>
   sql.first<{ readonly bytes: number; readonly owner: number; readonly ownBytes: number }>`
     select (sum(bytes) over ())::bigint as bytes, owner_id as owner, bytes as "ownBytes" from stored_totals
     where bytes > 0 order by stored_totals.bytes desc limit 1`;
 
 /**
- * Returns old files that were noted but never written: those with a key after `after`, and up to `end` unless it is
- * null, that are not among the `written` keys. Sorted by key.
+ * Returns old files that were recorded but never written, sorted by key. Their keys come after `after`, are not in
+ * `written`, and are not greater than `end` (null: no limit).
  */
 export const loadUnwritten = (
   sql: Sql,

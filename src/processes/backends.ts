@@ -3,7 +3,7 @@
  * together.
  */
 
-import { type Config, providerOf, redisOf, requireAll } from '../config/config.js';
+import { baseUrlOf, type Config, providerOf, redisOf, requireAll } from '../config/config.js';
 import { version } from '../config/version.js';
 import { deliveryLimits } from '../delivery/limits.js';
 import { WakeQueue } from '../delivery/wake_queue.js';
@@ -67,7 +67,7 @@ export interface Backends {
   readonly files: Files;
   /** Returns why uploaded files cannot be written now, or null when they can. */
   readonly filesProblem: () => Promise<string | null>;
-  /** Returns true in a drill, during which nothing is sent to webhooks and browsers. */
+  /** Returns true during a drill, in which Petrel sends no requests to webhooks and browsers. */
   readonly held: () => boolean;
   readonly wakeQueue: WakeQueue;
   readonly figures: Figure[];
@@ -89,7 +89,7 @@ const meaning = {
   background: 'background work is late: nothing is lost, this or another process retries it within seconds',
 };
 
-/** Returns whether a call may be repeated. This is the case if Redis or Postgres was unavailable, slow or full. */
+/** Returns true for an error after which the call may be repeated: Redis or Postgres was unavailable, slow or full. */
 export const isLate = (error: unknown): boolean =>
   error instanceof ApiError && (error.kind === 'unavailable' || error.kind === 'too_many_requests');
 
@@ -104,7 +104,7 @@ function refusalIn(error: unknown): string | undefined {
   return undefined;
 }
 
-/** The scripts of Redis, if they are not those of lua/. */
+/** The scripts of Redis. Default: the scripts in lua/. */
 type Scripts = ReadonlyMap<string, Script> | undefined;
 
 type Patience = <T>(what: string, attempt: () => Promise<T>) => Promise<T>;
@@ -374,12 +374,13 @@ function openStore(
       owner: config.RATE_PER_OWNER,
       chat: config.RATE_PER_CHAT,
       address: config.RATE_PER_ADDRESS,
+      reader: config.RATE_PER_READER,
     },
     uploadBounds: { bytesPerDay: config.UPLOAD_BYTES_PER_DAY, bytesTotal: config.UPLOAD_BYTES_TOTAL },
     guessing: { burst: config.GUESSES_BURST, perMinute: config.GUESSES_PER_MINUTE },
     transferConsent: config.TRANSFER_CONSENT,
     editAfterPress: config.EDIT_AFTER_PRESS,
-    baseUrl: (config.BASE_URL ?? `http://localhost:${config.PORT}`).replace(/\/+$/, ''),
+    baseUrl: baseUrlOf(config),
     notingWindows: config.VAPID_PRIVATE_KEY !== undefined,
     onError: troubles.onDelay('background work', meaning.background, isLate),
   });
@@ -428,7 +429,10 @@ async function startOpening(
   return { config, time, random, scripts, target, keys, role, log, adoption, troubles, node, patiently };
 }
 
-/** The clock, the random numbers and the scripts of a process. By default, the system's and those of lua/. */
+/**
+ * The clock, the random numbers and the scripts of a process. Default: the system clock, system random numbers, and the
+ * scripts in lua/.
+ */
 export interface Surroundings {
   readonly time?: Time;
   readonly random?: Random;

@@ -89,7 +89,7 @@ export function startBacklog({ connection, keys, time, troubles, figures }: Back
     countedAt = time.monotonic();
   });
 
-  /** Counts again unless the last count is recent. All metrics that are read at one time share a count. */
+  /** Counts again unless the last count is recent, so that all metrics of one scrape share a count. */
   async function refresh(): Promise<void> {
     if (time.monotonic() - countedAt <= limits.backlog_age_ms_max) return;
     await time.within(limits.backlog_wait_ms_max, count().catch(onError));

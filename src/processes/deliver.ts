@@ -3,16 +3,18 @@ import type { Send } from '../delivery/context.js';
 import { createDeliveryMeter } from '../delivery/meter.js';
 import { createReceivers } from '../delivery/outbound/receivers.js';
 import { Sender } from '../delivery/outbound/send.js';
-import { signingKey } from '../delivery/outbound/signing_keys.js';
 import { Recorder } from '../delivery/recorder.js';
 import { DeliveryWorker } from '../delivery/worker.js';
 import { Manager } from '../manage/manager.js';
 import { methods } from '../methods/methods.gen.js';
 import { figuresOf } from '../obs/metrics.js';
 import { createAnswerCalls } from '../server/bot_calls.js';
+import { botOf, slotOf } from '../store/core/queue_ids.js';
 import { type Backends, isLate } from './backends.js';
+import { deliveryFigures } from './history.js';
 import { startPusher } from './push.js';
 import type { Role } from './role.js';
+import { signerOf } from './signer.js';
 import { traceDeliveries, traceparentOf } from './tracing.js';
 
 const held_look_ms = 500;
@@ -62,28 +64,30 @@ function createParts(backends: Backends, aroundSend: (send: Send) => Send) {
     store,
     inside: (bot) => (bot === managementBot ? ({ entry }) => manager.handle(entry) : undefined),
     wakeQueue,
-    // Sends nothing during a drill. Otherwise failed attempts would count against receivers.
-    send: aroundSend(async (to, headers, body, signal) => {
+    // Holds deliveries back during a drill. Otherwise deliveries that fail in the drill would count as failures of the
+    // receivers.
+    send: aroundSend(async (to, headers, body, signal, maySend) => {
       while (held() && signal?.aborted !== true) await time.sleep(held_look_ms, { ref: false });
-      return sender.send(to, headers, body, signal);
+      return sender.send(to, headers, body, signal, maySend);
     }),
-    signer: {
-      service: config.HEADER_SERVICE_NAME,
-      // The first key signs. Receivers already know the others.
-      signingKey: config.WEBHOOK_SIGNING_KEYS && signingKey(config.WEBHOOK_SIGNING_KEYS[0] as string),
-    },
+    signer: signerOf(config),
     ...(traces && { traceparent: traceparentOf(traces) }),
-    onOutcome(bot, delivery, outcome, dead, attempt) {
-      recorder.note(bot, delivery, outcome, dead, attempt);
+    onOutcome(queue, delivery, outcome, dead, attempt) {
+      const [bot, slot] = [botOf(queue), slotOf(queue)];
+      recorder.note(queue, delivery, outcome, dead, attempt);
       meter.note(delivery, outcome, dead, attempt);
       traced?.(bot, delivery, outcome, dead, attempt);
       if (dead !== null)
-        log.warn({ bot, update: delivery.id, reason: dead }, 'an update became a dead letter');
+        log.warn({ bot, slot, update: delivery.id, reason: dead }, 'an update became a dead letter');
     },
     // Ignores a truncated answer, because it may contain only half of a call.
     onAnswer: (bot, delivery, { body, truncated }) =>
       truncated ? undefined : answers.run(bot, delivery, body),
-    onRemoved: (bot) => log.warn({ bot }, 'webhook removed: its receiver answered 410 for 23 hours'),
+    onRemoved: (queue) =>
+      log.warn(
+        { bot: botOf(queue), slot: slotOf(queue) },
+        'webhook removed: its receiver answered 410 for 23 hours',
+      ),
     onError: onDelay('delivery', late, isLate),
   });
   return { sender, recorder, answers, manager, meter, worker };
@@ -126,6 +130,7 @@ function report({ figures, node }: Backends, parts: ReturnType<typeof createPart
     const { drains, open } = worker.stats();
     return { deliver: { ...meter.totals(), drains, open, connections: sender.stats().connections } };
   });
+  node.figures.push(() => deliveryFigures(meter.totals().outcomes));
 }
 
 export async function startDeliver(

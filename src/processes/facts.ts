@@ -1,6 +1,7 @@
 /** Collects the facts for `petrel doctor` and the operations page. Findings are derived from these facts. */
 import { loadEngine } from '../http/engine.js';
 import { lastLoss, type PartitionState, quarantinedIn } from '../journal/state.js';
+import { loadFailingFor } from '../postgres/bots/ranking.js';
 import { daysAhead } from '../postgres/day_partitions.js';
 import { lastPostgresLoss, loadRewrites } from '../postgres/messages/history.js';
 import type { Pool } from '../postgres/pool.js';
@@ -9,8 +10,10 @@ import type { Shard } from '../postgres/shards.js';
 import type { RedisConnection } from '../redis/connection.js';
 import { shownUrl } from '../redis/slots.js';
 import { rangesText } from '../rules/number_ranges.js';
+import { queueId } from '../store/core/queue_ids.js';
 import type { Backends } from './backends.js';
-import type { DatabaseFacts, Facts, ServerFacts } from './findings.js';
+import type { DatabaseFacts, Facts, ServerFacts, WebhookFacts } from './findings.js';
+import { processLimits } from './limits.js';
 
 const flusher_age_ms_max = 30_000;
 
@@ -44,6 +47,29 @@ async function overdueWebhooks({ connection, keys, time }: Backends): Promise<nu
     ),
   );
   return counts.reduce<number>((sum, count) => sum + (count ?? 0), 0);
+}
+
+/** Lists webhooks and routes whose attempts have all failed for processLimits.failing_finding_ms. */
+async function failingWebhooks({ store, shards }: Backends): Promise<WebhookFacts[]> {
+  const { failing_finding_ms: ms, failing_findings_max: max } = processLimits;
+  const failing = await loadFailingFor(shards.control.db, ms, max);
+  const found = await Promise.allSettled(
+    failing.map(async ({ bot, username, slot, since }): Promise<WebhookFacts[]> => {
+      const queue = queueId(bot, slot);
+      const [webhook, routes, { error }] = await Promise.all([
+        store.webhooks.find(queue),
+        slot === 0 ? [] : store.webhooks.routes(bot),
+        store.queues.info(queue),
+      ]);
+      // A single failure is no finding, even if its retry is minutes away.
+      if (webhook === null || error === null || (error.date - since) * 1_000 < ms) return [];
+      const route = routes.find((each) => each.slot === slot)?.name ?? null;
+      const { host } = new URL(webhook.url);
+      return [{ username, route, host, since, error: error.message }];
+    }),
+  );
+  // Leaves out a webhook whose settings cannot be read, for instance without its key. The other findings are shown.
+  return found.flatMap((each) => (each.status === 'fulfilled' ? each.value : []));
 }
 
 async function runningFlushers({ connection, keys }: Backends): Promise<number> {
@@ -112,9 +138,10 @@ export async function gather(
 ): Promise<Facts> {
   const { note } = loadEngine();
   const { connection, pool, shards, nodeKeys, time } = backends;
-  const [servers, overdue, flushers, others, databases, moving, loss] = await Promise.all([
+  const [servers, overdue, failing, flushers, others, databases, moving, loss] = await Promise.all([
     Promise.all(connection.nodes().map(factsOf)),
     overdueWebhooks(backends),
+    failingWebhooks(backends),
     runningFlushers(backends),
     nodeKeys.others(),
     Promise.all(shards.all.map((shard) => databaseFacts(backends, shard))),
@@ -134,6 +161,7 @@ export async function gather(
       flushedAgo: flushed.length > 0 ? time.now() - Math.max(...flushed) : null,
     },
     overdueWebhooks: overdue,
+    failingWebhooks: failing,
     flushers,
     nodes: others.length,
     databases,

@@ -19,11 +19,23 @@ export interface DatabaseFacts {
   /** The number of future days that have a partition for messages, or null for a database without chat partitions. */
   readonly messageDaysAhead: number | null;
   /**
-   * The last loss of committed transactions: how long ago it was in ms, and how many were lost. Null if there was none.
+   * The last loss of committed transactions: how long ago it happened, in ms, and how many transactions were lost. Null
+   * without a loss.
    */
   readonly lost: { readonly ago: number; readonly transactions: number } | null;
   /** The number of partitions whose entities are still being written from Redis again. */
   readonly rewriting: number;
+}
+
+export interface WebhookFacts {
+  readonly username: string;
+  /** The name of the webhook route, or null for the webhook of the bot. */
+  readonly route: string | null;
+  /** Host and port of the receiver. The facts lack the rest of the URL, because it often contains a token. */
+  readonly host: string;
+  /** The Unix time in s of the first failure. */
+  readonly since: number;
+  readonly error: string;
 }
 
 export interface Facts {
@@ -38,13 +50,18 @@ export interface Facts {
     readonly flushedAgo: number | null;
   };
   readonly overdueWebhooks: number;
+  /**
+   * Webhooks whose attempts have all failed for processLimits.failing_finding_ms, the last to fail first. The list has
+   * at most processLimits.failing_findings_max webhooks.
+   */
+  readonly failingWebhooks: readonly WebhookFacts[];
   /** The number of flushers seen recently. `nodes` counts all roles. */
   readonly flushers: number;
   readonly nodes: number;
   readonly databases: readonly DatabaseFacts[];
   /** Null if no partitions are moving. */
   readonly moving: { readonly what: string; readonly paused: boolean; readonly silentMs: number } | null;
-  /** True in a drill, during which nothing is sent to webhooks and browsers. */
+  /** True during a drill, in which Petrel sends no requests to webhooks and browsers. */
   readonly held: boolean;
   /** Why uploaded files cannot be written. Null if they can be written, or if this was not checked. */
   readonly files: string | null;
@@ -61,7 +78,7 @@ export interface Finding {
 
 const day_ms = 86_400_000;
 const flushed_ms_max = 30_000;
-/** If a move has not been reported for this long, it counts as interrupted. */
+/** A move without a report for this long counts as interrupted. */
 const left_ms = 15_000;
 const percent = (share: number) => `${Math.round(share * 100)} %`;
 
@@ -138,7 +155,8 @@ function ofDatabase(facts: DatabaseFacts, flushers: number): Finding[] {
     });
   if (failureDaysAhead !== null && failureDaysAhead < 1)
     found.push({
-      // This is only advice while no flusher is running, because a flusher creates the partitions when it starts.
+      // While no flusher is running, missing partitions are reported as advice, because a flusher creates them when it
+      // starts.
       bad: flushers > 0,
       what: `${database} has no partition for tomorrow’s delivery failures`,
       todo: 'flushers try to create it every minute and log why that fails; until then rows go to delivery_failures_default',
@@ -166,6 +184,17 @@ function ofMove({ what, paused, silentMs }: NonNullable<Facts['moving']>): Findi
     bad: left && paused,
     what: `${what}${left ? ', but no process continues the move' : ''}${paused ? '; their changes wait in Redis meanwhile' : ''}`,
     todo: '"petrel shards list" shows the commands that continue or cancel the move',
+  };
+}
+
+function ofWebhook({ username, route, host, since, error }: WebhookFacts): Finding {
+  const which = route === null ? 'the webhook' : `the webhook route ${route}`;
+  const start = new Date(since * 1_000).toISOString().slice(0, 16).replace('T', ' ');
+  return {
+    // The receiver of one owner is no fault of the installation, and must not fail the operator's health checks.
+    bad: false,
+    what: `${which} of @${username} at ${host} has failed every attempt since ${start} UTC: ${error}`,
+    todo: 'ask the owner of the bot to check the receiver; updates that fail for a day become dead letters',
   };
 }
 
@@ -212,6 +241,7 @@ export function findingsOf(facts: Facts): Finding[] {
       what: `${overdueWebhooks} webhooks have due updates that no process delivers`,
       todo: 'start more "petrel deliver" processes',
     });
+  found.push(...facts.failingWebhooks.map(ofWebhook));
   if (lostAgo !== null && lostAgo < 7 * day_ms)
     found.push({
       bad: false,

@@ -6,6 +6,7 @@ import { figuresOf } from '../obs/metrics.js';
 import { shared } from '../shared.js';
 import type { Backends } from './backends.js';
 import { startCleanup } from './cleanup.js';
+import { flushFigures } from './history.js';
 import { startNoter } from './push.js';
 import type { Role } from './role.js';
 
@@ -61,6 +62,7 @@ function report({ figures, node }: Backends, flusher: Flusher): void {
     const { entries, rows, failures, quarantined, lagMs, partitions } = flusher.stats();
     return { flush: { entries, rows, failures, quarantined, lag_ms: Math.round(lagMs), partitions } };
   });
+  node.figures.push(() => flushFigures(flusher.stats().lagMs));
 }
 
 export function startFlush(backends: Backends): Role {
@@ -84,7 +86,7 @@ export function startFlush(backends: Backends): Role {
     onError(error) {
       if (time.monotonic() - loggedAt < 5_000) return;
       loggedAt = time.monotonic();
-      log.error({ reason: error.message }, 'the flusher failed and retries');
+      log.error({ reason: error.message }, 'the flusher failed; it retries');
     },
     onQuarantine: (entry, reason) =>
       log.error({ entity: entry.entity, version: entry.version, reason }, 'quarantined'),

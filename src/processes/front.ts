@@ -1,8 +1,10 @@
 /** Runs the role `front`. It serves HTTP for bots and people. */
 
-import { type Config, demoKeyPath, providerOf, pushOf, ratesOf } from '../config/config.js';
+import { publicPost } from '../actions/public_posts.js';
+import { baseUrlOf, type Config, demoKeyPath, providerOf, pushOf, ratesOf } from '../config/config.js';
 import { createReceivers } from '../delivery/outbound/receivers.js';
 import { keySetPath, publicKeySet } from '../delivery/outbound/signing_keys.js';
+import { createPings } from '../delivery/ping.js';
 import { referencePages } from '../docs/reference.js';
 import { endpoints } from '../endpoints/endpoints.gen.js';
 import { fail } from '../errors.js';
@@ -23,15 +25,19 @@ import { rawBodyBound } from '../server/body_bounds.js';
 import type { DispatchOptions } from '../server/call_context.js';
 import { createClientAddress, createTrust } from '../server/client_address.js';
 import { createDispatch, type Dispatch } from '../server/dispatch.js';
+import type { PostPages } from '../server/endpoint.js';
 import { leakReportPath } from '../server/endpoint.js';
 import type { RequestHandler } from '../server/request.js';
 import { demoPages } from '../web/demo.js';
 import { applicationPages } from '../web/pages.js';
+import { createPostPage } from '../web/post_page.js';
 import { type Backends, StartError } from './backends.js';
+import { frontFigures } from './history.js';
 import { processLimits } from './limits.js';
 import { metricsOf, registerMetrics, statusPages } from './metrics.js';
 import { createOperations } from './overview.js';
 import type { Role } from './role.js';
+import { signerOf } from './signer.js';
 import { tracedRequests, traceResults } from './tracing.js';
 
 /** Publishes the keys with which receivers verify deliveries. Without keys, the path is unknown. */
@@ -120,20 +126,21 @@ function report(
       calls: meter.callFigures(processLimits.node_calls_reported_max),
     },
   }));
+  node.figures.push(() => frontFigures(meter.totals()));
 }
 
 const isLoopback = (host: string) => host === 'localhost' || host === '::1' || /^127\./.test(host);
 
 function logEngine(log: Backends['log'], engine: Engine, config: Config): void {
   log.info({ engine: engine.name, version: engine.version }, 'HTTP engine');
-  if (engine.note) log.info(`the current HTTP engine does not run here: ${engine.note}`);
+  if (engine.note) log.info(`this machine cannot run the current HTTP engine: ${engine.note}`);
   if (engine.headBytesMax < httpLimits.head_bytes_max)
     log.info(
       `this HTTP engine drops a request head that is larger than ${engine.headBytesMax} bytes and arrives in two reads`,
     );
   if (!isLoopback(config.HOST) && config.TRUSTED_PROXIES.length === 0)
     log.warn(
-      'TRUSTED_PROXIES is empty: run this front behind a proxy that refuses malformed headers, because the HTTP engine treats the body after a header with an empty name as a second request',
+      'TRUSTED_PROXIES is empty: run this front behind a proxy that refuses malformed headers. If a header name is empty, the HTTP engine parses the body of the request as a second request',
     );
 }
 
@@ -153,6 +160,15 @@ async function watchFiles({ filesProblem, time, log, figures }: Backends) {
   const help = { petrel_files_writable: '1 if uploaded files could be written at the last check.' };
   figures.push(...figuresOf(help, () => ({ petrel_files_writable: Number(problem === null) })));
   return { problem: () => problem, stop: () => time.cancel(timer) };
+}
+
+/** Returns the pages of posts. If readers need an account, every page offers to sign in. */
+function postPages({ config, store }: Backends): PostPages | undefined {
+  const show = createPostPage(baseUrlOf(config));
+  if (show === undefined) return undefined;
+  const find = async (externalId: string) =>
+    config.POST_PAGES ? publicPost(store, externalId) : fail('post_not_found');
+  return { find, show };
 }
 
 function openDispatch(backends: Backends, own: DispatchOptions['own']): Dispatch {
@@ -181,13 +197,15 @@ function openDispatch(backends: Backends, own: DispatchOptions['own']): Dispatch
     provider: provider && createProvider(store, { ...provider, time, onError: onProviderError }),
     leakKeys: source === undefined ? null : createLeakKeys({ source, time, onError: onLeakKeysError }),
     operations: createOperations(backends),
+    pings: createPings({ guard: receivers.guard, signer: signerOf(config), time, held: backends.held }),
     trustedProxies: config.TRUSTED_PROXIES,
     onResult: traces && traceResults(traces),
+    postPages: postPages(backends),
     own,
   });
 }
 
-/** Starts a front. `around` can wrap how requests are handled. */
+/** Starts a front. `around` can wrap the function that handles requests. */
 export async function startFront(
   backends: Backends,
   _stopping?: AbortSignal,
@@ -201,8 +219,8 @@ export async function startFront(
   const access = config.ACCESS_LOG ? createAccessLog('front', time) : undefined;
   let leaving = false;
   // Returns whether the front can answer requests. A front needs Redis, but it does not need a token lease. Without the
-  // lease it looks up the token at each call. In a cluster, one master has all leases, and its loss must not stop every
-  // front.
+  // lease, a front looks up the token at each call. In a cluster, one master has all leases, and the loss of this
+  // master must not stop every front.
   const isReady = () =>
     !leaving && connection.reachable() && (connection.clustered || store.auth.stats.leased);
   const routed = openDispatch(backends, {

@@ -9,9 +9,7 @@ import type { RedisConnection } from '../redis/connection.js';
 import type { Keys } from '../store/core/keys.js';
 import { createSecrets, type Secrets } from '../store/core/secrets.js';
 
-/**
- * Reports a start that cannot succeed until someone changes a setting. The message tells the operator what to change.
- */
+/** Reports a start that cannot succeed until an operator changes a setting. The message names the change. */
 export class StartError extends Error {}
 
 const keyNote = 'TOKEN_KEYS ';
@@ -43,7 +41,7 @@ type Given = Pick<Config, 'PARTITIONS'> & {
   readonly TOKEN_KEYS: NonNullable<Config['TOKEN_KEYS']>;
 };
 
-/** Compares the settings with those recorded in Postgres. Changes nothing. Errors: StartError. */
+/** Compares the settings with the settings recorded in Postgres. Changes nothing. Errors: StartError. */
 export async function checkSettings(db: Sql, config: Given): Promise<void> {
   const { TOKEN_PEPPER: peppers, TOKEN_KEYS: ring, PARTITIONS: partitions } = config;
   compare(await readInstallation(db), partitions, createSecrets(peppers, ring));
@@ -65,7 +63,7 @@ export async function openSecrets(db: Database, config: Given): Promise<Secrets>
     const values = { PARTITIONS: String(partitions), TOKEN_PEPPER: pepper, TOKEN_ROOT: box };
     await noteInstallation(db, new Map(Object.entries(values)));
   }
-  // Loads the values again. A node that starts a moment later finds the values of the earlier node here.
+  // Loads the values again, because a node that started a moment earlier may have stored its values.
   const noted = await readInstallation(db);
   compare(noted, partitions, own);
   const root = own.open(Buffer.from(noted.get('TOKEN_ROOT') as string, 'base64'), 'installation:root');

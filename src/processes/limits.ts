@@ -2,15 +2,34 @@
 export const processLimits = {
   /** How old the count of pending work in Redis may be when metrics are read. */
   backlog_age_ms_max: 1_000,
-  /** How long a reader of metrics waits for the count of pending work. Then it gets the last known count. */
+  /**
+   * How long a scrape of metrics waits for the count of pending work. After this time, it returns the last known count.
+   */
   backlog_wait_ms_max: 2_000,
   /**
-   * How often a process reports to the operations page, and how long without a report it counts as silent or as ended.
+   * The interval at which a process reports to the operations page. After these times without a report, it counts as
+   * silent or as ended.
    */
   node_tell_ms: 2_000,
   node_silent_ms: 7_000,
   node_age_ms_max: 30_000,
   node_calls_reported_max: 40,
+  /**
+   * The history of the operations page: the length of a point, and how many points are stored. Together they cover an
+   * hour. The size of a point does not depend on the number of processes: about 300 bytes.
+   */
+  history_step_ms: 5_000,
+  history_points_max: 720,
+  history_point_bytes_max: 2_048,
+  /** How long an answer of Prometheus may take, its size, and how long it is used again. */
+  prometheus_wait_ms_max: 8_000,
+  prometheus_answer_bytes_max: 4 * 1024 * 1024,
+  prometheus_age_ms_max: 15_000,
+  /** The time over which rates from Prometheus are averaged at least. It must contain several scrapes. */
+  prometheus_window_ms_min: 120_000,
+  /** How long a webhook has failed before it is a finding, and how many webhooks are findings at a time. */
+  failing_finding_ms: 60_000,
+  failing_findings_max: 20,
   operations_look_ms: 1_000,
   operations_wait_ms_max: 3_000,
 } as const;

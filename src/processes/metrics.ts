@@ -85,7 +85,7 @@ export function registerMetrics(
   for (const figure of [...own, ...figures]) metrics.register(figure);
 }
 
-/** Serves the status pages on METRICS_PORT, if it is set. Stops when the other roles of the process have stopped. */
+/** Serves the status pages if METRICS_PORT is set. Stops when the other roles of the process have stopped. */
 export async function startMetrics(backends: Backends, stopping: AbortSignal): Promise<Role> {
   const { config, time, log, connection } = backends;
   if (config.METRICS_PORT === undefined) return { stop: async () => undefined };

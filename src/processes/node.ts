@@ -6,23 +6,18 @@ import { hostname } from 'node:os';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { version } from '../config/version.js';
 import { durationBounds } from '../obs/distribution.js';
-import type { RedisConnection } from '../redis/connection.js';
 import { shared } from '../shared.js';
 import type { Time } from '../time.js';
 import { type NodeCore, type NodeReport, nodeCore, nodeReport } from '../wire/admin_results.js';
 import { wireLimits } from '../wire/limits.js';
 import type { Backends } from './backends.js';
+import { startHistory } from './history.js';
 import { processLimits } from './limits.js';
+import { clockOf } from './redis_clock.js';
 import type { Role } from './role.js';
 
 /** A report. `reported_ms` is its time by the clock of Redis. */
 export type SeenNode = (NodeReport | NodeCore) & { readonly reported_ms: number; readonly silent_ms: number };
-
-/** Reads the time of Redis in ms, because the clocks of nodes may differ. */
-async function clockOf(client: RedisConnection['client']): Promise<number> {
-  const [seconds, micros] = await client.time();
-  return Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000);
-}
 
 /** Parses a report. A process of another version may report other details, but its core fields can be parsed. */
 function understood(text: string, wanted: 'whole' | 'core'): NodeReport | NodeCore | null {
@@ -74,7 +69,10 @@ export async function readNodes({
  * half of the CPU budget of an idle process.
  */
 const loop_look_ms = 100;
-/** The share of busy time below which a process counts as idle. Its event loop delay is then not measured. */
+/**
+ * A process that is busy for less than this share of the time counts as idle. Its event loop delay is then not
+ * measured.
+ */
 const idle_share_max = 0.02;
 
 function createPulse(time: Time) {
@@ -154,9 +152,11 @@ export const reportAs =
     // Removes expired reports of killed processes at each start, because operators may never open the page.
     await readNodes(backends).catch(onError);
     const stopReporting = time.repeat(processLimits.node_tell_ms, reportOnce);
+    const history = startHistory(backends);
     return {
       async stop() {
         stopReporting();
+        await history.stop();
         pulse.stop();
         await reportOnce.running();
         await connection

@@ -1,7 +1,7 @@
 /**
- * Records which keys and peppers the running nodes have. A node joins only if it can decrypt and look up the values of
- * every other node, and they can do so with its values. If keys are introduced in the wrong order, a start therefore
- * fails instead of later calls. A rotation also checks here whether any node still uses a former key.
+ * Records which keys and peppers the running nodes have. A node joins only if it and every other node can decrypt and
+ * look up each other's values. If keys are introduced in the wrong order, the new node therefore fails to start,
+ * instead of calls failing later. A rotation also checks here whether any node still uses a former key.
  */
 
 import type { Logger } from '../obs/log.js';

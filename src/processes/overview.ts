@@ -1,24 +1,28 @@
 /**
- * Shows operators the state of the whole installation. Asks the databases and Redis on demand, at most once per
- * interval for all viewers together. If a store is unavailable, only its part is missing, and the other parts are not
- * delayed.
+ * Shows operators the state of the whole installation. Queries the databases and Redis on demand, at most once per
+ * interval for all viewers together. If a store is unavailable, only the part about that store is missing, and the
+ * other parts are not delayed.
  */
 
 import { version } from '../config/version.js';
+import { fail } from '../errors.js';
 import { journalState } from '../journal/state.js';
 import { durationBounds } from '../obs/distribution.js';
 import type { RedisConnection } from '../redis/connection.js';
 import { shownUrl } from '../redis/slots.js';
 import type { Operations } from '../server/endpoint.js';
 import { callLimits } from '../server/limits.js';
+import { botOf } from '../store/core/queue_ids.js';
 import type { Time } from '../time.js';
-import type { NodeReport, Overview, RankedBot, Ranking } from '../wire/admin_results.js';
+import type { HistoryRange, NodeReport, Overview, RankedBot, Ranking } from '../wire/admin_results.js';
 import type { Backends } from './backends.js';
 import { readBacklog } from './backlog.js';
 import { connectionsOf, databaseName, gather, parseInfo } from './facts.js';
 import { type Finding, findingsOf } from './findings.js';
+import { readHistory } from './history.js';
 import { processLimits } from './limits.js';
 import { readNodes, type SeenNode } from './node.js';
+import { longRanges, readPrometheus } from './prometheus.js';
 import { describeBots, loadTotals, mostDead, mostFailing } from './rankings.js';
 
 async function inTime<T>(time: Time, asked: Promise<T>): Promise<T | null> {
@@ -157,8 +161,8 @@ async function look(backends: Backends): Promise<Overview> {
 }
 
 /**
- * Returns those bots with due webhooks that have the most pending updates. Bots that poll are not ranked, but operators
- * can look them up by name.
+ * Returns the bots with the most pending updates among the bots with due webhooks. Bots that poll are not ranked, but
+ * operators can look them up by name.
  */
 async function mostPending({ connection, keys }: Backends, limit: number): Promise<number[]> {
   const { count } = keys.partitions;
@@ -175,12 +179,12 @@ async function mostPending({ connection, keys }: Backends, limit: number): Promi
       );
     }),
   );
-  return found
+  const bots = found
     .flat()
     .filter(({ pending }) => pending > 0)
     .sort((a, b) => b.pending - a.pending || a.bot - b.bot)
-    .slice(0, limit)
-    .map(({ bot }) => bot);
+    .map(({ bot }) => botOf(bot));
+  return [...new Set(bots)].slice(0, limit);
 }
 
 async function describe(backends: Backends, ids: readonly number[]): Promise<RankedBot[]> {
@@ -209,6 +213,38 @@ async function describe(backends: Backends, ids: readonly number[]): Promise<Ran
   );
 }
 
+/** Creates the function that returns a range. An hour comes from Redis, and longer ranges come from Prometheus. */
+function createHistories(backends: Backends): Operations['history'] {
+  const { time, troubles, config } = backends;
+  const { PROMETHEUS_URL: url } = config;
+  const onError = troubles.onDelay(
+    'reading figures from Prometheus',
+    'the operations page shows only an hour',
+  );
+  const longer = new Map(
+    url === undefined
+      ? []
+      : longRanges.map((range) => {
+          const read = () =>
+            readPrometheus({ url, range, time }).catch((error: Error) => {
+              onError(error);
+              return null;
+            });
+          return [range, remembered(time, processLimits.prometheus_age_ms_max, read)] as const;
+        }),
+  );
+  const ranges: HistoryRange[] = ['1h', ...longer.keys()];
+  return async (range, afterMs) => {
+    if (range === '1h') {
+      const hour = await inTime(time, readHistory(backends, afterMs));
+      return hour === null ? fail('unavailable', { retry_after: 1 }) : { ...hour, ranges };
+    }
+    const read = longer.get(range) ?? fail('no_prometheus');
+    const { points, ...found } = (await read()) ?? fail('unavailable', { retry_after: 1 });
+    return { ...found, ranges, points: points.filter(({ at_ms }) => at_ms > afterMs) };
+  };
+}
+
 export function createOperations(backends: Backends): Operations {
   const most = callLimits.bots_ranked_max;
   const find: Readonly<Record<Ranking, () => Promise<number[]>>> = {
@@ -225,6 +261,7 @@ export function createOperations(backends: Backends): Operations {
     ]),
   ) as Readonly<Record<Ranking, () => Promise<RankedBot[]>>>;
   return {
+    history: createHistories(backends),
     overview: remembered(backends.time, processLimits.operations_look_ms, () => look(backends)),
     async bots({ order, limit, bot }) {
       if (bot !== undefined) return describe(backends, [bot]);

@@ -1,17 +1,27 @@
-/** Holds the name of this process as a node, and the parts that its roles add to its report. */
+/** Holds the name of this process as a node, and what its roles add to its report and to the history. */
 import type { Random } from '../random.js';
 import type { NodeReport } from '../wire/admin_results.js';
 
 export type NodePart = Pick<NodeReport, 'engine' | 'front' | 'deliver' | 'flush'>;
 
+/** The figures of a role for the history, by name. They are whole numbers. */
+export interface NodeFigures {
+  /** Counters, which only grow. The history has the sum of all processes. */
+  readonly counts?: Readonly<Record<string, number>>;
+  /** Current values. The history has the maximum of all processes. */
+  readonly levels?: Readonly<Record<string, number>>;
+}
+
 export interface OwnNode {
   readonly id: string;
   readonly parts: Array<() => NodePart>;
+  readonly figures: Array<() => NodeFigures>;
   lastReport: NodeReport | null;
 }
 
 export const ownNode = (random: Random): OwnNode => ({
   id: random.bytes(6).toString('base64url'),
   parts: [],
+  figures: [],
   lastReport: null,
 });

@@ -1,5 +1,5 @@
 /**
- * Ranks bots with problems over the control database and all shards. Lists have a limit. Rows that belong to a moved
+ * Ranks bots with problems in the control database and all shards. The length of the lists is limited. Rows of a moved
  * partition are counted only once.
  */
 

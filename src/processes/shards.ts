@@ -95,8 +95,8 @@ function compareNote(id: number, installation: string, found: string): void {
 
 /**
  * Compares the shard number recorded in each database with the settings. Must run before a shard is checked for lost
- * transactions. Otherwise a wrong database would look like one that lost transactions. Errors: StartError, and those of
- * Postgres.
+ * transactions. Otherwise a wrong database would look like a database that lost transactions. Errors: StartError, and
+ * those of Postgres.
  */
 export async function checkShards(urls: readonly ShardUrl[]): Promise<void> {
   if (urls.length === 1) return;
@@ -162,7 +162,7 @@ export interface OpenOptions {
   readonly role: string;
   readonly node: string;
   readonly connection: RedisServers;
-  /** Returns the script runner. This is a function, because the runner is created later than this object. */
+  /** Returns the script runner. A getter, because the runner does not exist yet when this object is created. */
   readonly runner: () => ScriptRunner;
   readonly events: PostgresEvents;
   readonly identity: Pick<Identity, 'checkPostgres'>;

@@ -29,7 +29,11 @@ export function changeOf(request: Pick<ApiRequest, 'path' | 'calledBy'>, result:
 export function tracedRequests(traces: Traces, handler: RequestHandler, meter: RequestListener) {
   return {
     handler: ((request) =>
-      traces.within(request.traceparent, () => handler(request))) satisfies RequestHandler,
+      traces.within(
+        request.traceparent,
+        () => request.calledBy !== 0,
+        () => handler(request),
+      )) satisfies RequestHandler,
     meter: {
       weight: () => meter.weight(),
       over(call: string, status: number, ms: number, weight: number) {
@@ -40,7 +44,21 @@ export function tracedRequests(traces: Traces, handler: RequestHandler, meter: R
   };
 }
 
+/** Sets the header `traceparent` of a poll's answer to the value for the poll's first update whose trace is kept. */
+function traceBatch(traces: Traces, request: ApiRequest, updates: readonly object[]): void {
+  for (const update of updates) {
+    const [, [kind = '', message] = []] = Object.entries(update);
+    const { edit_date, ...made } = (message ?? {}) as Record<string, unknown>;
+    const change = changeOf(request, kind.startsWith('edited') ? { ...made, edit_date } : made);
+    const header = change === null ? undefined : traces.polled(request.calledBy, kind, change);
+    if (header === undefined) continue;
+    request.answerTraceparent = header;
+    return;
+  }
+}
+
 export const traceResults = (traces: Traces) => (request: ApiRequest, result: unknown) => {
+  if (request.called === 'getUpdates') return traceBatch(traces, request, result as readonly object[]);
   const change = changeOf(request, result);
   if (change !== null) traces.changed(change);
 };

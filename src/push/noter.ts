@@ -1,7 +1,7 @@
 /**
  * Records new messages that need push notifications, from the rows that a flusher committed. Keeps only the newest
- * message in each chat. Never blocks or fails, so it cannot delay the flusher. If it cannot keep or record a
- * notification, the notification is lost. Does nothing while nobody has a push subscription.
+ * message in each chat. Never blocks or fails, so it cannot delay the flusher. A notification that cannot be recorded
+ * is lost. While no person has a push subscription, does nothing.
  */
 import { shared } from '../shared.js';
 import type { NotedMessage } from '../store/chats/push.js';

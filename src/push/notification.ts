@@ -1,6 +1,7 @@
 /** Builds the notification of a message from its sender and the start of its text. */
 import { signOf } from '../content/kinds.js';
-import type { Entity, MessageRecord, Profile } from '../store/core/codec.js';
+import { cut, withoutSpoilers } from '../rules/shown_text.js';
+import type { MessageRecord, Profile } from '../store/core/codec.js';
 import { type ChatRef, isDirect } from '../store/core/keys.js';
 import type { StoredMessage } from '../store/core/stored_message.js';
 import { pushLimits as limits } from './limits.js';
@@ -13,23 +14,6 @@ export interface Notification {
   readonly body: string;
   /** Unix time in seconds. */
   readonly date: number;
-}
-
-function cut(text: string, max: number): string {
-  if (text.length <= max) return text;
-  const points = [...text.slice(0, max * 2 + 2)];
-  return points.length <= max ? text : `${points.slice(0, max - 1).join('')}…`;
-}
-
-/** Removes spoilers, because a lock screen may show the notification. */
-function withoutSpoilers(text: string, entities: readonly Entity[] = []): string {
-  let shown = text;
-  for (const { type, offset, length } of entities) {
-    if (type !== 'spoiler') continue;
-    const hidden = shown.slice(offset, offset + length).replace(/\S/g, '▒');
-    shown = shown.slice(0, offset) + hidden + shown.slice(offset + length);
-  }
-  return shown;
 }
 
 function wordsOf({ content, origin }: MessageRecord): string {

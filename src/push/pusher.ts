@@ -1,6 +1,6 @@
 /**
- * Sends push notifications. Takes due notifications and skips people with an open browser window. Sends an encrypted
- * push message to each browser of the other people. Each message is sent once. Failures are counted but not retried.
+ * Sends push notifications. Takes due notifications and skips people with an open browser window. Sends one encrypted
+ * push message to each browser of the remaining people. Counts failures but does not retry them.
  */
 
 import { receiverOf, type Sender } from '../delivery/outbound/send.js';
@@ -29,7 +29,7 @@ export interface PusherOptions {
 export interface PushStats {
   /** The number of push messages that a push service accepted. */
   sent: number;
-  /** The number of subscriptions that the push service no longer knows. */
+  /** The number of subscriptions that a push service reported as unknown. */
   gone: number;
   failed: number;
   /** The number of people who had a window open. */
@@ -40,7 +40,8 @@ export interface PushStats {
 
 const take_interval_ms = 250;
 /**
- * The longest pause while nothing is due. It can be long, because messages are recorded `delayMs` before they are due.
+ * The longest pause while no notification is due. The pause can be long, because messages are recorded `delayMs` before
+ * they are due.
  */
 const idle_interval_ms_max = 4_000;
 
@@ -73,9 +74,9 @@ const isPassing = (outcome: Outcome): boolean =>
   outcome.kind === 'answered' ? outcome.status === 429 : outcome.reason === 'busy';
 
 /**
- * Sends in turns. A turn takes the due notifications, starts to send them, and schedules the next turn. Messages of
- * earlier turns may still be in flight: at most `push_in_flight_max` in total, and `push_person_in_flight_max` to one
- * person.
+ * Sends in rounds. A round fetches the due notifications, starts to send them, and schedules the next round. Messages
+ * of earlier rounds may still be in flight: at most `push_in_flight_max` in total, and `push_person_in_flight_max` to
+ * one person.
  */
 export class Pusher {
   readonly #options: PusherOptions;

@@ -1,6 +1,6 @@
 /**
  * Authenticates the installation at push services (RFC 8292) with its key and a token for each service. Decision 0027
- * says why this is not the package `web-push`.
+ * says why Petrel does not use the package `web-push`.
  */
 
 import { createECDH } from 'node:crypto';

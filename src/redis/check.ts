@@ -25,7 +25,7 @@ export interface RedisCheck {
 }
 
 export class RedisCheckError extends Error {
-  /** True if Redis did not answer properly. The cause may then be temporary. */
+  /** True if Redis did not answer properly. In this case, the cause may be temporary. */
   readonly away: boolean;
 
   constructor(message: string, away = false) {

@@ -40,9 +40,9 @@ interface View {
 
 const refreshMs = 1_000;
 const refreshPauseMs = 50;
-/** How long a refresh waits for a server's map. Later answers are ignored. */
+/** How long a refresh waits for a server's map. Answers after this time are ignored. */
 const viewMsMax = 1_000;
-/** How long to keep the connection to a server that has no slots any more. Calls on it may be in flight. */
+/** How long to keep the connection to a server that no longer has slots, because calls may be in flight on it. */
 const unownedMsMax = 10_000;
 
 /** Returns the map of the cluster that one server reports. Throws the errors of the connection or of Redis. */
@@ -80,7 +80,7 @@ export class RedisCluster implements RedisServers, SlotMap {
   readonly #waiting: ReturnType<typeof createWaiting>;
   readonly #listeners: Array<() => void> = [];
   readonly #timer: Timer;
-  /** While a refresh runs, `#again` says that another one was requested. */
+  /** True if another refresh was requested while a refresh was running. */
   #refreshing = false;
   #again = false;
   #closed = false;
@@ -125,7 +125,8 @@ export class RedisCluster implements RedisServers, SlotMap {
     if (redirection === null) return null;
     const asking = redirection.kind === 'ASK';
     if (!asking) {
-      // Reads the run id again, because the server may have become a replica with another replication history.
+      // Reads the run id again, because the server may have become a replica and may now have another replication
+      // history.
       void from.reread();
       this.learn(refusal, from.url);
     }

@@ -15,8 +15,8 @@ export interface RedisServers {
   at(partition: number): RedisConnection | null;
   nodes(): readonly RedisConnection[];
   /**
-   * Finds the server for a call that did not run because its keys are on another server. Returns null for any other
-   * error.
+   * Finds the server for a call that did not run because its keys are on another server. Returns null if the error
+   * means something else.
    */
   redirect(from: RedisConnection, refusal: string): Redirected | null;
   /**
@@ -28,7 +28,7 @@ export interface RedisServers {
   close(): Promise<void>;
 }
 
-/** The server to call instead. With `asking`, this applies only to this call, because the slot is being migrated. */
+/** The server to call instead. With `asking`, only this call goes there, because the slot is being migrated. */
 export interface Redirected {
   readonly to: RedisConnection;
   readonly asking: boolean;
@@ -55,7 +55,7 @@ const watchMs = 250;
 /**
  * Manages the connection to one server. Outside a cluster, this server has every partition. Commands fail at once while
  * the connection is down, so that callers can decide whether to wait. A new connection loads the run id before it sends
- * any script. The server is usable after `admit` has accepted it, until the connection closes or a script reports
+ * any script. The server is usable from the moment `admit` accepts it until the connection closes or a script reports
  * another run id. A silent server is unusable until data arrives.
  */
 export class RedisConnection implements RedisServers {
@@ -67,17 +67,17 @@ export class RedisConnection implements RedisServers {
   readonly #time: Time;
   readonly #waiting: ReturnType<typeof createWaiting>;
   #runId: string | null = null;
-  /** The run id that `admit` accepted on this connection, and the check in progress. */
+  /** The run id that `admit` accepted on this connection, and the check in progress if there is one. */
   #admitted: string | null = null;
   #admitting: Promise<boolean> | undefined;
   #closes = 0;
   #silent = false;
   /**
-   * How many bytes had arrived at the last check, and for how many timer ticks the server has sent nothing although it
-   * owed an answer.
+   * How many bytes had arrived at the last check, and for how many timer ticks the server has sent no data while
+   * commands were unanswered.
    */
   #silence = { bytes: 0, ticks: 0 };
-  /** The timer of `#checkSilence`. It runs only while the server owes answers. */
+  /** The timer of `#checkSilence`, which runs only while commands are unanswered. */
   #watch: Timer | undefined;
   /** True while writes are held back until the end of the event loop turn. */
   #held = false;
@@ -180,7 +180,7 @@ export class RedisConnection implements RedisServers {
         client.disconnect(true);
       }
     } catch {
-      // Closes a connection that is open but does not answer. The next connection loads the id again.
+      // Closes a connection that is open but gets no answers. The next connection loads the run id again.
       if (client.status === 'ready') client.disconnect(true);
       return;
     }
@@ -212,11 +212,11 @@ export class RedisConnection implements RedisServers {
     return may;
   }
 
-  /** Reads the server's clock. Repeats this at intervals, because clocks drift, and soon after a slow reply. */
+  /** Reads the server's clock at intervals, because clocks drift. After a slow reply, reads it again soon. */
   async #readClock(): Promise<void> {
     const sent = this.#time.monotonic();
     this.#clockReadAt = sent;
-    // Ignores a failed reading, because the next one follows soon.
+    // Ignores a failed reading, because the next reading follows soon.
     const time = (await this.client.time().catch(() => null)) as [string, string] | null;
     if (time !== null && !this.#time.follow(time, sent, this.#time.monotonic()))
       this.#clockReadAt = this.#time.monotonic() - limits.clock_read_ms + limits.clock_reread_ms;
@@ -240,7 +240,7 @@ export class RedisConnection implements RedisServers {
   #setSilent(value: boolean): void {
     if (this.#silent === value) return;
     this.#silent = value;
-    // Keeps the commands in the queue, so that late answers still belong to the right commands. Their callers get an
+    // Keeps the commands in the queue, so that late answers are still matched to the right commands. The callers get an
     // error that says that the outcome is unknown.
     if (value) {
       for (const { command } of this.client.commandQueue.toArray())
@@ -250,11 +250,11 @@ export class RedisConnection implements RedisServers {
   }
 
   /**
-   * Detects a server that owes answers but sends no byte. A slow server that still sends data is not affected, even if
-   * a command is old. After redis_silence_ms without data, the server counts as unreachable. Waiting callers then get
-   * an error, and no calls are sent until data arrives. After redis_command_timeout_ms, the connection is closed.
-   * Silence is measured in timer ticks and not in time. If this process itself was blocked, answers may be waiting in
-   * the socket, and the late tick counts only once.
+   * Detects a server that has unanswered commands but sends no data. Ignores a slow server that still sends data, even
+   * if a command has waited long. After redis_silence_ms without data, the server counts as unreachable: waiting
+   * callers get an error, and no calls are sent until data arrives. After redis_command_timeout_ms, the connection is
+   * closed. Counts timer ticks instead of measuring time, because answers may be waiting in the socket after this
+   * process was blocked. A late tick counts only once.
    */
   #checkSilence(): void {
     const owes = this.client.commandQueue.length > 0;

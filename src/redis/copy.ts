@@ -24,8 +24,8 @@ function argumentsFor({ url, client }: RedisConnection): { args: string[]; passw
 }
 
 /**
- * Saves a consistent snapshot of a server to a file, through the replication protocol. redis-cli is searched in `path`,
- * which has the form of PATH. Throws a CopyError.
+ * Saves a consistent snapshot of a server to a file, through the replication protocol. Searches for redis-cli in the
+ * folders of `path`, which has the form of PATH. Throws a CopyError.
  */
 export function saveRdb(server: RedisConnection, file: string, path: string): Promise<void> {
   const { args, password } = argumentsFor(server);

@@ -13,7 +13,7 @@ import { openClient, type RedisServer } from './target.js';
 
 export type Hints = Pick<RedisHints, 'listen' | 'close'>;
 
-/** How long to keep an unused subscription. A bot that polls soon returns. */
+/** How long to keep an unused subscription, because a polling bot soon makes the next poll. */
 const lingerMs = 5_000;
 const subscribeMsMax = 1_000;
 const retryMs = 250;
@@ -45,8 +45,8 @@ const isMap = (servers: RedisServer | SlotMap): servers is SlotMap =>
   typeof servers !== 'string' && !('sentinels' in servers);
 
 /**
- * Manages channels. A channel is open while it has listeners, and for `lingerMs` afterwards. An open channel either has
- * a subscription on the master of its slot or waits for one.
+ * Manages channels. A channel is open while it has listeners, and for `lingerMs` afterwards. An open channel either is
+ * subscribed on the master of its slot, or waits for a subscription.
  */
 export class RedisHints {
   readonly #map: SlotMap;
@@ -128,7 +128,7 @@ export class RedisHints {
   #place(channel: Channel): void {
     const url = this.#map.urlAt(channel.slot);
     if (url === null || channel.at?.url === url) return;
-    // Forgets the former master. That server ends the subscription when it loses the slot.
+    // Forgets the former master. When that master loses the slot, it ends the subscription itself.
     channel.at?.channels.delete(channel);
     channel.at = this.#subscriberAt(url);
     channel.at.channels.add(channel);

@@ -12,20 +12,22 @@ export const redisLimits = {
    */
   unsettled_request_ms: 60_000,
   unsettled_requests_max: 10_000,
-  /** A Redis server counts as unavailable if it owes replies and sends nothing for this long. */
+  /** A Redis server counts as unavailable if it has unanswered commands and sends no data for this long. */
   redis_silence_ms: 1_500,
   /** How long a front waits for an unavailable Redis server or a migrating slot before it answers 503. */
   redis_wait_ms_max: 2_000,
-  /** How long a background process waits in the same cases. No client waits for it. */
+  /**
+   * How long background work waits for an unavailable Redis server or a migrating slot. No client waits for the result,
+   * so this time is longer.
+   */
   redis_wait_background_ms_max: 5_000,
   /** A Redis connection is replaced if it receives nothing for this long. */
   redis_command_timeout_ms: 5_000,
   /**
-   * If more than this percentage of its memory is used, Redis accepts only deletions, revocations, acknowledgements and
-   * deliveries.
+   * Above this percentage of used memory, Redis accepts only deletions, revocations, acknowledgements and deliveries.
    */
   redis_full_percent: 85,
-  /** If less than this percentage of its memory is used, Redis accepts all writes again. */
+  /** Below this percentage of used memory, Redis accepts all writes again. */
   redis_roomy_percent: 83,
   redis_memory_look_ms: 1_000,
   /**

@@ -3,9 +3,9 @@ import type { RedisServers } from './connection.js';
 import { unavailable } from './waiting.js';
 
 /**
- * Returns the partitions in which at least one of these keys exists. On a single server, one command can show that none
- * of the keys exists. On a cluster, returns all partitions and leaves the check to the caller, because a command can
- * only use keys of one slot. Errors: `unavailable`.
+ * Returns the partitions in which at least one of these keys exists. On a single server, one command first checks
+ * whether any of the keys exists. On a cluster, a command can only use keys of one slot, so this function returns all
+ * partitions and leaves the check to the caller. Errors: `unavailable`.
  */
 export async function partitionsWith(
   servers: RedisServers,

@@ -81,8 +81,8 @@ const endsSubscription = (reply: unknown): boolean =>
 
 /**
  * Works around a bug in ioredis. A server that loses a slot sends an unrequested SUNSUBSCRIBE reply. If the client has
- * just sent SUNSUBSCRIBE, ioredis takes this notice for the reply to its command. The real reply then belongs to no
- * command, and ioredis fails with "Command queue state error". Both replies mean only that the slot has moved.
+ * just sent SUNSUBSCRIBE, ioredis mistakes this message for the reply to its command. The real reply then has no
+ * matching command, and ioredis fails with "Command queue state error". Both replies mean only that the slot has moved.
  */
 const handlers = createRequire(import.meta.url)('ioredis/built/DataHandler.js') as {
   readonly default: { readonly prototype: Answered };

@@ -39,8 +39,8 @@ export interface Redirection {
 }
 
 /**
- * Returns the server of a redirection, or null for any other error. Uses the host of `from` if the error contains no
- * host, because a server may not know its own address.
+ * Returns the server to which an error redirects, or null for any other error. If the error contains no host, uses the
+ * host of `from`: a server that does not know its own address omits the host.
  */
 export function readRedirection(refusal: string, from: string): Redirection | null {
   const match = /^(MOVED|ASK) (\d+) (\S*):(\d+)/.exec(refusal);

@@ -28,7 +28,7 @@ function qualified(bare: string): string {
 /** Caches valid emoji without U+FE0F. The cache cannot have more entries than Unicode has emoji. */
 const recommended = new Set<string>();
 
-/** Returns one emoji in the form that is stored and compared, which has no U+FE0F, or null for any other text. */
+/** Returns an emoji in the stored form, which has no U+FE0F. Returns null if the text is not one emoji. */
 export function emojiIn(given: string): string | null {
   if (recommended.has(given)) return given;
   if (given.length > codeUnitsMax) return null;

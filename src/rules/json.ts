@@ -35,9 +35,9 @@ function opensMoreThan(text: string, max: number): boolean {
 }
 
 /**
- * Returns the index of the quote that ends the string at `begin`. If there is no such quote, returns the length of the
- * text. Searches for quotes instead of checking each character. This takes a tenth of the time, because most strings
- * contain no escaped quote.
+ * Returns the index of the quote that ends the string at `begin`. If the string has no end, returns the length of the
+ * text. Searches for quotes instead of checking each character. Most strings contain no escaped quote, so the search
+ * takes a tenth of the time.
  */
 function stringEnd(text: string, begin: number): number {
   for (let end = text.indexOf('"', begin + 1); end >= 0; end = text.indexOf('"', end + 1)) {

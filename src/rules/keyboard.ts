@@ -90,7 +90,9 @@ export function checkKeyboard(rows: Rows | undefined): { inline_keyboard: Stored
   return { inline_keyboard: kept.map((row) => row.map(storedButton)) };
 }
 
-/** What a reply button may ask the person to share. The application shares none of these and shows the reason. */
+/**
+ * The data that a reply button may request from the person. The application shares none of them and shows the reason.
+ */
 export const shareKinds = ['contact', 'location', 'poll', 'users', 'chat', 'web_app'] as const;
 
 export interface ReplyButton {
@@ -107,10 +109,7 @@ export interface ReplyKeyboard {
   readonly resize_keyboard?: true;
   readonly one_time_keyboard?: true;
   readonly input_field_placeholder?: string;
-  /**
-   * True if only some people see the keyboard: those whom the message mentions, and the sender of the message that it
-   * replies to.
-   */
+  /** True if only some people see the keyboard: mentioned people, and the sender of the replied-to message. */
   readonly selective?: true;
 }
 
@@ -155,7 +154,7 @@ function replyRows(rows: ReplyKeyboardInput['keyboard'] = []): ReplyButton[][] {
 
 /**
  * Returns the reply keyboard to store, which is rows of buttons, its removal or a forced reply. Returns null if the
- * parameter has none of these. Errors: `reply_button_text_empty`, `keyboard_too_large`, `placeholder_too_long`.
+ * parameter is none of these. Errors: `reply_button_text_empty`, `keyboard_too_large`, `placeholder_too_long`.
  */
 export function checkReplyKeyboard(given: ReplyKeyboardInput): ReplyKeyboard | null {
   const rows = replyRows(given.keyboard);

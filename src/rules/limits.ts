@@ -49,11 +49,28 @@ export const ruleLimits = {
   command_name_length_max: 32,
   command_description_length_max: 256,
   user_token_name_length_max: 64,
+  /** Ids of bots are below 10^13. The queue ids of webhook routes depend on this limit. */
+  bot_id_length_max: 13,
+  routes_max: 10,
+  /** Route slots are not used again at once, because the queue of a deleted route may still have updates. */
+  route_slots_max: 30,
+  route_name_length_max: 32,
+  route_chats_max: 100,
+  /** A route with a percentage of 100 takes all chats. */
+  route_percent_max: 100,
+  /** The size of all routes of a bot as JSON. */
+  routes_bytes_max: 16 * 1024,
+  retry_first_delay_s_max: 3_600,
+  retry_factor_max: 10,
+  retry_age_s_min: 60,
+  retry_age_s_max: 86_400,
   page_size_max: 100,
   page_size_default: 50,
   /** The size of the items of one page as JSON, without the envelope. */
   page_bytes_max: 63 * 1024,
   preview_text_length_max: 128,
+  search_query_bytes_max: 256,
+  search_words_max: 8,
   /** How many values one nested parameter may have. A schema takes 2 µs for each wrong value. */
   json_values_max: 2_000,
   list_values_max: 10_000,
@@ -69,7 +86,10 @@ export const ruleLimits = {
   live_period_s_max: 86_400,
   /** A live location with this period is live until the bot stops it. */
   live_period_s_forever: 0x7fff_ffff,
-  /** How far an edit may set the end of a live location beyond the former end, and beyond the time of the edit. */
+  /**
+   * An edit may move the end of a live location at most this long past the former end, and at most this long past the
+   * edit.
+   */
   live_extension_s_max: 86_400,
   live_remaining_s_max: 90 * 86_400,
   live_heading_max: 360,
@@ -77,7 +97,7 @@ export const ruleLimits = {
   sticker_set_name_length_max: 64,
   sticker_set_title_length_max: 64,
   stickers_per_set_max: 120,
-  /** How many stickers one call may create a set with. */
+  /** How many stickers a new set may have when it is created. */
   new_stickers_max: 50,
   sticker_emoji_max: 20,
   sticker_keywords_max: 20,
@@ -94,6 +114,8 @@ export const ruleLimits = {
   id_max: 10_000_000_000_000,
   delivery_successes_kept: 100,
   delivery_answer_kept_bytes: 1_024,
+  /** How many bytes of the answer to a ping the owner of a webhook sees. */
+  ping_answer_shown_bytes: 2_048,
   /** How long a server waits for requests in flight when it stops. */
   shutdown_ms_max: 10_000,
   /**
@@ -110,7 +132,10 @@ export const ruleLimits = {
   leak_reports_max: 10_000,
   dead_updates_counted_max: 100_000,
   keyboard_bytes_max: 16 * 1024,
-  /** For how many messages in one chat a reply keyboard is kept for the members whom the message mentions. */
+  /**
+   * How many messages of one chat may each show a reply keyboard to the members whom they mention. Keyboards of older
+   * messages are dropped.
+   */
   chat_keyboards_max: 20,
   command_scopes_max: 100,
   messages_batch_max: 100,
@@ -121,6 +146,6 @@ export const ruleLimits = {
   rate_seconds_max: 86_400,
   writers_per_bot_max: 1_000,
   partitions_max: 1_000,
-  /** How many messages after the last read message may count as unread. */
+  /** At most this many messages after the last read message count as unread. */
   unread_counted_max: 100,
 } as const;

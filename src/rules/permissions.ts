@@ -22,7 +22,7 @@ const defaults = {
 } as const;
 
 export type PermissionName = keyof typeof defaults;
-/** The former permission for all files. Older libraries still send it. */
+/** The former permission for all files, which older libraries still send. */
 export const formerMedia = 'can_send_media_messages';
 export type Permissions = Readonly<Partial<Record<PermissionName | typeof formerMedia, boolean>>>;
 export const permissionNames = Object.keys(defaults) as readonly PermissionName[];

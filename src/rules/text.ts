@@ -2,8 +2,8 @@
 import { fail } from '../errors.js';
 import { ruleLimits as limits } from './limits.js';
 
-// Matches texts that show nothing. They consist only of white space, control and format characters, and characters that
-// fonts draw blank.
+// Matches invisible texts. They consist only of white space, control and format characters, and characters that fonts
+// draw blank.
 const invisible = /^[\s\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\u2800]*$/u;
 
 /** Counts code points. A lone surrogate counts as one. */

@@ -35,7 +35,10 @@ export const defaultKinds = updateKinds
   .filter((kind) => !listedOnly.includes(kind))
   .reduce((mask, kind) => mask | kindBit(kind), 0);
 
-/** Marks a list of kinds. Without this bit, the list could have the same mask as a bot without a list. */
+/**
+ * Marks a mask that was built from a list of kinds. Without this bit, such a mask could equal the mask of a bot that
+ * sent no list.
+ */
 const listedBit = 1 << 30;
 
 /**

@@ -25,8 +25,8 @@ export function createMethodFinder(methods: readonly Method[]): (name: string) =
 }
 
 /**
- * The parameters of the Bot API for features that Petrel lacks. A call with such a parameter is refused. If the
- * parameter were ignored, the message would go to another place, or lack something that its sender wanted.
+ * The parameters of the Bot API for features that Petrel lacks. A call with such a parameter is refused. If Petrel
+ * ignored the parameter, the message would go to another place or lack a feature that the bot asked for.
  */
 const unsupportedParams = [
   'business_connection_id',
@@ -83,8 +83,8 @@ export function messagesIn(params: unknown): number {
 }
 
 /**
- * Limits how many changes of settings one owner may make in parallel. These changes lock the bot's row. Without the
- * limit they could occupy every Postgres connection while they wait for each other.
+ * Limits how many changes of settings one owner may make in parallel. Such changes lock the bot's row. Without the
+ * limit, changes that wait for each other could occupy every Postgres connection.
  */
 const settingsTurns = createTurns(limits.settings_calls_at_once, limits.settings_calls_waiting_max);
 
@@ -151,7 +151,7 @@ export interface AnswerCallsOptions {
 
 export function createAnswerCalls({ methods, store, files, receivers, onError }: AnswerCallsOptions) {
   const methodNamed = createMethodFinder(methods);
-  /** `skipped` counts calls in answers to updates that a bot caused. */
+  /** `skipped` counts calls that did not run because a bot caused the update. */
   const stats = { done: 0, failed: 0, skipped: 0 };
 
   /** Runs one call. Returns false if the call is not allowed in an answer, or if the bot may not act now. */
@@ -160,7 +160,7 @@ export function createAnswerCalls({ methods, store, files, receivers, onError }:
     if (!method || !changesState(method) || method.inAnswers === false) return false;
     const bot = await store.auth.botById(id);
     // Refuses a blocked bot, because the thief of its token may have set the webhook. Refuses a suspended bot, because
-    // it may still get answers to earlier updates.
+    // receivers may still answer its earlier updates.
     if (!mayAct(bot) || method.params === null) return false;
     const context = { bot, store: store.under(seed, true, 'answer'), files, receivers, uploads: noFiles };
     await runMethod(
@@ -186,10 +186,10 @@ export function createAnswerCalls({ methods, store, files, receivers, onError }:
 
   return {
     /**
-     * Runs the method calls in an answer to a delivery, in order, as the bot of that delivery. Returns undefined if
-     * there are none. If the delivery is repeated, its calls are not. Skips calls in answers to updates that a bot
-     * caused, because two bots could answer each other forever. Counts refusals and reports unexpected errors. Never
-     * rejects.
+     * Runs the method calls in an answer to a delivery, in order, as the bot of that delivery. Returns undefined if the
+     * answer contains no calls. If the delivery is repeated, the calls are not made again. Skips calls in answers to
+     * updates that a bot caused, because two bots could answer each other forever. Counts refusals and reports
+     * unexpected errors. Never rejects.
      */
     run(bot: number, delivery: Pick<Delivery, 'id' | 'entry'>, body: Buffer): Promise<void> | undefined {
       const calls = callsIn(body);

@@ -11,6 +11,8 @@ import {
   Flat,
   type LeakKeys,
   type Operations,
+  type Pings,
+  type PostPages,
   type PushService,
   replied,
 } from './endpoint.js';
@@ -37,9 +39,12 @@ export interface DispatchOptions {
   readonly leakKeys?: LeakKeys | null;
   readonly push?: PushService | null;
   readonly operations?: Operations | null;
+  readonly pings?: Pings | null;
   /** Address ranges of proxies. `X-Forwarded-For` of other peers is ignored. */
   readonly trustedProxies?: readonly string[];
   readonly onResult?: ((request: ApiRequest, result: unknown) => void) | undefined;
+  /** Absent without a build of the web application. */
+  readonly postPages?: PostPages | undefined;
   readonly own: Readonly<Record<string, (request: ApiRequest) => void | Promise<void>>>;
 }
 

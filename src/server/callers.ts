@@ -12,7 +12,7 @@ export interface TokenProvider {
   takes(token: string): boolean;
   /**
    * Returns the person of a token. Returns null if the token is not valid now, or if its person is unknown here.
-   * `known` creates no account. Error: `unavailable`.
+   * With `known`, creates no account for an unknown person. Error: `unavailable`.
    */
   person(token: string, known?: boolean): User | null | Promise<User | null>;
   /** Unix time in ms. */

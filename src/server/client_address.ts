@@ -1,4 +1,4 @@
-/** Finds out the address of a client behind trusted proxies. Limits per address need it. */
+/** Determines the address of a client behind trusted proxies, for limits per address. */
 import ipaddr from 'ipaddr.js';
 import type { ApiRequest } from './request.js';
 

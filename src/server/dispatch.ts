@@ -10,6 +10,7 @@ import { Callers } from './callers.js';
 import { createAdminClients, createClientAddress } from './client_address.js';
 import { createDownloads } from './downloads.js';
 import { admitEndpoint, callEndpoint } from './endpoint_requests.js';
+import { admitPostPage, callPostPage, postPagePath } from './post_pages.js';
 import type { ApiRequest, RequestHandler } from './request.js';
 import { createRouter } from './router.js';
 import { Shares } from './shares.js';
@@ -42,6 +43,7 @@ function contextOf(options: DispatchOptions): CallContext {
 const bots = { admit: admitBot, call: callBot };
 const files = { admit: admitFile, call: callFile };
 const application = { admit: admitEndpoint, call: callEndpoint };
+const postPages = { admit: admitPostPage, call: callPostPage };
 
 /**
  * Returns the kind of caller of a path. Returns undefined for unknown paths and for paths of the process, such as its
@@ -50,7 +52,8 @@ const application = { admit: admitEndpoint, call: callEndpoint };
 function callersOf(path: string) {
   if (path.startsWith('/bot')) return bots;
   if (path.startsWith('/file/bot')) return files;
-  return path.startsWith('/api/') ? application : undefined;
+  if (path.startsWith('/api/')) return application;
+  return path.startsWith(postPagePath) ? postPages : undefined;
 }
 
 const unknownPath = () => fail('not_found');

@@ -13,8 +13,9 @@ export const isDurable = ({ durable }: CallContext, { prefer }: ApiRequest): boo
   durable === true || (prefer !== '' && durablePreference.test(prefer));
 
 /**
- * Runs `answer` on a store that records its changes. Resolves with the outcome of `answer` once these changes are in
- * Postgres. Rejects at once if `answer` rejects. The call counts against `account`. Errors: `too_many_requests`, `not_durable`.
+ * Runs `answer` on a store that records the changes of `answer`. Resolves with the result of `answer` once these
+ * changes are in Postgres. Rejects at once if `answer` rejects. The call counts against the limits of `account`.
+ * Errors: `too_many_requests`, `not_durable`.
  */
 export const durably = (
   store: Store,

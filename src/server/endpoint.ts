@@ -3,10 +3,12 @@ import type { z } from 'zod';
 import type { ErrorName } from '../errors.js';
 import type { Files } from '../files/files.js';
 import type { SubscriptionKeys } from '../store/chats/push.js';
-import type { User } from '../store/core/control.js';
+import type { Bot, User } from '../store/core/control.js';
 import type { Store } from '../store/store.js';
-import type { Overview, RankedBot, Ranking } from '../wire/admin_results.js';
+import type { Webhook } from '../store/webhooks/webhooks.js';
+import type { History, HistoryRange, Overview, RankedBot, Ranking } from '../wire/admin_results.js';
 import { done } from '../wire/results.js';
+import type { Ping } from '../wire/webhook_results.js';
 import type { Downloads } from './downloads.js';
 import type { UploadedFile } from './params.js';
 import type { ApiRequest } from './request.js';
@@ -37,11 +39,49 @@ export interface PushService {
   read(given: GivenSubscription, count: () => Promise<void>): Promise<SubscriptionKeys>;
 }
 
+/** A post as readers without an account see it. */
+export interface PublicPost {
+  /** The title of the channel. */
+  readonly title: string;
+  /** Unix time in seconds. */
+  readonly date: number;
+  /** The emoji and title that represent the content, or '' for a text. */
+  readonly sign: string;
+  /** The text or caption, without spoilers. */
+  readonly text: string;
+  /** The address of a picture that can be loaded without an account. */
+  readonly picture?: string | undefined;
+  readonly reactions: ReadonlyArray<{ readonly emoji: string; readonly count: number }>;
+}
+
+export interface PostPages {
+  /** Returns a post of a public channel. Error: `post_not_found`. */
+  readonly find: (externalId: string) => Promise<PublicPost>;
+  /** Sends the page of a post, or the page of a missing post. `externalId` is '' for a malformed id. */
+  readonly show: (request: ApiRequest, externalId: string, post: PublicPost | null) => void;
+}
+
 export interface Operations {
   /** Returns the state of the installation. Asks the stores at most once a second, for any number of clients. */
   overview(): Promise<Overview>;
+  /**
+   * Returns the figures of a range, or only the points that begin after `afterMs`. Errors: `no_prometheus`,
+   * `unavailable`.
+   */
+  history(range: HistoryRange, afterMs: number): Promise<History>;
   /** Returns up to limits.bots_ranked_max bots, ranked by `order`. With `bot`, returns only the bot with this id. */
   bots(ask: { readonly order: Ranking; readonly limit: number; readonly bot?: number }): Promise<RankedBot[]>;
+}
+
+/** Sends test requests to webhooks. `delivery/` implements this interface. */
+export interface Pings {
+  /**
+   * Sends one signed request to the webhook, and returns the exchange. Takes at most limits.webhook_ping_ms_max. Calls
+   * `count` before anything is sent, and rejects if `count` rejects. Errors: `deliveries_paused` if the bot is suspended,
+   * its token is blocked, or during a drill; `too_many_requests` if a ping of the bot, or too many pings of this process,
+   * are in flight.
+   */
+  send(bot: Bot, webhook: Webhook, count: () => Promise<void>): Promise<Ping>;
 }
 
 export interface EndpointContext<U> {
@@ -59,6 +99,7 @@ export interface EndpointContext<U> {
   readonly leakKeys: LeakKeys | null;
   readonly push: PushService | null;
   readonly operations: Operations | null;
+  readonly pings: Pings | null;
 }
 
 /** A handler returns this if it has sent the reply itself. */
@@ -95,11 +136,13 @@ export interface Endpoint extends Answer {
    * and query.
    */
   readonly rawBody?: true;
-  /** The schema of a body that is more than named parameters. The handler parses such a body. */
+  /** The schema of a body that is more than a set of named parameters. The handler parses such a body. */
   readonly given?: z.ZodType;
-  /** True if the call changes nothing in its chat. It then does not count against the chat's limit (behaviour §14). */
+  /**
+   * True if the call changes nothing in its chat. Such a call does not count against the chat's limit (behaviour §14).
+   */
   readonly uncounted?: true;
-  /** True if the call changes only Redis. It then need not wait for other changes by the same person. */
+  /** True if the call changes only Redis. Such a call does not wait for other changes by the same person. */
   readonly inRedis?: true;
   /** The body parameter that the administrators' log shows as the target of the call. */
   readonly target?: string;
@@ -140,8 +183,8 @@ const unknownToPeople: Partial<Record<ErrorName, ErrorName>> = {
 };
 
 /**
- * Changes an error for people: it becomes 404 if the path names something that does not exist. Bots get the texts that
- * their libraries recognise.
+ * Converts an error for people to 404 if the path names something that does not exist. Bots get the texts that their
+ * libraries recognise.
  */
 export const kindForPeople = (kind: ErrorName): ErrorName => unknownToPeople[kind] ?? kind;
 

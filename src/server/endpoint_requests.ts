@@ -22,12 +22,15 @@ interface EndpointCall extends Match {
 }
 
 /**
- * Limits how many changes one person may make in parallel. They wait for the same rows and could occupy all Postgres
- * connections.
+ * Limits how many changes one person may make in parallel. Such changes wait for the same rows and could occupy all
+ * Postgres connections.
  */
 const changeTurns = createTurns(limits.settings_calls_at_once, limits.settings_calls_waiting_max);
 
-/** The outcome of a reply that is not JSON. Its status releases the idempotency key. */
+/**
+ * Stands for the outcome of a reply that is not JSON. The status 500 releases the idempotency key, so the reply is not
+ * saved.
+ */
 const notKept: Outcome = { status: 500, body: '' };
 
 function matchOf({ findEndpoint }: CallContext, { method, path }: ApiRequest): Match {
@@ -54,11 +57,13 @@ export function callEndpoint(context: CallContext, request: ApiRequest): void | 
   // A partner has no account, so no person is looked up. The signature of the body identifies the partner.
   const user = endpoint.caller === 'user' ? context.callers.person(request) : null;
   return user instanceof Promise
-    ? user.then((found) => callInTurn(context, request, { ...match, user: found }))
-    : callInTurn(context, request, { ...match, user });
+    ? user.then((found) => callInTurn(context, request, { user: found, ...match }))
+    : callInTurn(context, request, { user, ...match });
 }
 
-/** Returns the parameters, or none if they cannot be parsed. The call itself then answers with the error. */
+/**
+ * Returns the parameters, or none if they cannot be parsed. In that case, the call itself fails later with the error.
+ */
 function givenIn(request: ApiRequest): Readonly<Record<string, unknown>> {
   try {
     return parseParams(request).values;
@@ -79,8 +84,8 @@ function targetOf(request: ApiRequest, { endpoint, segments }: Match): string {
 }
 
 /**
- * Records the call in the administrators' log. A change is recorded before it runs, and its status before the answer is
- * sent.
+ * Records the call in the administrators' log. A change is recorded before it runs. The status of a change is recorded
+ * before the answer is sent.
  */
 async function callAsAdministrator(context: CallContext, request: ApiRequest, match: Match): Promise<void> {
   const { callers, adminClients, store } = context;
@@ -169,13 +174,15 @@ function parametersOf(request: ApiRequest, { given, rawBody }: Endpoint): Return
 }
 
 function run(context: CallContext, request: ApiRequest, call: EndpointCall, store: Store): unknown {
-  const { callers, downloads, files, leakKeys = null, push = null, operations = null } = context;
+  const { callers, downloads, files } = context;
+  const { leakKeys = null, push = null, operations = null, pings = null } = context;
   const { endpoint, segments, user } = call;
   const { values, files: uploads } = parametersOf(request, endpoint);
   const params = parseWith(endpoint.params, Object.assign(values, segments));
   const onRevoked = (listener: () => void) =>
     user === null ? () => {} : callers.onRevoked(request, user, listener);
-  const given = { user, store, files, uploads, downloads, request, onRevoked, leakKeys, push, operations };
+  const services = { leakKeys, push, operations, pings };
+  const given = { user, store, files, uploads, downloads, request, onRevoked, ...services };
   const handle = () => endpoint.handler(given as never, params as never);
   const takesTurns = user !== null && endpoint.verb !== 'GET' && !endpoint.inRedis;
   const inOrder = takesTurns ? () => changeTurns.run(user.id, handle) : handle;

@@ -2,7 +2,7 @@
  * Handles calls with an `Idempotency-Key`. A repeated call gets the first answer and changes nothing (behaviour §1).
  *
  * One script claims the key. The method then runs on a store that derives its request ids from the claim's seed. If the
- * node dies between a change and saving the answer, the next run makes the same ids. The scripts then recognise changes
+ * node dies between a change and saving the answer, the next run derives the same ids. The scripts then recognise changes
  * that were already applied, so the call returns the same answer. Successes and errors below 500 are saved, except 429.
  * All other answers release the key. Calls without the header skip all this.
  */
@@ -27,7 +27,7 @@ export interface KeyedCall {
   readonly method: string;
   readonly segments?: Readonly<Record<string, string>>;
   readonly raw?: true | undefined;
-  /** True if the call creates something permanent. It is then refused while Redis is full. */
+  /** True if the call stores new data permanently. Such a call is refused while Redis is full. */
   readonly grows: boolean;
   /**
    * Counts a repeated call that gets a saved answer. Other calls are counted when they run. Error: `too_many_requests`.
@@ -116,8 +116,8 @@ async function runOnce(
   claim: { keep(answer: string): Promise<void>; release(): Promise<void> },
   run: () => Promise<Outcome>,
 ): Promise<Outcome> {
-  // Ignores that the answer could not be saved. A later attempt then recognises the changes of this one and gives the
-  // same answer.
+  // Ignores a failure to save the answer. A later attempt of the call recognises the changes of this attempt and gives
+  // the same answer.
   const settled = (note: Promise<void>) => note.catch(() => undefined);
   let outcome: Outcome;
   try {
@@ -146,8 +146,7 @@ export function holdReply(request: ApiRequest): {
   const reply: ApiRequest['reply'] = (status, body, retryAfter) => {
     held ??= { status, body: body.toString(), retryAfter };
   };
-  // Replaces only `reply`. All other members are those of the original object, which remembers whether it has
-  // replied.
+  // Replaces only `reply`. All other members belong to the original object, which remembers whether it has replied.
   const proxy = new Proxy(request, {
     get(target, name) {
       if (name === 'reply') return reply;

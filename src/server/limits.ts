@@ -8,21 +8,33 @@ export const callLimits = {
    */
   settings_calls_at_once: 2,
   settings_calls_waiting_max: 20,
+  /** A search counts as this many calls of the person. */
+  search_call_weight: 5,
+  /** How many searches one front runs in parallel, per person and in total. Further searches wait in order. */
+  searches_per_person_at_once: 1,
+  searches_per_person_waiting_max: 5,
+  searches_at_once: 4,
+  searches_waiting_max: 100,
+  /** How many pages of posts one front looks up in parallel, for one address and for all. Further ones wait in order. */
+  post_pages_per_address_at_once: 2,
+  post_pages_per_address_waiting_max: 20,
+  post_pages_at_once: 8,
+  post_pages_waiting_max: 200,
   webhook_answer_calls_max: 100,
   /**
-   * The share of a front's event loop that one account gets while others call, and how long one account may use it at
-   * once.
+   * The share of a front's event loop that one account gets while other accounts make calls, and the longest time that
+   * an account may use the event loop at once.
    */
   cpu_share: 0.15,
   cpu_burst_ms: 20,
-  /** How long waiting calls run before other calls get a turn, and the body size from which a call has to wait. */
+  /** How long waiting calls run before other calls get a turn. The body size from which a call has to wait. */
   cpu_slice_ms: 1,
   large_body_bytes_min: 16 * 1024,
   /** The maximum number of waiting calls of one account in one front, and the maximum bytes of their bodies. */
   calls_waiting_max: 2_000,
   calls_waiting_bytes_max: 64 * 1024 * 1024,
   multipart_parts_max: 100,
-  /** How often the content of a multipart body may contain the boundary followed by other text. */
+  /** How many times the content of a multipart body may contain the boundary followed by other text. */
   multipart_near_boundaries_max: 1_000,
   /** The number of parameters of one call, in the query and the body together. */
   parameters_max: 1_000,

@@ -30,7 +30,10 @@ export interface MethodContext {
   readonly receivers: Receivers;
   readonly uploads: ReadonlyMap<string, UploadedFile>;
   readonly onGone: (listener: () => void) => void;
-  /** The request of the call. Null for a call in the answer to a webhook delivery, which cannot be a stream. */
+  /**
+   * The request of the call. Null for a call in the answer to a webhook delivery, because such a call cannot return a
+   * stream.
+   */
   readonly request: ApiRequest | null;
 }
 
@@ -50,8 +53,8 @@ interface Traits {
   /** Polls are counted separately from other calls, so that a bot over its limit still gets its updates. */
   readonly polls?: true;
   /**
-   * False for a method that may not be called from the answer to a webhook delivery. Its result would be lost there, or
-   * would end the delivery.
+   * False for a method that may not be called from the answer to a webhook delivery, because its result would be lost
+   * or would end the delivery.
    */
   readonly inAnswers?: false;
   /** Whether the header `X-Service-Coalesce: 1` sets the parameter `coalesce`. */

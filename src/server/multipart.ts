@@ -1,9 +1,9 @@
 /**
  * Parses a complete multipart/form-data body (RFC 7578) strictly, but accepts the part heads that clients send. We have
  * our own parser because the two common parsers lose data silently. Common clients send a file name in raw UTF-8
- * without quotes. For such a name, `busboy` 1 drops the whole part, and `@fastify/busboy` 3 removes the spaces. Both
- * also skip a part whose head they cannot read, and replace invalid UTF-8 with U+FFFD. Our bodies are complete when
- * they are parsed, so streaming is not needed.
+ * without quotes. `busboy` 1 then drops the whole part, and `@fastify/busboy` 3 removes the spaces of the name. Both
+ * also skip a part whose head they cannot read, and replace invalid UTF-8 with U+FFFD. Petrel parses only complete
+ * bodies, so the parser need not stream.
  */
 import { isUtf8 } from 'node:buffer';
 import { fail } from '../errors.js';
@@ -73,9 +73,9 @@ function lineEnd(body: Buffer, at: number): number {
 }
 
 /**
- * Returns where the next delimiter starts and where its line ends. If other text follows a delimiter on its line, it
- * belongs to the content and is skipped. Skips at most `limits.multipart_near_boundaries_max` of them, which
- * is enough for ordinary clients. Such clients choose boundaries that their content does not contain.
+ * Returns where the next delimiter starts and where its line ends. A delimiter that is followed by other text on its
+ * line belongs to the content and is skipped. Skips at most `limits.multipart_near_boundaries_max` such delimiters.
+ * This limit is enough for ordinary clients, which choose boundaries that their content does not contain.
  */
 function findDelimiter(body: Buffer, delimiter: Buffer, from: number): { start: number; next: number } {
   let start = body.indexOf(delimiter, from);

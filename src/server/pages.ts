@@ -6,7 +6,7 @@ export interface Page<T> {
   readonly next_cursor?: string;
 }
 
-/** Limits the rows converted to items per step. No step follows once the page is full. */
+/** How many rows one step converts to items. When the page is full, no further step follows. */
 const shownAtOnce = 10;
 
 /**

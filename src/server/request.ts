@@ -7,7 +7,7 @@ import type { Readable } from 'node:stream';
 export interface ApiRequest {
   readonly method: string;
   /**
-   * The percent-encoded path without the query, as the client sent it. Never log it raw, because it may contain a
+   * The percent-encoded path without the query, as the client sent it. Never log the raw path, because it may contain a
    * token.
    */
   readonly path: string;
@@ -41,6 +41,8 @@ export interface ApiRequest {
   readonly acceptedTypes: string;
   /** The `Accept-Encoding` header, or '' when absent. Set only for pages and the OpenAPI document. */
   readonly acceptEncoding: string;
+  /** The `Accept-Language` header, or '' when absent. Set only for pages. */
+  readonly acceptLanguage: string;
   /** The id of the key that signed the body, on paths that take signed bodies, or '' when absent. */
   readonly keyId: string;
   readonly signature: string;
@@ -51,6 +53,8 @@ export interface ApiRequest {
   called: string;
   /** The id of the caller for the access log, or 0 while unknown. */
   calledBy: number;
+  /** The header `traceparent` of the reply, or '' for none. */
+  answerTraceparent: string;
   /** The complete body within `limits`. Empty when the request had no body. */
   readonly body: Buffer;
   readonly remoteAddress: string;
@@ -82,7 +86,9 @@ export interface StreamedReply {
   /** Lists all headers except the length, which is sent with the body. */
   readonly headers: ReadonlyArray<readonly [name: string, value: string]>;
   readonly length: number;
-  /** Returns exactly `length` bytes, and is always destroyed afterwards. Null sends only the head. */
+  /**
+   * The body, with exactly `length` bytes. The stream is always destroyed afterwards. If null, only the head is sent.
+   */
   readonly body: Readable | null;
 }
 

@@ -39,11 +39,11 @@ interface Spender {
  */
 const measured_bytes_min = 1_024;
 const sample_of = 8;
-/** The upper limit for one sampled call, because a garbage collection may run during it. */
+/** The upper limit for the measured time of one call, because a garbage collection may run during the call. */
 const sampled_ms_max = 1;
-/** If no other account has called for this long, an account counts as alone. */
+/** An account counts as the only caller if no other account has made a call for this long. */
 const several_ms = 1_000;
-/** The pause of slices after a call that ran immediately on arrival. */
+/** How long slices pause after a call that ran on arrival. */
 const yields_ms = 100;
 
 export type ShareTime = Pick<Time, 'monotonic' | 'after' | 'soon'>;
@@ -56,9 +56,9 @@ export class Shares {
   /** The account of the latest call, and when its current sequence of calls started. */
   #latest: Account | undefined;
   #since = Number.NEGATIVE_INFINITY;
-  /** When the previous sequence of calls started. It belonged to another account. */
+  /** When the previous sequence of calls, which belonged to another account, started. */
   #othersAt = Number.NEGATIVE_INFINITY;
-  /** When a call last ran at its arrival. Not updated before the first slice. */
+  /** When a call last ran on arrival. Not updated before the first slice. */
   #atOnceAt = Number.NEGATIVE_INFINITY;
   #restsUntil = 0;
   #sliceComes = false;
@@ -173,7 +173,7 @@ export class Shares {
     this.#sliceComes = true;
     const ms = this.#restsUntil - this.#time.monotonic();
     const slice = () => this.#slice();
-    // Without a rest, the loop first handles the calls that have arrived.
+    // Without a pause, the loop first handles the calls that have arrived.
     if (ms > 0) this.#time.after(ms, slice);
     else this.#time.soon(slice);
   }

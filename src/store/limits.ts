@@ -6,12 +6,16 @@ export const storeLimits = {
   content_bytes_max: 30 * 1024,
   edit_age_ms_max: 48 * 3_600_000,
   edit_interval_ms_min: 1_000,
-  /** The size of the pending edits of one bot, and of all bots, in one partition. */
-  pending_edits_bytes_per_bot_max: 4 * 1024 * 1024,
+  /**
+   * The total size of pending edits in one partition: of the edits of one owner's bots, and of the edits of all bots.
+   */
+  pending_edits_bytes_per_owner_max: 4 * 1024 * 1024,
   pending_edits_bytes_max: 16 * 1024 * 1024,
-  /** What each pending edit counts in addition to its own size. It thereby also limits the number of pending edits. */
+  /**
+   * Each pending edit counts this many bytes in addition to its own size. This also limits the number of pending edits.
+   */
   pending_edit_overhead_bytes: 1024,
-  /** After this time, a pending edit that a node could not apply is due again. */
+  /** How long until a pending edit that a node could not apply is due again. */
   pending_edit_retry_ms: 1_000,
   /** How many pending edits of one partition a node applies at once. */
   pending_edits_batch_max: 64,
@@ -48,9 +52,11 @@ export const storeLimits = {
    */
   host_look_ups_per_bot_max: 20,
   host_look_ups_per_owner_max: 100,
+  /** How many pings of webhooks an owner may send per minute. */
+  pings_per_owner_max: 6,
   /**
-   * How often a caller may check in Postgres whether two people share a chat. After a burst, one check per interval is
-   * allowed.
+   * A caller may check this often in Postgres whether two people share a chat: a burst, and then one check per
+   * interval.
    */
   stranger_look_ups_max: 100,
   stranger_look_up_ms: 100,
@@ -60,22 +66,22 @@ export const storeLimits = {
   poll_tick_ms: 1_000,
   /** How many waiting polls one script call checks. */
   polls_peeked_max: 500,
-  /** How many consumers may share the queue of a bot, and how long the name of one may be. */
+  /** How many consumers may share a bot's queue, and how long a consumer's name may be. */
   consumers_max: 64,
   consumer_name_length_max: 32,
-  /** After this time without a step of its polls, other consumers take over the chats of a consumer. */
+  /** After this time without a poll step, a consumer loses its chats to other consumers. */
   consumer_lease_s_default: 4,
   consumer_lease_s_max: 60,
   /** The minimum time between two steps of a waiting poll with a consumer name. */
   consumer_step_ms_min: 20,
   /**
-   * A waiting poll pauses between two steps for this time per consumer of the bot. All waiting consumers of a bot
-   * together thereby make at most 1,000 / 3 steps a second, however many updates wake them.
+   * How long a waiting poll pauses between two steps, per consumer of the bot. All waiting consumers of a bot together
+   * therefore make at most 1,000 / 3 steps a second, however many updates wake them.
    */
   consumer_pause_ms: 3,
   /**
-   * A stream with a consumer name ends if the consumer has unconfirmed updates and confirms none for this time. If its
-   * client is gone without a notice, other consumers get the updates then.
+   * A consumer may leave its updates unconfirmed for this time. Then its stream ends, so that other consumers get the
+   * updates of a client that disappeared without a notice.
    */
   stream_confirm_ms_max: 60_000,
   /** After the last poll, Redis remembers for this long which consumer holds which chat. */
@@ -95,19 +101,19 @@ export const storeLimits = {
   inline_query_age_ms_max: 30_000,
   /** How long a person's call waits for the answer to an inline query. */
   inline_wait_ms_max: 7_000,
-  /** A person can choose a result until this time has passed since the bot's answer. */
+  /** How long after the bot's answer a person can choose a result. */
   inline_choice_ms: 5 * 60_000,
-  /** The number and size of pending updates above which a bot gets no inline queries. */
+  /** A bot with more pending updates than this, or with larger ones in total, gets no inline queries. */
   inline_pending_max: 10_000,
   inline_pending_bytes_max: 16 * 1024 * 1024,
   inline_answer_bytes_max: 256 * 1024,
   /** How many answers from one bot are stored, and their total size. */
   inline_answers_max: 1_000,
   inline_answers_bytes_max: 4 * 1024 * 1024,
-  /** How many inline queries a person may send at once, and the time after which one more is allowed. */
+  /** A person may send this many inline queries at once, and one more after each of these intervals. */
   inline_queries_per_person_max: 30,
   inline_query_per_person_ms: 500,
-  /** How many inline queries a bot may get at once, and the time after which one more is allowed. */
+  /** A bot may get this many inline queries at once, and one more after each of these intervals. */
   inline_queries_per_bot_max: 300,
   inline_query_per_bot_ms: 20,
   /** How long a draft of a bot is shown after its last change. */
@@ -126,7 +132,7 @@ export const storeLimits = {
   auth_lease_ms: 1_000,
   auth_lease_renew_ms: 300,
   auth_lease_margin_ms: 250,
-  /** After this time without any token check, a node lets its lease expire. */
+  /** A node lets its lease expire if it has checked no token for this time. */
   auth_idle_ms: 10_000,
   auth_cache_age_ms_max: 60_000,
   auth_log_length_max: 10_000,
@@ -142,14 +148,20 @@ export const storeLimits = {
   guess_look_up_ms: 2_000,
   former_token_age_ms_max: 365 * 24 * 3_600_000,
   ring_age_ms_max: 15_000,
-  /** Each group of this many chats in a chat list counts as one additional call. */
+  /** For every group of this many chats, a listing of chats counts as one additional call. */
   heads_per_call: 500,
   /**
-   * How long later pages of the chat list reuse the order of the first page, and how many chats these orders may
-   * contain in one process.
+   * How long later pages of the chat list reuse the order of the first page, and how many chats all these orders in one
+   * process may contain.
    */
   chat_order_ms: 30_000,
   chat_orders_kept_max: 100_000,
+  /** The maximum number of rows that a search reads: in all, and of each chat in a search of all chats. */
+  search_rows_max: 10_000,
+  search_rows_per_chat_max: 2_500,
+  search_chats_max: 200,
+  search_hits_per_chat: 3,
+  search_timeout_ms: 2_000,
   outbox_batch_entries_max: 200,
   /** How many updates one script call forwards from an outbox to one bot. */
   outbox_handover_max: 50,
@@ -169,6 +181,8 @@ export const storeLimits = {
   streams_per_user_max: 32,
   /** How many posts one stream of reactions may follow. */
   posts_watched_max: 40,
+  /** How many script calls may move the updates of deleted routes. Each call moves up to webhook_take_max updates. */
+  route_moves_max: 5_000,
   webhook_connections_default: 40,
   webhook_secret_rotation_ms: 24 * 3_600_000,
   webhook_connections_max_per_bot: 100,
@@ -185,7 +199,7 @@ export const storeLimits = {
   incarnation_sequence_skip: 10_000,
   /** How long Redis keeps revoked tokens, in case Postgres is restored to an earlier state. */
   revocation_age_ms_max: 7 * 24 * 3_600_000,
-  /** How many revocations Redis remembers. Each takes about 150 bytes. */
+  /** How many revocations Redis stores. Each takes about 150 bytes. */
   revocations_kept_max: 200_000,
   leak_place_length_max: 512,
   talk_age_ms_max: 24 * 3_600_000,
@@ -195,12 +209,12 @@ export const storeLimits = {
   notice_tries_max: 1_500,
   admin_tokens_max: 100,
   admin_notes_in_flight_max: 100,
-  /** How long the record of an open window lives, and how often it is renewed. */
+  /** The lifetime of the record of an open window, and the interval at which the record is renewed. */
   presence_ttl_ms: 25_000,
   presence_renew_ms: 8_000,
   presence_batch_max: 500,
   push_subscriptions_max: 10,
-  /** The age above which a message causes no notification. */
+  /** A message older than this causes no notification. */
   push_age_ms_max: 10 * 60_000,
   push_gap_ms: 10_000,
   push_recipients_max: 10_000,
@@ -211,15 +225,17 @@ export const storeLimits = {
   durable_wait_ms_max: 5_000,
   /** How often a front reads the progress of journals while calls wait, because hints may get lost. */
   durable_look_ms: 100,
-  /** How many durable calls of one front may be unanswered, and the bytes of their answers that wait. */
+  /** How many durable calls of one front may be unanswered, and how many bytes of their answers may be waiting. */
   durable_calls_max: 10_000,
   durable_bytes_max: 64 * 1024 * 1024,
-  /** How many of these calls and bytes may belong to one account. */
+  /** How many of the waiting durable calls, and of the bytes of their answers, may belong to one account. */
   durable_calls_per_account_max: 2_000,
   durable_bytes_per_account_max: 16 * 1024 * 1024,
   idempotency_ttl_ms: 24 * 3_600_000,
   idempotency_keys_max: 100_000,
-  /** The size above which an answer is not stored. A repeated call rebuilds it from the records of its scripts. */
+  /**
+   * An answer larger than this is not stored. A repeated call rebuilds such an answer from the records of its scripts.
+   */
   idempotency_answer_bytes_max: 2 * 1024,
   idempotency_lease_ms: 15_000,
 } as const;

@@ -36,6 +36,7 @@ import { createMutes } from './chats/mutes.js';
 import { createPresence } from './chats/presence.js';
 import { createPush } from './chats/push.js';
 import { createReadMarks } from './chats/read_marks.js';
+import { Search } from './chats/search.js';
 import { Streams } from './chats/streams.js';
 import {
   type CallOrigin,
@@ -76,21 +77,21 @@ import { Webhooks } from './webhooks/webhooks.js';
 
 export interface Store extends Aggregates, Changing {
   /**
-   * Returns a store for a single call that may be attempted again. Its changes derive their request ids from `seed`, so
-   * that scripts recognise the changes of an earlier attempt (law 4). `again` means that there may have been an earlier
-   * attempt. A change that needs a lookup first checks whether it was already made.
+   * Returns a store for a single call that may be attempted again. The call's changes derive their request ids from
+   * `seed`, so that scripts recognise the changes of an earlier attempt (law 4). `again` means that there may have been
+   * an earlier attempt. A change that needs a lookup first checks whether it was already made.
    */
   under(seed: string, again: boolean, origin?: CallOrigin): Store;
   /**
    * Runs the checks before a control change. Skips them if an earlier attempt of the call already made the change,
-   * because the checks may fail after it.
+   * because the checks may fail after the change.
    */
   unlessApplied(check: () => Promise<void>): Promise<void>;
-  /** Returns the same store for a durable call. Adds the partitions that the call changes to `changes`. */
+  /** Returns the same store for a durable call. Records in `changes` which partitions the call changes. */
   noting(changes: Changes): Store;
 }
 
-/** The members of each store that its methods use. */
+/** The fields that the methods of each store use. */
 type Own = { readonly context: StoreContext } & Pick<Store, 'unlessApplied'>;
 
 type Aggregates = ReturnType<typeof createShared> & {
@@ -105,7 +106,8 @@ export interface StoreOptions
     Partial<Pick<StoreContext, Defaulted>> {
   readonly hints: Hints;
   /**
-   * Wakes a delivery worker for a bot with a webhook. The call may have no effect, because a sweep finds the bot later.
+   * Wakes a delivery worker for a bot with a webhook. A lost wake-up only delays the delivery, because a sweep finds
+   * the bot later.
    */
   readonly wake?: (bot: number) => void;
   /** The settings RATE_PER_…. If a rate is absent, it is unlimited. */
@@ -143,7 +145,7 @@ function createParts(shared: StoreContext, { hints, onError, wake = () => {} }: 
     queues,
     forwarder,
     webhooks,
-    replays: new Replays(shared, queues, wake),
+    replays: new Replays(shared, queues, webhooks, wake),
     identities: createIdentities(shared, control, auth),
     access,
     chats,
@@ -179,7 +181,7 @@ const changing = {
   chats: (own: StoreContext, p: Parts) => new Chats(own, p.control, p.forwarder),
   bots: (own: StoreContext, p: Parts) => new Bots(own, p.db, p),
   webhooks: (own: StoreContext, p: Parts) => new Webhooks(own, p.control, p.queues, p.wake),
-  replays: (own: StoreContext, p: Parts) => new Replays(own, p.queues, p.wake),
+  replays: (own: StoreContext, p: Parts) => new Replays(own, p.queues, p.webhooks, p.wake),
   signingSecrets: (own: StoreContext, p: Parts) => createSigningSecrets(own, p.bots, p.webhooks),
   oversight: (own: StoreContext, p: Parts) => createOversight(own, p),
   users: (own: StoreContext, p: Parts) => createUsers(own, p.db, p.control, p.auth, p.identities),
@@ -205,6 +207,7 @@ function createShared(shared: StoreContext, parts: Parts, options: StoreOptions)
     queues,
     forwarder,
     history,
+    search: new Search(shared, chats, records),
     postCounts,
     pendingEdits,
     activity: new Activity(shared, (user, calls) => fairUse?.more({ id: user, isBot: false }, calls)),
@@ -225,7 +228,7 @@ function createShared(shared: StoreContext, parts: Parts, options: StoreOptions)
     durability: new Durability(shared, hints),
     idempotency: createIdempotency(shared),
     deliveries: createDeliveries(shared, hints),
-    attempts: createAttempts(shared),
+    attempts: createAttempts(shared, webhooks),
     audit: createAudit(shared),
     admins: createAdmins(shared, onError),
     retention: new Retention(shared, parts.erase),
@@ -244,6 +247,7 @@ export function createStore(options: StoreOptions): Store {
     replicas: noReplicas,
     transferConsent: false,
     editAfterPress: true,
+    durable: false,
     baseUrl: '',
     ...options,
     time,
@@ -258,7 +262,9 @@ export function createStore(options: StoreOptions): Store {
     notices: createNotices(shared, () => store, options.onError),
     noting(this: Own, changes: Changes): Store {
       const { context, unlessApplied } = this;
-      const scripts = notingRunner(context.scripts, context.keys, changes);
+      const scripts = notingRunner(context.scripts, context.keys, changes, (partition) =>
+        store.durability.soon(partition),
+      );
       return storeOf({ ...context, scripts, durable: true }, unlessApplied);
     },
     under(this: Own, seed: string, again: boolean, origin?: CallOrigin): Store {

@@ -30,7 +30,7 @@ export interface EntryFilter {
   readonly after?: number;
 }
 
-/** What happens to the next calls of a method, or to the next deliveries. */
+/** A fault for the next calls of a method, or for the next deliveries. */
 export interface Fault {
   /** Waits first, up to 60,000 ms. */
   readonly delay_ms?: number;
@@ -38,7 +38,7 @@ export interface Fault {
   readonly status?: number;
   /** The `retry_after` of the answer, in seconds. 1 by default. */
   readonly retry_after?: number;
-  /** Carries out the call or delivery, and replaces only its answer. */
+  /** True to carry out the call or delivery and to replace only its answer. */
   readonly applied?: boolean;
   /** 1 by default, at most 1,000. */
   readonly times?: number;
@@ -83,7 +83,7 @@ export class Upload {
   }
 }
 
-/** Puts files in the place of their records, which contain only name and size. */
+/** Replaces the records of files, which contain only name and size, with the files themselves. */
 function withFiles(params: Record<string, Json>, files: Files): Record<string, Json> {
   const filled = Object.entries(params).map(([name, value]) => {
     const filename = value?.filename;
@@ -158,7 +158,7 @@ export class Person {
     return this.#act('send', { ...object, ...options });
   }
 
-  /** Sends a file, such as `sendFile('photo', 'cat.png', bytes)`. The kinds are those of the application API. */
+  /** Sends a file, such as `sendFile('photo', 'cat.png', bytes)`. The application API defines the kinds. */
   sendFile(
     kind: 'photo' | 'video' | 'animation' | 'audio' | 'voice' | 'document' | 'video_note',
     filename: string,
@@ -302,7 +302,7 @@ export class World {
     await this.#call('DELETE', `worlds/${this.id}/faults`);
   }
 
-  /** Returns what happened in this world, for `replay`. It contains no tokens, and can be saved as JSON. */
+  /** Returns a recording of this world, for `replay`. The recording contains no tokens, and can be saved as JSON. */
   async save(): Promise<SavedRecording> {
     return { world: this.#names(), entries: await this.#all() };
   }
@@ -314,30 +314,32 @@ export class World {
   }
 
   /**
-   * Repeats the actions of people in a recording, in order. The world needs people and chats with the same names, and its
-   * bot must run. Before each action, waits until the bot has made as many calls as in the recording, for at most
-   * `waitMs`. Ids of messages and queries become those of this world: the third message of the bot to ann is again the
-   * third. Returns the calls of both bots with names instead of ids. Throws if an action needs a message that the bot
-   * has not sent, or a file that is not in `files` (by file name).
+   * Repeats the actions of people in a recording, in order. The world needs people and chats with the same names, and
+   * its bot must run. Before each action, waits until the bot has made as many calls as when the recorded action began,
+   * for at most `waitMs`. Replaces the recorded ids of messages and queries with ids of this world. For example, a press on the
+   * bot's third message to ann becomes a press on the bot's third message to ann in this world. Returns the calls of
+   * both bots with names instead of ids. Throws if an action needs a message that the bot has not sent, or a file that
+   * is not in `files` (by file name).
    */
   async replay(
     recording: SavedRecording,
     { waitMs = 2_000, files = {} }: { readonly waitMs?: number; readonly files?: Files } = {},
   ): Promise<{ readonly expected: NamedCall[]; readonly actual: NamedCall[] }> {
     const before = new Names(recording);
-    let calls = 0;
+    const calls = recording.entries.filter(isBehaviour).map(({ n }) => n);
     for (const entry of recording.entries) {
-      if (isBehaviour(entry)) calls++;
       if (entry.kind !== 'action') continue;
-      const params = this.#translated(entry, before, await this.#afterCalls(calls, waitMs));
+      const { n, began_after = n } = entry;
+      const made = calls.filter((call) => call <= began_after).length;
+      const params = this.#translated(entry, before, await this.#afterCalls(made, waitMs));
       await this.person(entry.person)
         .act(entry.name, withFiles(params, files))
         .catch((error) => {
-          // An action that was refused before may be refused again.
+          // Accepts a refusal if the action was also refused in the recording.
           if (entry.status === 200) throw error;
         });
     }
-    const entries = await this.#afterCalls(calls, waitMs);
+    const entries = await this.#afterCalls(calls.length, waitMs);
     const after = new Names({ world: this.#names(), entries });
     return { expected: before.calls(recording.entries), actual: after.calls(entries) };
   }
@@ -352,7 +354,7 @@ export class World {
     }
   }
 
-  /** Returns the parameters of a recorded action with the ids of this world. `entries` are those of this world. */
+  /** Returns the parameters of a recorded action with the ids of this world, whose recording so far is `entries`. */
   #translated(entry: RecordedEntry, before: Names, entries: readonly RecordedEntry[]): Record<string, Json> {
     const now = new Names({ world: this.#names(), entries });
     const chat = before.chatOf(entry);
@@ -400,7 +402,7 @@ export class TestServer {
   readonly #call: Call;
   readonly #child: ChildProcess | undefined;
 
-  /** `url` has no slash at its end. */
+  /** `url` has no trailing slash. */
   constructor(url: string, child?: ChildProcess) {
     this.url = url;
     this.#call = callsTo(url);
@@ -425,7 +427,7 @@ export class TestServer {
   async stop(): Promise<void> {
     const child = this.#child;
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
-    // Keeps this process alive until the server has ended.
+    // Keeps this process alive until the server ends.
     child.ref();
     const exited = once(child, 'exit');
     child.kill('SIGTERM');
@@ -443,8 +445,8 @@ async function freePort(): Promise<number> {
 }
 
 /**
- * Starts a test server as a child process, and waits until it is ready. It ends with this process. Rejects with the end
- * of its log if it does not start.
+ * Starts a test server as a child process, and waits until it is ready. The server ends when this process ends. If the
+ * server does not start, rejects with the end of its log.
  */
 export async function startTestServer(
   options: {

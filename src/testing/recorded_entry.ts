@@ -4,7 +4,7 @@
 // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
 export type Json = any;
 
-/** What a person or the bot did, or a delivery to the bot. */
+/** An action of a person, a call of the bot, or a delivery to the bot. */
 export interface RecordedEntry {
   readonly n: number;
   /** Unix time in ms by the clock of the test server. */
@@ -19,4 +19,6 @@ export interface RecordedEntry {
   readonly answer: Json;
   /** Set if a fault replaced the answer. */
   readonly fault?: 'not done' | 'answer lost';
+  /** Of an action: the `n` of the latest entry when the action began. The bot may react before the action ends. */
+  readonly began_after?: number;
 }

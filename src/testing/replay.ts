@@ -1,4 +1,7 @@
-/** Compares what a bot does in two worlds. Replaces the ids of accounts, chats and messages by names that both share. */
+/**
+ * Compares the actions of a bot in two worlds. Replaces the ids of accounts, chats and messages by names that both
+ * share.
+ */
 import type { Json, RecordedEntry } from './recorded_entry.js';
 
 /** A world without tokens. */
@@ -21,7 +24,7 @@ export interface NamedCall {
   readonly status: number;
 }
 
-/** Calls that say nothing about the behaviour of a bot. */
+/** A comparison ignores these calls, because they do not belong to the behaviour of a bot. */
 const quiet = /^(getUpdates|streamUpdates|confirmUpdates|getMe|setWebhook|deleteWebhook|getWebhookInfo)$/;
 
 export const isBehaviour = ({ kind, name }: RecordedEntry): boolean => kind === 'call' && !quiet.test(name);
@@ -92,7 +95,8 @@ export class Names {
       if (result?.message_id !== undefined) this.#add(chat, person, result.message_id);
       for (const field of ['callback_query_id', 'inline_query_id'])
         if (result?.[field] !== undefined) this.#add(field, name, result[field]);
-      // The bot knows only the part of this id before the hyphen. People who get the same answer share that part.
+      // The bot knows only the part of this id before the hyphen, which is the same for all people who get the same
+      // answer.
       const [query] = String(result?.inline_query_id ?? '').split('-');
       if (query) this.#add('inline_query_id', 'query', query);
     }

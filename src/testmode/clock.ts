@@ -4,6 +4,7 @@ import { fail } from '../errors.js';
 import type { Pool } from '../postgres/pool.js';
 import type { RedisConnection } from '../redis/connection.js';
 import type { Keys } from '../store/core/keys.js';
+import { botOf } from '../store/core/queue_ids.js';
 import type { Time } from '../time.js';
 import { testModeLimits as limits } from './limits.js';
 import type { MovableTime } from './movable_time.js';
@@ -36,9 +37,9 @@ export class TestClock {
   }
 
   /**
-   * Moves the clock forward by `ms`. Before and after the move, waits for due deliveries to webhooks, each time for
-   * at most `limits.clock_settle_ms_max`. Returns the time in Unix ms, and whether these deliveries have finished.
-   * Moves do not overlap. Error: `bad_request` above `limits.clock_added_ms_max` in sum.
+   * Moves the clock forward by `ms`. Before and after the move, waits for due deliveries to webhooks, each time for at
+   * most `limits.clock_settle_ms_max`. Returns the time in Unix ms, and whether these deliveries have finished. Moves
+   * do not overlap. Error: `bad_request` if all moves together exceed `limits.clock_added_ms_max`.
    */
   advance(ms: number): Promise<{ readonly now_ms: number; readonly settled: boolean }> {
     const moved = this.#last.then(() => this.#advance(ms));
@@ -88,7 +89,7 @@ export class TestClock {
     const [hook, hold] = state;
     // Read after the answer of Redis, because a worker that took updates before the answer is still busy.
     const delivering = worker.stateOf(bot);
-    if (isDelayed(bot)) return true;
+    if (isDelayed(botOf(bot))) return true;
     if (delivering === 'busy') return false;
     if (hook === null || delivering === 'paused' || Number(hold ?? 0) > time.now()) return true;
     return updates === parked && due === 0;

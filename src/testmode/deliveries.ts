@@ -47,14 +47,15 @@ export function createTestSend(
     await time.sleep(ms, { signal });
     delayed.splice(delayed.indexOf(bot), 1);
   };
-  return async (receiver, headers, body, signal) => {
+  return async (receiver, headers, body, signal, maySend) => {
     const bot = botOf(headers);
     const world = worldOf(bot);
-    if (world === undefined) return send(receiver, headers, body, signal);
+    if (world === undefined) return send(receiver, headers, body, signal, maySend);
     const fault = faults.take(world.id, onDelivery);
     if (fault !== undefined && fault.delay_ms > 0) await delay(bot, fault.delay_ms, signal);
     const isReplaced = fault?.status !== undefined;
-    const real = !isReplaced || fault.applied ? await send(receiver, headers, body, signal) : undefined;
+    const real =
+      !isReplaced || fault.applied ? await send(receiver, headers, body, signal, maySend) : undefined;
     const outcome = isReplaced || real === undefined ? replaced(fault as Fault) : real;
     const update = JSON.parse(body.toString());
     recording.add(world.id, {

@@ -47,7 +47,7 @@ function withReply(request: ApiRequest, answer: (outcome: Outcome) => void): Api
   });
 }
 
-/** Returns the answer that a fault puts in the place of the real one. */
+/** Returns the answer with which a fault replaces the real answer. */
 function faultAnswer({ status = 500, retry_after = 1 }: Fault): Outcome {
   if (status === 429) return refused(new ApiError('too_many_requests', { retry_after }));
   const body = { ok: false, error_code: status, description: STATUS_CODES[status] ?? 'Error' };

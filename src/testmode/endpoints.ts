@@ -101,7 +101,7 @@ export const testEndpoints: readonly TestEndpoint[] = [
   defineTestEndpoint({
     verb: 'DELETE',
     path: `${worlds}/{world}`,
-    summary: 'Removes a world. Afterwards the tokens of the world do not work, and its recording is deleted.',
+    summary: 'Removes a world and its recording. The tokens of the world stop working.',
     params: inWorld,
     handler: async ({ worlds: all, recording, faults }, p) => {
       await all.remove(p.world);
@@ -113,7 +113,7 @@ export const testEndpoints: readonly TestEndpoint[] = [
   defineTestEndpoint({
     verb: 'POST',
     path: `${worlds}/{world}/people/{person}/{action}`,
-    summary: 'Lets a person act, and answers as the application API does.',
+    summary: 'Performs an action as a person, and returns the answer of the application API.',
     params: inWorld.extend({ person: text, action: text }),
     handler: async ({ worlds: all, recording, dispatch, given, form }, p) => {
       const world = all.find(p.world);
@@ -121,12 +121,13 @@ export const testEndpoints: readonly TestEndpoint[] = [
       const action = actionNamed(p.action);
       const read = (call: Omit<InnerCall, 'token'>) => innerResult(dispatch, { ...call, token });
       const call = await action.call(world, parseWith(action.params, given) as never, read);
+      const began_after = recording.last;
       const outcome = await innerCall(dispatch, { ...call, token, form });
       const { status, body } = outcome;
       const params = { ...given };
       recording.add(world.id, {
         ...{ kind: 'action', name: action.name, person: name, params, status },
-        answer: JSON.parse(body),
+        ...{ answer: JSON.parse(body), began_after },
       });
       return new Passed(outcome);
     },
@@ -135,7 +136,7 @@ export const testEndpoints: readonly TestEndpoint[] = [
     verb: 'POST',
     path: `${worlds}/{world}/faults`,
     summary:
-      'Delays or fails the next calls of a method, or the next deliveries to the webhook. Faults with the same `on` apply in the order of the requests.',
+      'Delays or fails the next calls of a method, or the next deliveries to the webhook. Faults with the same `on` apply in the order in which they were requested.',
     params: inWorld.extend({
       on: text.describe('The name of a method, or `delivery`'),
       delay_ms: clamped(limits.fault_delay_ms_max),
@@ -155,7 +156,7 @@ export const testEndpoints: readonly TestEndpoint[] = [
   defineTestEndpoint({
     verb: 'DELETE',
     path: `${worlds}/{world}/faults`,
-    summary: 'Removes the faults that have not happened yet.',
+    summary: 'Removes the pending faults.',
     params: inWorld,
     handler: ({ worlds: all, faults }, p) => {
       faults.clear(all.find(p.world).id);
@@ -166,7 +167,7 @@ export const testEndpoints: readonly TestEndpoint[] = [
     verb: 'GET',
     path: `${worlds}/{world}/recording`,
     summary:
-      'Lists what happened in a world, oldest first. With `wait_ms`, waits until there are `count` entries.',
+      'Lists the recorded entries of a world, oldest first. With `wait_ms`, waits until the list has `count` entries.',
     params: inWorld.extend({
       kind: optional(z.enum(entryKinds, { error: `one of: ${entryKinds.join(', ')}` })),
       name: optional(text).describe('Name of the action or method, or kind of the delivered update'),

@@ -1,11 +1,14 @@
-/** Holds the faults that tests ask for: late and failing calls of a bot, and deliveries to its webhook. */
+/**
+ * Holds the faults that tests request: delayed or failing calls of a bot, and delayed or failing deliveries to its
+ * webhook.
+ */
 import { fail } from '../errors.js';
 import { testModeLimits as limits } from './limits.js';
 
 export interface Fault {
-  /** How long the call or delivery waits first, in ms. */
+  /** How long the fault delays the call or delivery, in ms. */
   readonly delay_ms: number;
-  /** The HTTP status that replaces the answer. Undefined only delays. */
+  /** The HTTP status that replaces the answer. If undefined, the fault only delays. */
   readonly status: number | undefined;
   /** Seconds. */
   readonly retry_after: number | undefined;
@@ -20,7 +23,7 @@ interface Planned {
   times: number;
 }
 
-/** The name of deliveries, for faults that apply to them and not to a method. */
+/** The name of delivery faults. Every other fault is named after a method. */
 export const onDelivery = 'delivery';
 
 /** The faults of all worlds. Each world has at most `limits.world_faults_max`. */
@@ -35,7 +38,7 @@ export class Faults {
     this.#planned.set(world, planned);
   }
 
-  /** Returns the fault of this call or delivery, if there is one. Each fault that is returned counts once. */
+  /** Returns the fault of this call or delivery, if there is one. Each returned fault uses up one of its `times`. */
   take(world: number, on: string): Fault | undefined {
     const planned = this.#planned.get(world);
     const at = planned?.findIndex((each) => each.on === on.toLowerCase()) ?? -1;

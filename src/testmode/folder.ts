@@ -1,32 +1,19 @@
 /**
- * Provides the folder of a test server, in memory where the system has a folder for that. It is named after the user and
- * the port. Removes what killed test servers of this user left behind.
+ * Provides the folder of a test server, in memory if the system has an in-memory file system. The folder is named after
+ * the user and the port. Also removes the folders of killed test servers of this user.
  */
 import { once } from 'node:events';
-import { accessSync, constants, lstatSync, mkdirSync, readdirSync, rmSync, statfsSync } from 'node:fs';
+import { lstatSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { readIfThere } from '../dev/files.js';
+import { memoryRoot, readIfThere } from '../dev/files.js';
 import { lockHome, openHome } from '../dev/home.js';
 import { endLeftover } from '../dev/processes.js';
 import { Refusal } from '../dev/refusal.js';
 
-/**
- * Postgres and Redis of a test run need far less than this. In a container, /dev/shm often has only 64 MB.
- */
+/** The free space that an in-memory folder must have. Postgres and Redis of a test run need far less. */
 const memoryBytesMin = 1024 ** 3;
-
-/** Returns a folder in memory, or the usual folder for temporary files. */
-function temporaryRoot(): string {
-  try {
-    accessSync('/dev/shm', constants.W_OK);
-    const { bavail, bsize } = statfsSync('/dev/shm');
-    return bavail * bsize >= memoryBytesMin ? '/dev/shm' : tmpdir();
-  } catch {
-    return tmpdir();
-  }
-}
 
 /** Ends the servers that a killed test server left in this folder, and removes their data. */
 async function clear(home: string): Promise<void> {
@@ -95,7 +82,7 @@ export interface Folder {
 /** Opens an empty folder for the test server at this address. Errors: Refusal. */
 export async function openFolder(host: string, port: number): Promise<Folder> {
   await requirePort(host, port);
-  const root = temporaryRoot();
+  const root = memoryRoot(memoryBytesMin) ?? tmpdir();
   await removeLeftovers(root);
   const home = join(root, `${prefix}${port}`);
   mkdirSync(home, { recursive: true, mode: 0o711 });

@@ -14,7 +14,7 @@ export interface InnerCall {
   readonly form?: Pick<ApiRequest, 'contentType' | 'body'> | undefined;
 }
 
-/** Builds the request of a call. `resolve` gets its JSON reply. A reply of another kind is refused. */
+/** Builds the request of a call. `resolve` gets the call's JSON reply. Any other kind of reply is refused. */
 function requestOf(call: InnerCall, resolve: (outcome: Outcome) => void): ApiRequest {
   const { verb, path, token, params = {}, form } = call;
   const isGet = verb === 'GET';
@@ -38,7 +38,14 @@ function requestOf(call: InnerCall, resolve: (outcome: Outcome) => void): ApiReq
     requestId: '',
     host: '',
   };
-  const noForms = { acceptedTypes: '', acceptEncoding: '', range: '', ifRange: '', ifNoneMatch: '' };
+  const noForms = {
+    acceptedTypes: '',
+    acceptEncoding: '',
+    acceptLanguage: '',
+    range: '',
+    ifRange: '',
+    ifNoneMatch: '',
+  };
   return {
     ...absent,
     ...noForms,
@@ -52,6 +59,7 @@ function requestOf(call: InnerCall, resolve: (outcome: Outcome) => void): ApiReq
     signature: '',
     called: '',
     calledBy: 0,
+    answerTraceparent: '',
     body: form?.body ?? (isGet ? Buffer.alloc(0) : Buffer.from(JSON.stringify(params))),
     remoteAddress: '127.0.0.1',
     aborted: false,

@@ -27,8 +27,8 @@ class MovableTimer implements Timer {
 }
 
 /**
- * `machine` stays the time of the machine, because the ages of files are compared with it. `now` and `monotonic` are
- * ahead of it by the time that was added.
+ * `machine` shows the time of the machine, because the ages of files are compared with this time. `now` and `monotonic`
+ * are ahead of the machine by the added time.
  */
 export class MovableTime extends Time {
   readonly #real: Time;
@@ -72,8 +72,8 @@ export class MovableTime extends Time {
   }
 
   /**
-   * Moves the clock forward by `ms` at once, and resolves when the timers that became due have fired, in order. A timer
-   * that repeats fires once.
+   * Moves the clock forward by `ms` at once. Resolves when the timers that became due have fired in order. A repeating
+   * timer fires once.
    */
   async advance(ms: number): Promise<void> {
     this.#addedMs += ms;

@@ -1,6 +1,6 @@
 /**
- * Moves the clocks of a private Redis and Postgres. Scripts and statements read the moved time, and keys of Redis expire
- * by it. Neither server's own clock changes.
+ * Moves the clocks of a private Redis and Postgres. Scripts and statements read the moved time, and Redis keys expire
+ * at the moved time. The system clocks of the servers do not change.
  */
 import { createHash } from 'node:crypto';
 import type { Pool } from '../postgres/pool.js';
@@ -56,8 +56,8 @@ export type RedisClient = Pick<RedisConnection['client'], 'eval'>;
 export const moveRedis = (client: RedisClient, ms: number) => client.eval(moveScript, 0, ms);
 
 /**
- * Replaces the clock of an empty database. The schema `public` comes before that of Postgres, so every unqualified
- * `now()` of the migrations and statements is this one.
+ * Replaces the clock of an empty database. The schema `public` comes first in the search path. Migrations and
+ * statements that call `now()` without a schema therefore call this function.
  */
 const movedClock = `
 create table test_clock (added interval not null);

@@ -16,8 +16,10 @@ export interface NewEntry {
   /** The HTTP status of the answer. 0 if a receiver did not answer. */
   readonly status: number;
   readonly answer: unknown;
-  /** Set if a fault replaced the answer: whether the call or delivery was carried out all the same. */
+  /** Set if a fault replaced the answer. True if the call or delivery was still carried out. */
   readonly fault?: 'answer lost' | 'not done';
+  /** Of an action: the number of the latest entry when the action began. The bot may react before the action ends. */
+  readonly began_after?: number;
 }
 
 export interface Entry extends NewEntry {
@@ -60,6 +62,11 @@ export class Recording {
 
   constructor(time: Time) {
     this.#time = time;
+  }
+
+  /** The number of the latest entry of all worlds, 0 before the first entry. */
+  get last(): number {
+    return this.#last;
   }
 
   add(world: number, made: NewEntry): void {

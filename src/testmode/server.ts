@@ -1,6 +1,6 @@
 /**
  * Runs the test server: private Redis and Postgres with temporary data, and all roles in this process. The data is in
- * memory where the system has a folder for that.
+ * memory if the system has an in-memory file system.
  */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -32,7 +32,7 @@ import { movedScripts, prepareClock } from './moved_stores.js';
 import { Recording } from './recording.js';
 import { Worlds } from './worlds.js';
 
-/** Settings of an installation that would make the test server use other data than its own. */
+/** Settings of an installation that would make the test server use data of that installation. */
 const ignored = /^(REDIS_|DATABASE_|FILES_|SHARE_PORT|PRIVATE_REDIS|METRICS_PORT|DEMO_FILE|OTLP_)/;
 
 const hostDefault = '127.0.0.1';
@@ -131,7 +131,7 @@ export class TestMode {
     this.#recording = new Recording(this.#time);
   }
 
-  /** Starts the private servers, and gives this process and them a clock that tests move. Errors: Refusal. */
+  /** Starts the private servers. These servers and this process get a clock that tests can move. Errors: Refusal. */
   async prepare(given: Config, log: Logger) {
     replaceSystemTime(this.#time);
     return { ...(await openTestServers(given, log)), scripts: movedScripts() };

@@ -36,7 +36,7 @@ export interface WorldForm {
   readonly inline: boolean;
 }
 
-/** Worlds of one form that are made in advance, so that a test need not wait for the commits in Postgres. */
+/** Spare worlds of one form. They are made in advance, so that a test need not wait for the commits in Postgres. */
 interface Spares {
   readonly form: WorldForm;
   readonly max: number;

@@ -9,6 +9,7 @@ import { viewUpdate } from './updates.js';
 
 export const viewAttempt = (row: AttemptRow): Readonly<Record<string, unknown>> => ({
   update_id: row.update_id,
+  ...(row.route === undefined ? {} : { route: row.route }),
   date: row.at,
   delivered: row.delivered,
   status: row.status,
@@ -21,11 +22,12 @@ export const viewAttempt = (row: AttemptRow): Readonly<Record<string, unknown>> 
 });
 
 export const viewDeadLetter = (
-  { update, reason, date }: DeadLetter,
+  { update, route, reason, date }: DeadLetter,
   bot: Profile,
   time: Time,
 ): Readonly<Record<string, unknown>> => ({
   update_id: update.updateId,
+  ...(route === undefined ? {} : { route }),
   reason,
   date: Math.floor(date / 1_000),
   update: viewUpdate(update, bot, time),

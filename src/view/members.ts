@@ -45,8 +45,8 @@ export function viewRights(
 }
 
 /**
- * Builds a `ChatMember`: `status` and the fields that belong to it. `viewer` is the bot for which it is built. A bot
- * can edit the administrators that it promoted.
+ * Builds a `ChatMember`: `status` and the fields that belong to it. `viewer` is the bot that gets the object, and can
+ * edit the administrators that it promoted.
  */
 export function viewMember(
   profile: Profile,

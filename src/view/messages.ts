@@ -5,7 +5,7 @@ import type { StoredMessage } from '../store/core/stored_message.js';
 import type { Time } from '../time.js';
 import { viewChat, viewPerson, viewStranger, viewUser } from './users.js';
 
-/** Describes the viewer. Each side of a direct chat sees the chat under the name of the other side. */
+/** Describes the viewer. Each side of a direct chat sees the name of the other side as the name of the chat. */
 export interface Viewer {
   readonly isBot: boolean;
   readonly bot: Profile | null;
@@ -16,7 +16,7 @@ const serviceKind = 2;
 
 export type MessageView = Readonly<Record<string, unknown>>;
 
-/** Returns the fields about a forward, including those that older libraries expect (behaviour §6). */
+/** Returns the fields that describe a forward, including those that older libraries expect (behaviour §6). */
 function viewForward({ from, chat, message, date }: ForwardOrigin): MessageView {
   if (chat === undefined) {
     const sender = from && viewStranger(from);
@@ -67,7 +67,7 @@ function viewRecord(
   record: MessageRecord,
   viewer: Viewer,
   time: Time,
-): MessageView {
+): Record<string, unknown> {
   const { chat, peer } = message;
   const direct = chat.user !== 0;
   const bot = viewer.bot ?? { id: chat.id, bot: 1 as const, n: '' };
@@ -97,17 +97,15 @@ function viewRecord(
 }
 
 /**
- * Builds a `Message`, and inside it the message that it replies to or pins. That message contains no further messages
- * (interface §2).
+ * Builds a `Message` that contains the message to which it replies or which it pins. The inner message contains no
+ * further messages (interface §2).
  */
 export function viewMessage(message: StoredMessage, viewer: Viewer, time: Time): MessageView {
   const view = viewRecord(message, message.id, message.record, viewer, time);
   const { keyboard } = message.record.origin;
-  if (keyboard !== undefined && !viewer.isBot) Object.assign(view, { reply_keyboard: keyboard });
-  if (message.record.kind === serviceKind) return { ...view, ...viewService(message, viewer, time) };
-  if (!message.reply) return view;
-  return {
-    ...view,
-    reply_to_message: viewRecord(message, message.reply.id, message.reply.record, viewer, time),
-  };
+  if (keyboard !== undefined && !viewer.isBot) view.reply_keyboard = keyboard;
+  if (message.record.kind === serviceKind) Object.assign(view, viewService(message, viewer, time));
+  else if (message.reply)
+    view.reply_to_message = viewRecord(message, message.reply.id, message.reply.record, viewer, time);
+  return view;
 }

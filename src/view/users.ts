@@ -37,10 +37,12 @@ export function viewStranger(profile: Profile): UserView {
 
 /** Returns a user with the external id, for the application API (behaviour §11). */
 export function viewPerson(profile: Profile): UserView & { readonly external_id?: string } {
-  return { ...viewStranger(profile), ...(profile.x === undefined ? {} : { external_id: profile.x }) };
+  const view: UserView & { external_id?: string } = viewStranger(profile);
+  if (profile.x !== undefined) view.external_id = profile.x;
+  return view;
 }
 
-/** Returns the caller with the language. Nobody else sees it. */
+/** Returns the caller with the language, which only the caller may see. */
 export const viewSelf = (profile: Profile): UserView & { readonly external_id?: string } => ({
   ...viewUser(profile),
   ...viewPerson(profile),

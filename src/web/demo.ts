@@ -1,5 +1,6 @@
 /**
- * Signs in with one click as one of the people that `dev` creates, through the one-time link that `npm start` prints.
+ * Signs in with one click as one of the demo people that `dev` creates. Only the one-time link that `npm start` prints
+ * allows this.
  */
 import { timingSafeEqual } from 'node:crypto';
 import { readFile, unlink } from 'node:fs/promises';
@@ -22,7 +23,7 @@ function isOwnMachine({ remoteAddress, forwardedFor, host }: ApiRequest): boolea
 
 const sameText = (a: Buffer, b: Buffer) => a.length === b.length && timingSafeEqual(a, b);
 
-/** Removes the key. Of several fronts that share the file, only one succeeds. */
+/** Removes the key. If several fronts share the file, only one front succeeds. */
 async function claim(path: string, { authorization }: ApiRequest): Promise<void> {
   const given = Buffer.from(authorization.replace(/^bearer /i, ''));
   const key = await readFile(path).catch(() => fail('not_found'));

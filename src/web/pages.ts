@@ -58,10 +58,13 @@ const guidesPolicy = [
 ].join('; ');
 
 /**
- * Forbids content of other hosts and trusted-types policies on the operators' page, because an operator's token gives
- * access to everything.
+ * Forbids content of other hosts on the operators' page, and forbids trusted-types policies there. An operator's token
+ * gives access to everything.
  */
 const operatorsPolicy = `${guidesPolicy}; require-trusted-types-for 'script'; trusted-types 'none'`;
+
+/** Allows the pages of posts the same as the operators' page, because strangers write their text. */
+export const postPolicy = operatorsPolicy;
 
 /** Allows the styles, fonts and images that the renderer's script contains. */
 const referencePolicy = guidesPolicy
@@ -74,7 +77,7 @@ function policyOf(name: string): string {
   return name.startsWith('docs/') ? guidesPolicy : policy;
 }
 
-const safe = [
+export const safeHeaders = [
   ['X-Content-Type-Options', 'nosniff'],
   ['X-Frame-Options', 'DENY'],
   ['Referrer-Policy', 'no-referrer'],
@@ -126,7 +129,7 @@ function readAsset(folder: URL, name: string): Asset {
       ['Cache-Control', hashed ? 'public, max-age=31536000, immutable' : 'no-cache'],
       ['Vary', 'Accept-Encoding'],
       ['Content-Security-Policy', policyOf(name)],
-      ...safe,
+      ...safeHeaders,
     ],
   };
 }
@@ -153,26 +156,26 @@ export async function jsonAsset(text: string): Promise<Asset> {
       ['Cache-Control', 'no-cache'],
       ['Vary', 'Accept-Encoding'],
       ['Content-Security-Policy', guidesPolicy],
-      ...safe,
+      ...safeHeaders,
     ],
   };
 }
 
-/** Sends a file. Error: `method_not_allowed`. */
-export function send(request: ApiRequest, asset: Asset): void {
+/** Sends a file or a page. Error: `method_not_allowed`. */
+export function send(request: ApiRequest, asset: Asset, status = 200): void {
   if (request.method !== 'GET' && request.method !== 'HEAD') fail('method_not_allowed');
   const encoding = chosenEncoding(request.acceptEncoding, asset.encoded.keys());
   const body = (encoding === undefined ? undefined : asset.encoded.get(encoding)) ?? asset.plain;
   // Gives each encoding its own ETag, because each is a separate representation (RFC 9110 §8.8.3).
   const tag = encoding === undefined ? asset.tag : `${asset.tag.slice(0, -1)}-${encoding}"`;
   const headers: Array<readonly [string, string]> = [...asset.headers, ['ETag', tag]];
-  if (matchesTag(request.ifNoneMatch, tag)) {
+  if (status === 200 && matchesTag(request.ifNoneMatch, tag)) {
     request.replyStream({ status: 304, headers, length: body.length, body: null });
     return;
   }
   if (encoding !== undefined) headers.push(['Content-Encoding', encoding]);
   request.replyStream({
-    status: 200,
+    status,
     headers,
     length: body.length,
     body: Readable.from([body], { objectMode: false }),
@@ -185,7 +188,12 @@ function redirect(request: ApiRequest, to: string): void {
   const body = Buffer.from(`The page is at ${to}\n`);
   request.replyStream({
     status: 307,
-    headers: [['Content-Type', 'text/plain'], ['Location', to], ['Cache-Control', 'no-cache'], ...safe],
+    headers: [
+      ['Content-Type', 'text/plain'],
+      ['Location', to],
+      ['Cache-Control', 'no-cache'],
+      ...safeHeaders,
+    ],
     length: body.length,
     body: Readable.from([body], { objectMode: false }),
   });

@@ -73,7 +73,7 @@ const details = {
   flush: flush.optional(),
 };
 
-/** A report. Counters are 0 when the process starts. The difference of two reports therefore gives a rate. */
+/** A report. Counters start at 0 when the process starts. The difference between two reports therefore shows a rate. */
 export const nodeReport = z.strictObject({ ...core, ...details });
 export type NodeReport = z.output<typeof nodeReport>;
 export const nodeCore = z.object(core);
@@ -142,6 +142,41 @@ export const overview = z
   })
   .meta({ id: 'Overview', description: 'State of an installation.' });
 export type Overview = z.output<typeof overview>;
+
+const historyPoint = z.strictObject({
+  at_ms: z.int().describe('Start of the point, Unix time in ms'),
+  calls: count,
+  refused: count.describe('4xx except 429'),
+  slowed: count.describe('429'),
+  failed: count.describe('5xx'),
+  times: buckets.describe(
+    'Durations of calls: one count per bucket of `bounds_seconds`, and one for larger values. Calls that wait for updates are left out',
+  ),
+  deliveries: z.record(z.string(), count).describe('Delivery attempts by outcome'),
+  lag_ms: ms
+    .optional()
+    .describe('Age of the oldest change that is not in Postgres. Absent while no flusher reports'),
+  redis_bytes: count.optional().describe('Memory used by all Redis servers together'),
+});
+
+export const historyRanges = ['1h', '6h', '24h', '7d'] as const;
+export type HistoryRange = (typeof historyRanges)[number];
+
+export const history = z
+  .strictObject({
+    at_ms: z.int().describe('Unix time in ms'),
+    step_ms: z.int().describe('Length of a point'),
+    span_ms: z.int().describe('Length of the range'),
+    ranges: z.array(z.enum(historyRanges)).describe('The ranges that this front can return'),
+    bounds_seconds: z.array(z.number()),
+    points: z
+      .array(historyPoint)
+      .describe(
+        'Oldest first. A point has the counts of all processes in `step_ms`. Points without a report are missing',
+      ),
+  })
+  .meta({ id: 'History', description: 'Figures of the past, over all processes.' });
+export type History = z.output<typeof history>;
 
 export const rankings = ['pending', 'failures', 'dead_letters'] as const;
 export type Ranking = (typeof rankings)[number];

@@ -48,7 +48,10 @@ const usernameIf = (isValid: (name: string) => boolean) =>
     .refine(isValid, { error: answer('username_invalid') });
 export const username = usernameIf(validUsername);
 export const botUsername = usernameIf(validBotUsername);
-/** Accepts a username with or without `@`. If no person can have the name, the handler reports it as unknown. */
+/**
+ * Accepts a username with or without `@`. Also accepts a name that no person can have, which the handler reports as
+ * unknown.
+ */
 export const usernameOfPerson = z
   .string({ error: 'a username' })
   .regex(/^@?\w{1,32}$/, { error: 'a username' })

@@ -405,6 +405,14 @@ export const update = z
 
 export const updateList = z.array(update);
 
+export const retryPolicyResult = z
+  .strictObject({
+    first_delay: z.int().min(1).describe('Seconds before the first retry'),
+    factor: z.number().min(1).describe('Factor of each later delay'),
+    max_age: z.int().min(60).describe('Seconds after which an update becomes a dead letter'),
+  })
+  .meta({ id: 'RetryPolicy', description: 'How failed deliveries are retried.' });
+
 export const webhookInfo = z
   .strictObject({
     url: z.string().describe('Empty while the bot polls'),
@@ -413,11 +421,31 @@ export const webhookInfo = z
     last_error_date: unixSeconds.nullable(),
     last_error_message: z.string().nullable(),
     max_connections: z.int().min(1).max(100),
+    retry_policy: retryPolicyResult.optional(),
     ip_address: z.string().optional(),
     last_synchronization_error_date: unixSeconds.optional(),
     allowed_updates: z.array(z.string()).optional(),
   })
   .meta({ id: 'WebhookInfo', description: 'The settings and the state of update delivery to a bot.' });
+
+export const webhookRoute = z
+  .strictObject({
+    name: z.string(),
+    url: z.string(),
+    has_custom_certificate: z.boolean(),
+    pending_update_count: z.int().min(0),
+    dead_letter_count: z.int().min(0).describe('How many updates of the route became dead letters so far'),
+    last_error_date: unixSeconds.nullable(),
+    last_error_message: z.string().nullable(),
+    next_try_date: unixSeconds.nullable().describe('Time of the next retry. Null if no update waits for one'),
+    max_connections: z.int().min(1).max(100),
+    retry_policy: retryPolicyResult.optional(),
+    ip_address: z.string().optional(),
+    allowed_updates: z.array(z.string()).optional(),
+    chat_ids: z.array(z.int()).optional().describe('The chats whose updates the route takes'),
+    percent: z.int().min(1).max(99).optional().describe('The percentage of chats that the route takes'),
+  })
+  .meta({ id: 'WebhookRoute', description: 'The settings and the state of a webhook route.' });
 
 const chatPermissions = z
   .strictObject({

@@ -1,7 +1,7 @@
 /**
- * Defines the parameter schemas shared by methods and endpoints. They accept what client libraries send: integers and
- * booleans as text, nested values as JSON text. The error message of a schema completes `parameter "x" must be …`. A
- * message that begins with `!` names an entry of the error catalogue instead.
+ * Defines the parameter schemas shared by methods and endpoints. They accept the forms that client libraries send:
+ * integers and booleans as text, nested values as JSON text. The error message of a schema completes the sentence
+ * `parameter "x" must be …`. A message that begins with `!` names an entry of the error catalogue instead.
  */
 import { z } from 'zod';
 import { ApiError, type ErrorName } from '../errors.js';
@@ -16,7 +16,7 @@ const integerText = /^-?\d{1,16}$/;
 const asNumber = (value: unknown) =>
   typeof value === 'string' && integerText.test(value) ? Number(value) : value;
 
-/** Accepts `True` and `False`, because Python libraries that send forms write booleans this way. */
+/** Accepts `True` and `False`, which Python libraries write in forms. */
 const asBoolean = (given: unknown) => {
   const value = typeof given === 'string' ? given.toLowerCase() : given;
   if (value === 'true' || value === '1' || value === 1) return true;
@@ -37,6 +37,8 @@ const asJson = (value: unknown) => {
     return value;
   }
 };
+
+const badPolicy = { error: answer('retry_policy_invalid') };
 
 export const integer = (error = 'an integer') => z.preprocess(asNumber, z.number({ error }).int({ error }));
 
@@ -125,7 +127,8 @@ export const json = <T extends z.ZodType>(
 
 /**
  * Treats an empty value and null as absent, because libraries send them. Also treats the text `null` as absent, because
- * some libraries write it for an empty list or object. Parameters that allow any text, such as a caption, keep it.
+ * some libraries write it for an empty list or object. Parameters that allow any text, such as a caption, keep the text
+ * `null`.
  */
 export const optional = <T extends z.ZodType>(schema: T) => {
   const isText = schema instanceof z.ZodString && !schema.def.checks?.length;
@@ -145,6 +148,35 @@ const optionalList = <T extends z.ZodType>(items: T, error: string) =>
     const list = Array.isArray(value) || (typeof value === 'string' && value.trimStart().startsWith('['));
     return list ? value : undefined;
   }, json(z.array(items, { error }), { valuesMax: limits.list_values_max, items }).optional());
+
+const badRouteName = { error: answer('route_name_invalid') };
+
+/** Accepts the name of a webhook route. */
+export const routeName = z
+  .string({ error: ({ input }) => (input === undefined ? '' : answer('route_name_invalid')) })
+  .regex(new RegExp(`^[A-Za-z0-9_-]{1,${limits.route_name_length_max}}$`), badRouteName)
+  .describe(
+    `Name of the route: 1 to ${limits.route_name_length_max} letters, digits, hyphens and underscores`,
+  );
+
+const policyNumber = (min: number, max: number) =>
+  z.number(badPolicy).min(min, badPolicy).max(max, badPolicy);
+
+/** Accepts how failed deliveries of a webhook are retried (behaviour §10). */
+export const retryPolicy = optional(
+  json(
+    z.strictObject(
+      {
+        first_delay: policyNumber(1, limits.retry_first_delay_s_max).int(badPolicy),
+        factor: policyNumber(1, limits.retry_factor_max),
+        max_age: policyNumber(limits.retry_age_s_min, limits.retry_age_s_max).int(badPolicy),
+      },
+      badPolicy,
+    ),
+  ),
+).describe(
+  `How failed deliveries are retried. \`first_delay\`: seconds before the first retry, 1 to ${limits.retry_first_delay_s_max}. \`factor\`: factor of each later delay, 1 to ${limits.retry_factor_max}; no delay is longer than an hour. \`max_age\`: seconds after which an update becomes a dead letter, ${limits.retry_age_s_min} to ${limits.retry_age_s_max}`,
+);
 
 const idMax = limits.id_max - 1;
 

@@ -14,9 +14,12 @@ export const signingSecret = z
   })
   .meta({ id: 'SigningSecret', description: 'The secret that signs the deliveries of a bot.' });
 
+const route = z.string().optional().describe('Name of the webhook route. Absent for the webhook itself');
+
 const attempt = z
   .strictObject({
     update_id: z.int().positive(),
+    route,
     date: unixSeconds,
     delivered: z.boolean(),
     status: z.int().nullable().describe('HTTP status; null without an answer'),
@@ -48,12 +51,43 @@ export const deadLetterPage = pageOf(
   z
     .strictObject({
       update_id: z.int().positive(),
+      route,
       reason: z.string().describe('`expired`, `too_large` or `queue_full`'),
       date: unixSeconds.describe('Time at which Petrel stopped trying to deliver the update'),
       update,
     })
     .meta({ id: 'DeadLetter', description: 'An update that could not be delivered.' }),
 );
+
+const header = (value: z.ZodType<string | null>) => z.strictObject({ name: z.string(), value });
+const ms = count.optional();
+
+export const ping = z
+  .strictObject({
+    delivered: z.boolean().describe('Whether an update with this answer counts as delivered'),
+    status: z.int().nullable().describe('HTTP status; null without an answer'),
+    error: z.string().nullable().describe('The `last_error_message` that a delivery would have'),
+    latency_ms: count,
+    times: z
+      .strictObject({ resolve_ms: ms, connect_ms: ms, tls_ms: ms, answer_ms: ms })
+      .describe('Durations of the steps: look up the host, connect, TLS, answer. Only completed steps'),
+    request: z.strictObject({
+      headers: z.array(header(z.string().nullable().describe('null for a secret or a signature'))),
+      body: z.string(),
+    }),
+    answer: z
+      .strictObject({
+        headers: z.array(header(z.string())).describe('With names in lower case, secrets masked'),
+        omitted_headers: count.describe('Number of headers that are not shown because there are too many'),
+        body: z.string().describe(`The first ${limits.ping_answer_shown_bytes} bytes, secrets masked`),
+        truncated: z.boolean().describe('Whether the body is longer'),
+      })
+      .nullable()
+      .describe('null without an answer'),
+  })
+  .meta({ id: 'Ping', description: 'A test request to a webhook, and its answer.' });
+
+export type Ping = z.output<typeof ping>;
 
 export const queuedCount = z.strictObject({ queued: count });
 export const discardedCount = z.strictObject({ discarded: count });

@@ -1,26 +1,25 @@
 import pg from 'pg';
 import { Agent, request } from 'undici';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, describe, expect, test, vi } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { type ExportLine, exportLine } from '../../src/wire/export_results.js';
 import { eventually, openEvents } from '../clients/event_source.js';
 import type { Front } from '../support/role_process.js';
-import { itemsOf, resultOf, type Service, startService, type TestUser } from '../support/service.js';
+import { itemsOf, resultOf, type Service, type TestUser } from '../support/service.js';
+import { onConsentService } from './consent_service.js';
+import './transfer_consent.cases.js';
 
 let service: Service;
 let database: pg.Client;
 let operator: { readonly token: string };
 
-beforeAll(async () => {
-  service = await startService({ combined: true, fronts: 2, extraEnv: { TRANSFER_CONSENT: '1' } });
+onConsentService(async (running) => {
+  service = running;
   operator = { token: service.adminToken };
   database = new pg.Client(service.databaseUrl);
   await database.connect();
 });
-afterAll(async () => {
-  await database?.end();
-  await service?.stop();
-});
+afterAll(() => database?.end());
 
 const refusal = (status: number, description: string) => ({
   status,
@@ -38,8 +37,7 @@ const count = async (text: string, ...values: unknown[]) =>
   Number((await database.query(`select count(*) as n from ${text}`, values)).rows[0].n);
 
 /**
- * Creates a person who has a bot, chats, messages, reactions and tokens, which gives every table a row of that
- * person.
+ * Creates a person who has a bot, chats, messages, reactions and tokens, so that every table has a row of the person.
  */
 async function furnish(name: string) {
   const ann = await service.newUser(name);
@@ -105,7 +103,7 @@ describe('accounts are deleted', () => {
     }
     expect(await end(ann)).toMatchObject(unauthorized);
     expect((await service.bot(other, 'sendMessage', { chat_id: ann.id, text: 'x' }, 1)).body.ok).toBe(false);
-    // Flushers remove the remaining data of the account. On a busy machine this takes longer.
+    // Flushers remove the remaining data of the account, which may take long on a busy machine.
     const left = () => count('account_removals where user_id = $1', ann.id);
     await vi.waitFor(async () => expect(await left()).toBe(0), { timeout: 20_000, interval: 50 });
     for (const front of [0, 1])

@@ -47,7 +47,9 @@ async function addByCommand(name: string, ...more: string[]): Promise<{ readonly
   return { token: out.trim() };
 }
 
-/** Does the work of a command in this process, which takes far less time. Returns what it prints. */
+/**
+ * Runs a command inside this process, which is much faster than starting a process. Returns the output of the command.
+ */
 async function printed(work: () => Promise<void>): Promise<string> {
   const write = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
   try {
@@ -206,7 +208,7 @@ test('the audit log shows the caller, action, target, result and address of each
       ...{ address, status: 200, times: 1 },
     },
   ]);
-  // The log also lists the commands, but it contains no token.
+  // The log also lists the commands, but contains no token.
   await expect(addAdmin(backends, 'eve', null)).rejects.toThrow('a token eve already exists');
   await expect(revokeAdmin(backends, 'nobody')).rejects.toThrow('no token is named nobody');
   const { out: log } = await admin('audit', '--limit', '1000');
@@ -221,7 +223,7 @@ test('the audit log shows the caller, action, target, result and address of each
   for (const { token } of [eve, root]) expect(all).not.toContain(token.slice(-20));
 });
 
-test("the service refuses an administrator's change that it cannot write to the audit log first", async () => {
+test('the service refuses a change by an administrator if the audit log cannot record the change first', async () => {
   await db.query('alter table admin_calls rename to admin_calls_away');
   try {
     const answer = await service.app(root, 'POST', '/api/admin/reserved_usernames', {
@@ -265,7 +267,7 @@ test('a call from a forbidden address is refused and logged, even with a valid a
     .toMatchObject([{ status: 403, times: expect.any(Number) }]);
 });
 
-test('the audit log shows each entry on exactly one page', async () => {
+test('the pages of the audit log together show each entry once', async () => {
   const whole = (await calls('?limit=100')).items.map(({ id }: Call) => id);
   expect(whole.length).toBeGreaterThan(10);
   const seen: number[] = [];

@@ -57,7 +57,7 @@ test('an album that grammY sends keeps its order and captions', async () => {
   expect(seen[2].photo[0].url).toBe(url(1));
 });
 
-test('when an album is sent as a reply, each of its items is a reply', async () => {
+test('if an album is sent as a reply, each of its items is a reply', async () => {
   const [{ message_id }] = await history();
   const more = { reply_parameters: { message_id }, protect_content: true };
   const album = await resultOf(send(photos(10), more));

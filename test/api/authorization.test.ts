@@ -168,7 +168,7 @@ describe.each(endpoints.map((endpoint) => [`${endpoint.verb} ${endpoint.path}`, 
     if (caller === 'user' && verb === 'GET')
       test('the endpoint serves a person who has access to the bot or chat', async () => {
         const { status, text } = await callEndpoint(verb, path, row, owner?.token);
-        // No picture was set and no file has this identifier, so calls of these paths may answer 400 or 404.
+        // No picture was set and no file has this identifier, so calls to these paths may get 400 or 404.
         const absent = /avatar|start_picture|files/.test(path);
         expect(absent ? [400, 404] : [200], text).toContain(status);
       });

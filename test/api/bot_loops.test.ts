@@ -60,7 +60,10 @@ const call = (bot: TestBot, method: string, params: object = {}) =>
 const say = (text: string, chat = group): Promise<Message> =>
   resultOf(service.app(owner, 'POST', `/api/chats/${chat}/messages`, { text }));
 
-/** Polls and confirms updates until `last` matches an update. Returns all updates received so far. Updates of one chat arrive in order. */
+/**
+ * Polls and confirms updates until `last` matches an update. Returns all updates received so far. The updates of one
+ * chat arrive in order.
+ */
 async function received(bot: TestBot, last: (update: Update) => boolean): Promise<Update[]> {
   const all: Update[] = [];
   for (let offset = 0; !all.some(last); ) {
@@ -140,7 +143,7 @@ test.each(['hot', 'cold'])('in a %s group, a bot does not receive messages of ot
   expect((await received(b, said('again'))).map(({ message }) => message?.text)).toEqual(['again']);
 });
 
-test('bots receive service messages in a group and channel posts of other bots', async () => {
+test('a bot receives service messages in groups, and channel posts by other bots', async () => {
   const { message_id } = await say('pin me');
   await resultOf(
     service.app(owner, 'PUT', `/api/chats/${group}/members/${a.id}`, {
@@ -153,7 +156,7 @@ test('bots receive service messages in a group and channel posts of other bots',
   await received(b, said('a post'));
 });
 
-test('two bots that pin a message after each pin of the other stop after one pin each', async () => {
+test('if two bots each pin a message whenever the other has pinned one, both stop after one pin', async () => {
   for (const { id } of [a, b])
     await resultOf(
       service.app(owner, 'PUT', `/api/chats/${group}/members/${id}`, {
@@ -216,13 +219,11 @@ const pushedTo = ({ id }: TestBot) => (pushed.get(`/${id}`) ?? []).map(shown);
 const calm = async () => {
   for (const bot of [a, b])
     await expect
-      .poll(async () => (await call(bot, 'getWebhookInfo', { chat_id: undefined })).pending_update_count, {
-        timeout: 10_000,
-      })
+      .poll(async () => (await call(bot, 'getWebhookInfo', { chat_id: undefined })).pending_update_count)
       .toBe(0);
 };
 
-test("two bots in one group that answer by webhook each answer a person's message once", async () => {
+test("when two webhook bots share a group, each answers a person's message once", async () => {
   await hook();
   await say('hello');
   await expect.poll(texts).toEqual(['hello', 're hello', 're hello']);

@@ -93,7 +93,7 @@ describe('buttons have links', () => {
     });
   });
 
-  test('a link is refused unless a button of the message has its address', async () => {
+  test('a person gets a link only if a button of the message has the same address', async () => {
     const url = 'https://example.org/app';
     for (const [button, given] of [
       [{ web_app: { url } }, 'https://example.org/other'],

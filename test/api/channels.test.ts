@@ -99,7 +99,7 @@ test('only administrators with the right to post may post in a channel', async (
 
 test('a username can be taken only once', async () => {
   const username = uniqueName();
-  // This look-up finds nothing. Its result must not hide the chat, which is created later.
+  // This look-up finds no chat. A cached result must not hide the chat that is created later.
   const unknown = [400, 'Bad Request: chat not found'] as const;
   expectEnvelope(await service.bot(bot, 'getChat', { chat_id: `@${username}` }), ...unknown);
   const chat = await newChat({ username });
@@ -237,8 +237,7 @@ test('outsiders get the same answers for a private channel as for an unknown cha
     expect(unknown.status, `${verb} ${end}`).toBe(404);
     for (const person of [reader, left]) {
       const hidden = await app(person, verb, `/api/chats/${chat}${end}`, body);
-      // For a removed person, join answers with a different refusal, because this person already knows that the chat
-      // exists.
+      // A removed person who joins gets a different refusal, because this person already knows that the chat exists.
       if (person === left && end === '/join') continue;
       expect([verb, end, hidden.status, hidden.body]).toEqual([verb, end, unknown.status, unknown.body]);
     }
@@ -270,7 +269,7 @@ test('after a person blocks a bot, the person and the bot cannot write to each o
   expect(await ok(person, 'DELETE', path)).toBe(true);
   await resultOf(send());
   await ok(person, 'POST', path);
-  // The person can do nothing that would send the bot an update: the bot could not answer it.
+  // The person cannot cause an update for the bot, because the bot could not answer the update.
   const chat = `/api/chats/${bot.id}`;
   for (const [verb, where, body] of [
     ['POST', 'messages', { text: 'x' }],
@@ -281,7 +280,7 @@ test('after a person blocks a bot, the person and the bot cannot write to each o
     ['POST', `messages/${poll.message_id}/poll`, { option_ids: [0] }],
   ] as const)
     expectEnvelope(await app(person, verb, `${chat}/${where}`, body), 403, 'Forbidden: you blocked this bot');
-  // The person may still unpin and delete messages, because the bot gets no updates about this.
+  // The person may still unpin and delete messages, because these actions cause no updates for the bot.
   await ok(person, 'DELETE', `${chat}/pin`);
   await ok(person, 'DELETE', `${chat}/messages/${mine.message_id}`);
   await service.openChat(person, bot);

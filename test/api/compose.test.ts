@@ -6,7 +6,7 @@ import type { Store } from '../../src/store/store.js';
 /** The store is used only for mentions of people, which these texts do not contain. */
 const store = {} as Store;
 const writer: Writer = { id: 1, isBot: true, chat: null };
-/** This long markup shows nothing, because its link has no text. */
+/** This long markup has no visible text, because its link is empty. */
 const mark = `<a href="https://e.example/${'x'.repeat(966)}"></a>`;
 const marked = (bytes: number) => ({
   parse_mode: 'HTML',

@@ -1,4 +1,4 @@
-/** `getUpdates` with `consumer` (decision 0067). */
+/** Tests `getUpdates` with `consumer` (decision 0067). */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -39,7 +39,7 @@ const sayAll = async (text: string) => {
   for (const person of people) await say(person, text);
 };
 
-/** Does what a wrapper of fetch in a bot does. */
+/** Adds the header to each request, like a wrapper of fetch in a bot. */
 const fetchAs =
   (name: string, timeout = ''): typeof fetch =>
   (url, init) => {
@@ -62,7 +62,7 @@ test('consumers on two fronts share the updates', async () => {
   expect(pending_update_count).toBe(two.length);
 });
 
-test('unmodified grammY bots share the updates by a header, each chat with one of them', async () => {
+test('unmodified grammY bots that send a header share the updates, and each chat goes to one bot', async () => {
   const got: string[] = [];
   for (const name of ['one', 'two', 'three']) {
     const client = { apiRoot: service.fronts[0].url, fetch: fetchAs(name, '30') as never };
@@ -107,7 +107,7 @@ function startPrinted(name: string): ChildProcess {
   return child;
 }
 
-test('the program of the documentation answers every message, although one of its processes is killed', async () => {
+test('the example program of the documentation answers every message, even if one of its processes is killed', async () => {
   const textsOf = async (person: TestUser) =>
     (await resultOf(service.app(person, 'GET', `/api/chats/${bot.id}/messages?limit=100`))).items.map(
       (item: { readonly text?: string }) => item.text,
@@ -140,7 +140,7 @@ test('an unmodified Telegraf bot shares the updates with a grammY bot', async ()
     await first.stop();
     await ended;
   });
-  // Telegraf has no option for headers, so its calls get the parameter.
+  // Telegraf has no option for headers, so its calls send the parameter instead.
   const second = new Telegraf(bot.token, { telegram: { apiRoot: service.fronts[0].url } });
   const plain = second.telegram.callApi.bind(second.telegram);
   second.telegram.callApi = ((method: string, payload: object, more: object) =>
@@ -159,7 +159,7 @@ test('an unmodified Telegraf bot shares the updates with a grammY bot', async ()
   await expect.poll(() => got.length).toBe(2 * people.length);
 });
 
-test('a parameter overrides the header', async () => {
+test('the parameter consumer overrides the header of a poll', async () => {
   await sayAll('hello');
   const url = `${service.fronts[0].url}/bot${bot.token}/getUpdates`;
   const { result } = (await (await fetchAs('header')(`${url}?consumer=parameter`)).json()) as {
@@ -180,7 +180,7 @@ test('a poll without a consumer is refused while consumers are active', async ()
       description: "Conflict: can't use getUpdates method without consumer while consumers are active",
     },
   ]);
-  await expect.poll(async () => (await call({})).status, { timeout: 10_000 }).toBe(200);
+  await expect.poll(async () => (await call({})).status).toBe(200);
 });
 
 test.each(['x'.repeat(33), 'a b', 'a:b', 'é'])('refuses the name "%s"', async (consumer) => {
@@ -191,7 +191,7 @@ test.each(['x'.repeat(33), 'a b', 'a:b', 'é'])('refuses the name "%s"', async (
   ]);
 });
 
-test('refuses a negative offset of a consumer, and limits the time of its lease', async () => {
+test('refuses a negative offset of a consumer, and limits the duration of its lease', async () => {
   const { status, body } = await call({ consumer: 'one', offset: -1 });
   expect([status, body.description]).toEqual([
     400,

@@ -1,7 +1,7 @@
 /**
  * Tests durable calls (decision 0055) with one Redis, one database and one flusher for all tests. The flusher pauses
  * much longer than a call waits, so each confirmation needs a request for a flush. test/store/durability.test.ts tests
- * what a call waits for.
+ * the conditions that a call waits for.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -28,7 +28,7 @@ import {
   within,
 } from '../support/store.js';
 
-/** What the tests of a group share. A group with tests that break something starts its own. */
+/** The servers and accounts that the tests of a group share. A group whose tests stop a server starts its own world. */
 interface World {
   readonly cluster: TestCluster;
   readonly node: TestNode;
@@ -97,7 +97,7 @@ async function startFlusher(
   return { connection, stop };
 }
 
-/** Keeps flushers from committing. They write to this table in each batch. */
+/** Locks a table to which flushers write in each batch, so that they cannot commit. */
 async function holdCommits(): Promise<() => Promise<void>> {
   const held = [...world.databases];
   for (const database of held) {
@@ -121,7 +121,9 @@ function recordScripts(): void {
 }
 const count = (name: string) => scripts.filter((each) => each === name).length;
 
-/** Waits until a durable call has read twice that its change is not committed, and expects no answer. */
+/**
+ * Waits until a durable call has found twice that its change is not committed. Expects that the call is not answered.
+ */
 async function expectUnanswered(reply: Promise<unknown>): Promise<void> {
   const from = count('journal/progress');
   await expect.poll(() => count('journal/progress')).toBeGreaterThan(from + 2);
@@ -146,7 +148,7 @@ async function resultOf(reply: Promise<Reply>): Promise<any> {
   expect(answer, JSON.stringify(answer)).toMatchObject({ ok: true });
   return answer.result;
 }
-/** Lets the time pass for which a durable call waits. Returns its answer. */
+/** Advances the clock by the time for which a durable call waits. Returns the answer of the call. */
 async function afterLimit(reply: Promise<Reply>): Promise<Reply> {
   await expectUnanswered(reply);
   await pass(world.time, limits.durable_wait_ms_max, [node]);
@@ -206,7 +208,7 @@ describe('durable calls', () => {
   it.each([
     ['a message', ''],
     ['an inline message', 'inline'],
-  ])('that repeats a pending edit of %s is confirmed only once the edit is stored', async (_, kind) => {
+  ])('a durable repeat of a pending edit of %s waits until the edit is stored', async (_, kind) => {
     const chat = directChat(bot.id, user.id);
     const via = { origin: { via: bot.sender.profile }, flags: messageFlags.inline };
     const sent = kind === '' ? text('a') : { ...text('a'), ...via };
@@ -234,7 +236,7 @@ describe('durable calls', () => {
     await resultOf(repeated);
   });
 
-  it('is every change of a front with the setting DURABLE, and no read', async () => {
+  it('on a front with the setting DURABLE, changes wait for their commit and reads do not', async () => {
     const release = await holdCommits();
     const reply = send('kept', '', { durable: true });
     const read = call(node, user, `GET /api/chats/${bot.id}`, {}, '', { durable: true });
@@ -281,7 +283,7 @@ describe('durable calls', () => {
     expect((await gone).status).toBe(400);
   });
 
-  it('is answered although the announcement of the flusher is lost', async () => {
+  it('a durable call is answered even if the announcement of the flusher is lost', async () => {
     let dropped = 0;
     node.hooks.hint = (channel) => {
       if (channel !== node.keys.flushed()) return true;
@@ -294,8 +296,8 @@ describe('durable calls', () => {
   });
 });
 
-describe('the number of durable calls', () => {
-  it('is bounded for each account. Further calls change nothing, and other accounts may call', async () => {
+describe('the number of durable calls is limited', () => {
+  it('an account at its limit of durable calls gets 429, and other accounts can still make durable calls', async () => {
     const { message_id } = await resultOf(send('usual', '', {}));
     let end = () => {};
     const ended = new Promise<void>((resolve) => {
@@ -317,7 +319,7 @@ describe('the number of durable calls', () => {
     expect((await resultOf(send('usual', '', {}))).message_id).toBe(message_id + 1);
   });
 
-  it('drops when the caller of an unanswered call disconnects. A repeat under its key waits for the commit', async () => {
+  it('if the caller disconnects, the durable call is no longer counted, and its repeat waits for the commit', async () => {
     const release = await holdCommits();
     let disconnect = () => {};
     const onAbort = (listener: () => void) => {
@@ -338,7 +340,7 @@ describe('the number of durable calls', () => {
     expect((await resultOf(send('next'))).message_id).toBe(message_id + 1);
   });
 
-  it('counts the bytes of an answer, not its characters', async () => {
+  it('the limit of durable answers counts bytes, not characters', async () => {
     const release = await holdCommits();
     const reply = send('\u00e4'.repeat(1_000));
     await expect.poll(() => node.store.durability.stats.bytes).toBeGreaterThan(2_000);
@@ -408,14 +410,14 @@ describe('every change of stored data can be durable', () => {
   });
 });
 
-describe('durable calls with a Redis or a flusher that fails', () => {
+describe('durable calls survive failures of Redis and of flushers', () => {
   beforeEach(async () => {
     const own = await openWorld();
     ends.push(() => own.close());
     await enter(own);
   });
 
-  it('gets an error if Redis loses its data before the commit', async () => {
+  it('a durable call gets an error if Redis loses its data before the commit', async () => {
     const { stop } = await startFlusher(world.cluster);
     ends.push(stop);
     await holdCommits();
@@ -428,13 +430,13 @@ describe('durable calls with a Redis or a flusher that fails', () => {
     expect(parsed(await reply)).toMatchObject(lost);
   });
 
-  it('is answered although another flusher takes over from a dead one, and hears no request', async () => {
+  it('a durable call is answered even if a new flusher takes over from a dead one and gets no request for a flush', async () => {
     const stopped = gate();
     const first = await startFlusher(world.cluster, { onStep: () => stopped.wait() });
     ends.push(first.stop);
     await resultOf(send('not flushed', '', {}));
     await stopped.reached;
-    // Without Redis, the first flusher can neither renew its leases nor announce anything.
+    // Without Redis, the first flusher cannot renew its leases or announce commits.
     await first.connection.close();
     const { client } = node.connection;
     for (const partition of [0, 1, 2, 3]) await client.del(node.keys.flushLease(partition));

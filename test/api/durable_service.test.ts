@@ -8,9 +8,10 @@ let database: pg.Client;
 let user: TestUser;
 
 beforeAll(async () => {
-  // Without a question of a front, a flusher pauses for 40 s.
+  // Unless a front requests a flush, a flusher pauses for 40 s.
   service = await startService({
-    ...{ fronts: 2, frontEnv: { DURABLE: '1' }, extraEnv: { FLUSH_INTERVAL_MS: '10000' } },
+    ...{ fronts: 2, delivering: false },
+    ...{ frontEnv: { DURABLE: '1' }, extraEnv: { FLUSH_INTERVAL_MS: '10000' } },
   });
   database = new pg.Client(service.databaseUrl);
   await database.connect();

@@ -13,11 +13,11 @@ import {
   type TestBot,
 } from '../support/service.js';
 
-// The buckets take a day to refill, so that they do not refill even during a slow test.
+// The buckets need a day to refill, so they stay empty even during a slow test.
 const rates = { RATE_PER_BOT: '8/86400', RATE_PER_OWNER: '12/86400', RATE_PER_CHAT: '5/86400' };
 const bounds = { ...rates, BOTS_PER_OWNER: '3' };
 const perAddress = { RATE_PER_ADDRESS: '10/86400', TRUSTED_PROXIES: '127.0.0.1/32' };
-/** Limits of a front on which the calls of bots have no limit. */
+/** The settings of a front that does not limit the calls of bots. */
 const perPerson = {
   RATE_PER_BOT: '0',
   RATE_PER_OWNER: '0',
@@ -161,8 +161,8 @@ test('behaviour §14: all bots in a chat share one limit for changes of the chat
   for (const answer of answers) if (answer.status !== 200) expectWait(answer, 86_400 / 5);
   const kept = await itemsOf(service.app(ann, 'GET', `/api/chats/${chat_id}/messages`));
   expect(kept.filter(({ text }: { text?: string }) => text)).toHaveLength(5);
-  // A call of getMe changes no chat, so it does not count. In a chat, each person has the same limit as all its bots
-  // together.
+  // A call of getMe changes no chat, so it does not count. Each person in a chat has a limit, which equals the limit of
+  // all bots of the chat together.
   expect((await service.bot(await service.newBot(ann, 'late'), 'getMe')).status).toBe(200);
   await resultOf(service.app(ann, 'PUT', `/api/chats/${chat_id}/members/${ben.id}`, { status: 'member' }));
   const path = `/api/chats/${chat_id}/messages`;

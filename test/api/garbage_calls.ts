@@ -1,4 +1,6 @@
-/** Calls every method and endpoint with the parameters of a case, in every form, and checks the rules for all answers. */
+/**
+ * Calls every method and endpoint with the parameters of a case, in every form, and checks the rules for all answers.
+ */
 import { Pool } from 'undici';
 import { expect } from 'vitest';
 import { endpoints } from '../../src/endpoints/endpoints.gen.js';

@@ -95,7 +95,7 @@ const brokenParts = [
   '--b\r\nContent-Disposition: form-data; name="a',
 ];
 
-/** Generates a call with exactly one invalid part, for which the call must be refused. */
+/** Generates a call that must be refused because exactly one part of it is invalid. */
 export const refusedCase = (hints: (target: Target) => Hints): fc.Arbitrary<Case> =>
   oneOfEach(
     targets.filter(({ deaf }) => !deaf),

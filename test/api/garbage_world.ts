@@ -35,7 +35,7 @@ const rights = Object.fromEntries(rightNames.map((name) => [name, true]));
 /** The name of a sticker set of the bot. Generated calls may delete the set `spare`. */
 const setName = (bot: TestBot, name: string) => `${name}_by_${bot.username}`;
 
-/** Creates two sticker sets and returns the file ids of the first. */
+/** Creates two sticker sets and returns the file ids of the first set. */
 async function drawStickers(service: Service, owner: TestUser, bot: TestBot): Promise<string[]> {
   for (const name of ['cats', 'spare']) {
     const pictures = [png(512, 400), png(400, 512), png(512, 512)];
@@ -112,7 +112,10 @@ async function furnish(service: Service, name: string): Promise<Corner> {
   };
 }
 
-/** Reads everything the owner and the bot can see: chats, members, messages, posts, settings of the bot, pending updates. */
+/**
+ * Reads everything that the owner and the bot can see: chats, members, messages, posts, settings of the bot, pending
+ * updates.
+ */
 async function observe(service: Service, { owner, bot, group, channel }: Corner): Promise<unknown> {
   const app = (path: string) => resultOf(service.app(owner, 'GET', path));
   const call = (method: string, params = {}) => resultOf(service.bot(bot, method, params));
@@ -180,7 +183,7 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
     }
   };
   await givePictures();
-  // Each person has only one token so far.
+  // Before this line, each person has only one token.
   const [{ id: tokenId }] = await itemsOf(service.app(own.owner, 'GET', '/api/me/tokens'));
   await copiesSettled(service);
   const masters: readonly Redis[] = openMasters(service.redis);
@@ -201,7 +204,7 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
   ];
 
   function hints({ caller, name }: Target, of: 'both' | 'own' = 'both'): Hints {
-    // Operators could revoke the callers' tokens, and people who manage a chat could add anyone to it.
+    // Operators could revoke the callers' tokens, and people who manage a chat could add anyone to this chat.
     const people =
       caller === 'admin'
         ? [name === 'DELETE /api/admin/users/{id}' ? leaver.id : victim.id]

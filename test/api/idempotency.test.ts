@@ -101,7 +101,7 @@ test('an idempotency key cannot be used again with other parameters', async () =
   await resultOf(call(of('sendMessage', second), 'k2', body));
 });
 
-test('a refusal is stored under the idempotency key, unless it asks the caller to retry later', async () => {
+test('a refusal is stored under the idempotency key, unless the refusal asks the caller to retry later', async () => {
   const absent = { chat_id: user.id, message_id: 999_999, text: 'x' };
   const refuse = (front: number) => call(of('editMessageText'), 'k3', JSON.stringify(absent), front);
   const [first, second] = [await refuse(0), await refuse(1)];
@@ -225,7 +225,7 @@ describe('answers are stored under an idempotency key', () => {
     return { first, claim: made[0] as string };
   };
 
-  test('a large answer is not stored under its idempotency key, but rebuilt from the record of the change', async () => {
+  test('a large answer is not stored under its idempotency key, and a repeated call builds the answer again from the stored change', async () => {
     const long = 'long '.repeat(800).trim();
     const { first, claim } = await answerOf('large', () => send('large', long));
     expect(first.status).toBe(200);

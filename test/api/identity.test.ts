@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { kinds, languages, startWorld, type World } from './identity_world.js';
+import { describe, expect, test } from 'vitest';
+import { kinds, languages, onWorld, type World } from './identity_world.js';
+import './identity_people.cases.js';
 
 let world: World;
 const newBot = () => world.newBot();
@@ -8,12 +9,8 @@ const call: World['call'] = (...given) => world.call(...given);
 const app: World['app'] = (...given) => world.app(...given);
 const refused: World['refused'] = (...given) => world.refused(...given);
 
-beforeAll(async () => {
-  world = await startWorld();
-});
-afterAll(async () => {
-  await world?.seen.close();
-  await world?.stop();
+onWorld((started) => {
+  world = started;
 });
 
 describe.each(kinds)('$set and $get', ({ key, set, get, max, tooLong }) => {
@@ -44,9 +41,15 @@ describe.each(kinds)('$set and $get', ({ key, set, get, max, tooLong }) => {
   test('interface §8: a bot text with one code point above the maximum length is refused', async () => {
     const bot = await newBot();
     await call(bot, set, { [key]: 'before' });
-    for (const letter of ['x', 'ж', '😀', '𐎀']) {
-      for (const language of [{}, { language_code: 'hy' }]) {
-        await refused(bot, set, { [key]: letter.repeat(max + 1), ...language }, tooLong);
+    const letters = ['x', 'ж', '😀', '𐎀'];
+    const chosen = [{}, { language_code: 'hy' }];
+    await world.seen.unchanged(async () => {
+      for (const letter of letters)
+        for (const language of chosen)
+          await refused(bot, set, { [key]: letter.repeat(max + 1), ...language }, tooLong);
+    });
+    for (const letter of letters) {
+      for (const language of chosen) {
         expect(await call(bot, set, { [key]: letter.repeat(max), ...language })).toBe(true);
         expect(await call(bot, get, language, 1)).toEqual({ [key]: letter.repeat(max) });
       }
@@ -74,10 +77,12 @@ describe.each(kinds)('$set and $get', ({ key, set, get, max, tooLong }) => {
       7,
       [],
     ];
-    for (const language_code of wrong) {
-      await refused(bot, set, { [key]: 'after', language_code }, 'invalid language code specified');
-      await refused(bot, get, { language_code }, 'invalid language code specified');
-    }
+    await world.seen.unchanged(async () => {
+      for (const language_code of wrong) {
+        await refused(bot, set, { [key]: 'after', language_code }, 'invalid language code specified');
+        await refused(bot, get, { language_code }, 'invalid language code specified');
+      }
+    });
     expect(await call(bot, get, {}, 1)).toEqual({ [key]: 'before' });
   });
 
@@ -100,10 +105,12 @@ describe.each(kinds)('$set and $get', ({ key, set, get, max, tooLong }) => {
 
   test('interface §4.3: setters of bot texts refuse a missing text and a text that is not a string', async () => {
     const bot = await newBot();
-    await refused(bot, set, {}, `parameter "${key}" is required`);
-    for (const value of [7, true, null, ['x'], {}])
-      await refused(bot, set, { [key]: value }, `parameter "${key}" must be a string`);
-    await refused(bot, set, { [key]: 'a\u0000b' }, 'strings must be encoded in UTF-8');
+    await world.seen.unchanged(async () => {
+      await refused(bot, set, {}, `parameter "${key}" is required`);
+      for (const value of [7, true, null, ['x'], {}])
+        await refused(bot, set, { [key]: value }, `parameter "${key}" must be a string`);
+      await refused(bot, set, { [key]: 'a\u0000b' }, 'strings must be encoded in UTF-8');
+    });
   });
 
   test('setting the text of one bot does not change the texts of other bots', async () => {

@@ -1,5 +1,6 @@
-/** A service with two fronts and a Postgres that a test can stop, for tests of the texts of bots. */
+/** A service with two fronts, for tests of the texts of bots. */
 import { randomBytes } from 'node:crypto';
+import { test } from 'vitest';
 import { ownPostgres, type Restartable } from '../faults/backends.js';
 import type { Front } from '../support/role_process.js';
 import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
@@ -42,10 +43,23 @@ export interface World {
   stop(): Promise<void>;
 }
 
-export async function startWorld(): Promise<World> {
+// biome-ignore lint/correctness/noEmptyPattern: the runner reads the names of other fixtures from the pattern
+const shared = test.extend('world', { scope: 'file' }, async ({}, { onCleanup }) => {
+  const world = await startWorld();
+  onCleanup(async () => {
+    await world.seen.close();
+    await world.stop();
+  });
+  return world;
+});
+
+/** Calls `begin` with the world of the file, which runs until the file ends. */
+export const onWorld = (begin: (world: World) => void) => shared.beforeAll(({ world }) => begin(world));
+
+async function startWorld(): Promise<World> {
   const postgres = await ownPostgres();
   const database = { url: postgres.url, drop: () => postgres.stop() };
-  const service = await startService({ fronts: 2, database });
+  const service = await startService({ fronts: 2, flushing: false, database });
   const owner = await service.newUser('olga');
   const seen = await watch(service);
   const bot = (who: TestBot, method: string, params: object, front = 0) =>

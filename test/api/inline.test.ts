@@ -1,6 +1,6 @@
 /**
- * Tests inline mode: queries and answers over two fronts, sending a result, the feedback to the bot, edits and presses of
- * inline messages, forwards, export, and messages that are only in Postgres.
+ * Tests inline mode: queries and answers over two fronts, sending a result, the feedback to the bot, edits and presses
+ * of inline messages, forwards, export, and messages that are only in Postgres.
  */
 import { createHash, createHmac } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -59,7 +59,7 @@ const keyboard = { inline_keyboard: [[{ text: 'More', callback_data: 'more' }]] 
 const answer = (query: Any, results: readonly object[], more: object = {}, by = bot, front = 0) =>
   service.bot(by, 'answerInlineQuery', { inline_query_id: query.id, results, cache_time: 0, ...more }, front);
 
-/** Returns the next update of a bot that has this field. Confirms it and the updates before it. */
+/** Returns the bot's next update that has this field. Confirms this update and all earlier updates. */
 async function next(field: string, by = bot): Promise<Any> {
   for (;;) {
     const updates = await resultOf(service.bot(by, 'getUpdates', { limit: 100, timeout: 10 }));
@@ -85,7 +85,7 @@ async function asked(who: TestUser, query: string, results: readonly object[], m
   return { question, shown: await resultOf(asking) };
 }
 
-/** Sends an inline message with a keyboard. Returns it with the feedback to the bot. */
+/** Sends an inline message with a keyboard. Returns the message, and the `chosen_inline_result` that the bot received. */
 async function sendInline(
   who = ann,
   chat = group,
@@ -96,7 +96,7 @@ async function sendInline(
   return { message, chosen: await next('chosen_inline_result') };
 }
 
-test('after the owner turns inline mode on, everybody sees it', async () => {
+test('after the owner turns inline mode on, everybody sees the change', async () => {
   const settings = await resultOf(service.app(ann, 'GET', `/api/me/bots/${bot.id}`));
   expect(settings.inline_mode).toEqual({ placeholder: 'Search cats', feedback: true });
   expect((await resultOf(service.bot(bot, 'getMe', {}, 1))).supports_inline_queries).toBe(true);
@@ -193,7 +193,7 @@ beforeAll(async () => {
   channel = (await resultOf(service.app(ann, 'POST', '/api/chats', { type: 'channel', title: 'News' }))).id;
 });
 
-test('the chosen result becomes a message from the person with the bot in `via_bot`, and the bot is notified', async () => {
+test('the chosen result becomes a message from the person with the bot in `via_bot`, and the bot gets chosen_inline_result', async () => {
   await drop(other);
   const { shown } = await asked(ben, 'dogs', [
     article('d', '<b>dog</b>', {
@@ -220,7 +220,7 @@ test('the chosen result becomes a message from the person with the bot in `via_b
   expect(seen).toMatchObject({ message_id: sent.message_id, via_bot: { id: bot.id }, text: 'dog' });
   const [listed] = await itemsOf(service.app(ann, 'GET', `/api/chats/${group}/messages?limit=1`));
   expect(listed).toEqual(sent);
-  // A message without a keyboard has no inline message id, because its bot has no reason to change it.
+  // A message without a keyboard has no inline message id, because the bot has no reason to change the message.
   const without = await sendInline(ben, group, article('n'));
   expect('inline_message_id' in without.chosen).toBe(false);
 });
@@ -493,7 +493,7 @@ describe('cached answers', () => {
     expect(await resultOf(ask(ann, 'secret', { of: closed }))).toEqual(shown);
   });
 
-  test('no result of a deleted bot or a bot without inline mode is sent', async () => {
+  test('a result is not sent if its bot was deleted or has no inline mode any more', async () => {
     for (const end of ['off', 'deleted']) {
       const brief = await service.newBot(ann, 'brief');
       await resultOf(setMode(brief, { enabled: true }));
@@ -546,7 +546,7 @@ test('a result is sent only if the person may send such a message', async () => 
   );
   await permit(all);
   await resultOf(choose(ben, shown, 'r'));
-  // Only administrators write to a channel.
+  // Only administrators may write to a channel.
   await resultOf(service.app(ann, 'PUT', `/api/chats/${channel}/members/${ben.id}`, {}));
   expect((await choose(ben, shown, 'r', { chat: channel })).body).toEqual(
     bad('need administrator rights in the channel chat'),
@@ -588,7 +588,7 @@ describe('inline messages', () => {
       expect(listed.message_id).toBe(message.message_id);
       return listed.text;
     };
-    await expect.poll(textOf, { timeout: 10_000 }).toBe('cat 4');
+    await expect.poll(textOf).toBe('cat 4');
   });
 
   test('the bot can edit the caption and the media of an inline message', async () => {
@@ -611,7 +611,7 @@ describe('inline messages', () => {
     ).toEqual(bad('wrong file identifier/HTTP URL specified'));
   });
 
-  test('the bot can move and stop a live location, whose period begins when it is sent', async () => {
+  test('the bot can move and stop an inline live location, whose period begins when the message is sent', async () => {
     const at = { latitude: 1, longitude: 2 };
     const live = { type: 'location', id: '1', title: 'L', ...at, live_period: 60, reply_markup: keyboard };
     const { message, chosen } = await sendInline(ann, other.id, live);
@@ -726,7 +726,7 @@ describe('inline messages', () => {
     expect('via_bot' in (byId.get(copy.message_id) as Any)).toBe(false);
   });
 
-  test('the login buttons of an inline message that a bot forwards are signed with the token of that bot', async () => {
+  test('if a bot forwards an inline message, the login buttons of the forward are signed with the token of that bot', async () => {
     const { message } = await sendInline(ann);
     const { message_id } = await resultOf(
       service.bot(other, 'forwardMessage', {
@@ -764,7 +764,7 @@ describe('inline messages', () => {
     await resultOf(edit('editMessageText', { ...chosen, text: 'cold cat' }));
   });
 
-  test("a person's data export contains the name of the bot of an inline message", async () => {
+  test("a person's data export contains the name of the bot that created an inline message", async () => {
     const { message } = await sendInline(ben, group, article('export', 'exported cat'));
     const answered = await fetch(`${service.fronts[0].url}/api/me/export`, {
       headers: { authorization: `Bearer ${ben.token}` },

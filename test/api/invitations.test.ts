@@ -1,4 +1,4 @@
-/** Tests who may add a person to groups and channels. If anybody else tries, an invitation is created instead. */
+/** Tests who may add a person to groups and channels. A call by anybody else creates an invitation instead. */
 import pg from 'pg';
 import { beforeEach, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -70,7 +70,7 @@ test.each([
   ['shared_chats', 'invited', 'member'],
   ['nobody', 'invited', 'invited'],
 ])(
-  'with the choice %s, a person becomes %s when a stranger adds them, and %s when somebody who shares a chat adds them',
+  'with the choice %s, a person becomes %s when a stranger adds them, and %s when somebody who shares a chat with them does so',
   async (choice, stranger, known) => {
     await choose(vera, choice);
     const group = await service.newGroup(ann, 'By a stranger');
@@ -107,7 +107,7 @@ test('an invitation can be accepted or declined only once', async () => {
   expect(await invitations(vera)).toEqual([]);
 });
 
-test('adding a person who left a group only invites that person, who can also join without the invitation', async () => {
+test('a person who left a group is only invited when somebody adds them, and can also join without the invitation', async () => {
   const body = { type: 'group', title: 'Public', username: `public_${vera.id}` };
   const { id: group } = await ok(ann, 'POST', '/api/chats', body);
   expect(await statusOf(add(ann, group, vera))).toBe('member');

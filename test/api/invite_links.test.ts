@@ -70,7 +70,7 @@ async function nextUpdate(by: TestBot, kind: string, chat: number, who = ben): P
 }
 const creator = (of: TestBot) => expect.objectContaining({ id: of.id, is_bot: true });
 
-test('chat_member updates show the link only to administrators that may invite people', async () => {
+test('a chat_member update shows the invite link only to administrators that may invite people', async () => {
   const chat = await newGroup();
   const { invite_link } = await resultOf(calling(chat)('createChatInviteLink', { name: 'Door' }));
   await resultOf(join(ben, invite_link));
@@ -234,7 +234,7 @@ test('a bot without a list of update kinds gets updates about join requests', as
   expect(info).not.toHaveProperty('allowed_updates');
 });
 
-test('an administrator lists, creates and revokes invite links of a channel, including those of bots', async () => {
+test('an administrator lists, creates and revokes invite links of a channel, including links that bots created', async () => {
   const { id: chat } = await ok(ann, 'POST', '/api/chats', { type: 'channel', title: 'News', private: true });
   const rights = { can_invite_users: true };
   await ok(ann, 'PUT', `/api/chats/${chat}/members/${bot.id}`, { status: 'administrator', rights });
@@ -271,7 +271,7 @@ test('a banned person who opens an invite link gets 403', async () => {
   }
 });
 
-test('invite link methods refuse with the error texts that libraries expect', async () => {
+test('invite link methods answer refused calls with the error texts that libraries expect', async () => {
   const chat = await newGroup();
   const call = calling(chat);
   const refused = async (method: string, params: Params, text: string) =>

@@ -127,7 +127,7 @@ test("made-up key ids cause no further fetches of the identity provider's keys",
   rsa = next;
 });
 
-describe('tokens of the identity provider are checked', () => {
+describe('invalid tokens of the identity provider are refused', () => {
   const claims = () => claimsOf('sub|bea');
   const without = (name: string) => {
     const { [name]: _, ...rest } = claims();
@@ -265,14 +265,14 @@ test('with JWT_CREATE_USERS, an unknown subject becomes a person exactly once', 
   });
   expect(all.map(({ body }) => body.result.id)).toEqual(Array(4).fill(first.id));
   expect((await resultOf(me(jwt))).id).toBe(first.id);
-  // These people get no username, because it is already taken or because the token contains no names.
+  // These people get no username, because the username is already taken or because the token contains no names.
   const second = await resultOf(onOpen(await sign(claimsOf('sub|hal', { preferred_username: 'gil_of_id' }))));
   expect(second).toMatchObject({ first_name: 'gil_of_id' });
   expect(second.username).toBeUndefined();
   expect(await resultOf(onOpen(await sign(claimsOf('42'))))).toMatchObject({ first_name: '42' });
 });
 
-test('the subject of a deleted account is unknown, and with JWT_CREATE_USERS it becomes a new person', async () => {
+test('the subject of a deleted account is unknown, or gets a new account if JWT_CREATE_USERS is set', async () => {
   const { user } = await known('sub|ida');
   const jwt = await sign(claimsOf('sub|ida'));
   expect((await resultOf(onOpen(jwt))).id).toBe(user.id);

@@ -78,7 +78,7 @@ test('operators see where a leaked token of a person was found', async () => {
   expect(out).not.toContain(bot.token.slice(-30));
 });
 
-test('an unresponsive node delays a leak report by at most its lease', async () => {
+test('an unresponsive node delays a leak report by at most the duration of its lease', async () => {
   const { service } = world;
   const [bot, silent] = [await service.newBot(owner, 'silent'), service.fronts[1]];
   // The node has cached the token. It reads the requests on its open connections before the message about the report.
@@ -98,7 +98,7 @@ test('an unresponsive node delays a leak report by at most its lease', async () 
   figures('R16', 'a leaked token blocked, one node silent', {}, [atMost('ms', ms, most)]);
 }, 60_000);
 
-test('deliveries of a bot with a leaked token are paused until it has a new token', async () => {
+test('deliveries of a bot with a leaked token are paused until the bot has a new token', async () => {
   const { service } = world;
   const person = await service.newUser('sender');
   const bot = await service.newBot(owner, 'hooked');

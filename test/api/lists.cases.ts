@@ -3,6 +3,8 @@
  * list needs a row.
  */
 import pg from 'pg';
+import { expect } from 'vitest';
+import { limits } from '../../src/limits.js';
 import { reactionEmoji } from '../../src/rules/emoji.js';
 import { rightNames } from '../../src/rules/rights.js';
 import { emojiColumn, messageKinds, pack, packMessage } from '../../src/store/core/codec.js';
@@ -81,6 +83,15 @@ export async function connect(url: string): Promise<pg.Client> {
   return client;
 }
 
+/** Waits until messages can be found, which is when they are in Postgres. */
+const untilWritten = ({ sql }: World, chat: number, ids: readonly number[]) =>
+  expect
+    .poll(async () => {
+      const query = 'select message_id from messages where chat_id = $1 and message_id = any($2)';
+      return (await sql(query, [chat, ids])).length;
+    })
+    .toBe(ids.length);
+
 const numbers = (count: number) => Array.from({ length: count }, (_, n) => n + 1);
 const admin = (w: World) => ({ token: w.service.adminToken });
 const idOf = ({ id }: Item) => Number(id);
@@ -148,6 +159,18 @@ const nodeText = (n: number) => {
     },
   });
 };
+
+/** The figures of a point of the history, with every name that processes report. */
+const fullPoint = [
+  ...['calls', 'refused', 'slowed', 'failed', ...Array.from({ length: 16 }, (_, i) => `t${i}`)],
+  ...['reserved', 'port', 'unresolved', 'connect', 'tls', 'timeout', 'closed', 'malformed', 'busy'].map(
+    (fault) => `d:${fault}`,
+  ),
+  ...['delivered', '1xx', '3xx', '4xx', '5xx', '9xx'].map((status) => `d:${status}`),
+]
+  .map((name) => `+${name} 1234567`)
+  .concat('lag_ms 1234567', 'redis_bytes 123456789012')
+  .join(' ');
 
 export const message: AnswerRow = {
   bytes: 256 * kib,
@@ -289,6 +312,34 @@ const direct: Readonly<Record<string, Row>> = {
       group_chat_created || new_chat_members ? null : message_id,
     page: async ({ group, messages }) => ({ path: `/api/chats/${group}/messages`, keys: messages }),
   },
+  'GET /api/chats/{chat_id}/search': {
+    keyOf: ({ message_id }) => message_id,
+    page: async (w) => {
+      await untilWritten(w, w.group, w.messages);
+      // Every large message contains the letter for which the test searches.
+      return { path: `/api/chats/${w.group}/search?query=X`, keys: w.messages };
+    },
+  },
+  'GET /api/search/messages': {
+    keyOf: ({ message_id, chat }) => `${chat.id}_${message_id}`,
+    page: async (w) => {
+      const person = await w.service.newUser('searching');
+      const bots = await Promise.all(numbers(12).map((n) => w.service.newBot(w.owner, `found_${n}`)));
+      const keys: string[] = [];
+      for (const bot of bots) {
+        const group = await w.service.newGroup(person, 'Found', [bot]);
+        const sent: number[] = [];
+        for (let n = 0; n < 3; n++)
+          sent.push(
+            (await resultOf(w.service.bot(bot, 'sendMessage', { chat_id: group, ...large }))).message_id,
+          );
+        await untilWritten(w, group, sent);
+        // A search of all chats shows three messages of each.
+        keys.push(...sent.map((id) => `${group}_${id}`));
+      }
+      return { path: '/api/search/messages?query=X', by: person, keys };
+    },
+  },
   'GET /api/chats/{chat_id}/reply_keyboard': {
     bytes: message.bytes,
     answer: async ({ service, bot, owner, group, messages }) => {
@@ -419,6 +470,22 @@ const direct: Readonly<Record<string, Row>> = {
       return answer;
     },
   },
+  'GET /api/admin/history': {
+    ...{ bytes: 512 * kib, items: 719, listOf: ({ points }) => points },
+    answer: async (w) => {
+      const { history_step_ms: step, history_points_max: places } = limits;
+      const redis = openAnywhere(w.service.redis);
+      const key = makeKeys(Number(w.service.env.PARTITIONS ?? 64)).figures();
+      const current = Math.floor(Date.now() / step);
+      // The service may begin the next point before it answers.
+      const points = numbers(places).map((n) => [(current - places + n) % places, current - places + n]);
+      await redis.hset(key, Object.fromEntries(points.map(([place, n]) => [place, `${n} ${fullPoint}`])));
+      const answer = await w.service.app(admin(w), 'GET', '/api/admin/history');
+      await redis.del(key);
+      redis.disconnect();
+      return answer;
+    },
+  },
   'GET /api/me/bots/{bot_id}': {
     bytes: 72 * kib,
     answer: async ({ service, owner, bot, people }) => {
@@ -443,6 +510,14 @@ const direct: Readonly<Record<string, Row>> = {
       await resultOf(service.bot(bot, 'setMyCommands', { commands }));
       return service.bot(bot, 'getMyCommands');
     },
+  },
+  getWebhookRoutes: {
+    bytes: 32 * kib,
+    why: 'up to ten routes: settings of 16 KiB in all, and less than 1 KiB of state for each',
+  },
+  'GET /api/me/bots/{bot_id}/webhook/routes': {
+    bytes: 32 * kib,
+    why: 'what getWebhookRoutes returns',
   },
   getStickerSet: {
     bytes: 120 * kib,
@@ -603,6 +678,12 @@ export const rows: Readonly<Record<string, Row>> = {
   },
   getWebhookInfo: { bytes: 8 * kib, why: 'a URL, an error and the kinds of updates' },
   'GET /api/me/bots/{bot_id}/webhook': { bytes: 8 * kib, why: 'as `getWebhookInfo`' },
+  'POST /api/me/bots/{bot_id}/webhook/ping': {
+    ...{
+      bytes: 40 * kib,
+      why: '2 KiB of an answer and 4 KiB of its headers, whose bytes take up to six bytes in JSON',
+    },
+  },
   'POST /api/leaks/report': { bytes: 1024 * kib, why: 'a label for each token of the report' },
   ...all(['GET /api/stream', 'GET /api/stream/posts', 'GET /api/me/export'], {
     ...{ bytes: 1024 * kib, why: 'a stream: the largest backlog of a reader before the stream is closed' },

@@ -56,7 +56,7 @@ const move = (message_id: number, params: object = {}, more: Parameters<typeof c
 const stop = (message_id: number, params: object = {}) =>
   call('stopMessageLiveLocation', { message_id, ...params });
 
-/** Changes the end of a live location in Redis, and its last edit, as if time had passed. */
+/** Changes the end and the last edit time of a live location in Redis, as if time had passed. */
 async function end(chat: ChatRef, messageId: number, until: number): Promise<void> {
   const key = makeKeys(64).message(chat, messageId);
   const record = unpackMessage((await redis.getBuffer(key)) as Buffer);
@@ -122,7 +122,7 @@ test('other bots and the event stream get the moved location as an edited messag
     .toMatchObject([{ message_id: post.message_id, location: { ...there, live_period: 600 } }]);
 });
 
-test('a place that was moved less than 1 s ago cannot be moved, and moving it to the same place is refused', async () => {
+test('a live location cannot be moved twice within a second, or to its present place', async () => {
   const { message_id } = await start();
   await resultOf(move(message_id));
   const answer = await move(message_id, here, { front: 1 });
@@ -135,7 +135,7 @@ test('a place that was moved less than 1 s ago cannot be moved, and moving it to
   expect((await newest()).location).toMatchObject(there);
 });
 
-test('a location that is not live any more cannot be edited, also after it left Redis', async () => {
+test('an ended live location cannot be edited, even after its eviction from Redis', async () => {
   const { message_id, date } = await start({ heading: 9 });
   await eviction.backdate(chatOf(ann.id), message_id, date);
   await end(chatOf(ann.id), message_id, date - 1);
@@ -150,7 +150,7 @@ test('a location that is not live any more cannot be edited, also after it left 
   expect((await newest()).location).toEqual({ ...here, live_until: date - 1 });
 });
 
-test('a location that left Redis can be moved and stopped', async () => {
+test('an evicted live location can be moved and stopped', async () => {
   const { message_id } = await start({ live_period: forever });
   const names = new Set([String(ann.id), String(bot.id)]);
   await eviction.evict(names);
@@ -162,7 +162,7 @@ test('a location that left Redis can be moved and stopped', async () => {
   expect((await newest()).location).toEqual({ ...there, live_until: 0 });
 });
 
-test('a location without an end can be moved when other messages are too old for edits', async () => {
+test('a live location without an end can be moved even when it is too old for other edits', async () => {
   const { message_id, date } = await start({ live_period: forever });
   const old = date - 3 * 86_400;
   const text = await resultOf(call('sendMessage', { text: 'x' }));
@@ -172,7 +172,7 @@ test('a location without an end can be moved when other messages are too old for
   expect((await resultOf(move(message_id))).location).toEqual({ ...there, live_period: forever });
 });
 
-test('an edit changes the period by up to a day, and at most 90 days ahead', async () => {
+test('an edit can extend a live location by up to a day, and up to 90 days from now', async () => {
   const { message_id, date } = await start({ live_period: 60 });
   const until = (await newest()).location.live_until;
   await refuses(move(message_id, { live_period: 86_461 }), wrongPeriod);
@@ -206,7 +206,7 @@ test('a forward and a copy of a live location are not live', async () => {
   expect((await newest(group)).location).toEqual(there);
 });
 
-test('a person who blocked the bot gets no more of its live location', async () => {
+test('a person who blocked the bot no longer sees its live location move', async () => {
   const { message_id } = await start({ live_period: forever });
   const before = (await newest()).location;
   const block = `/api/bots/${bot.username}/block`;
@@ -256,7 +256,7 @@ test.each<[string, object, string]>([
   await refuses(call(method, params), text);
 });
 
-test('a text and a location that is not live are not live locations', async () => {
+test('a text, an ordinary location and a venue cannot be moved or stopped like a live location', async () => {
   const text = await resultOf(call('sendMessage', { text: 'x' }));
   const place = await resultOf(call('sendLocation', { ...here, live_period: 0, heading: 5 }));
   expect(place.location).toEqual(here);

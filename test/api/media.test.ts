@@ -105,7 +105,7 @@ test('every node can send an uploaded picture again by its file_id', async () =>
   expect(seen.photo).toEqual(message.photo);
 });
 
-test('each kind of media appears in the field of its kind in the message', async () => {
+test('a message has each kind of media in the field for that kind', async () => {
   const video = await upload('sendVideo', 'video', mp4(320, 240, 7), 'v.mp4', [field('has_spoiler', 'true')]);
   expect(video.video).toMatchObject({
     width: 320,

@@ -128,7 +128,7 @@ test('a person stops a draft: the bot gets one update, and later changes are not
   expect(drafts(other).map(({ text }) => text)).toEqual(['I think', 'Another']);
 });
 
-test('a stopped draft stays visible if the bot asks for it', async () => {
+test('a stopped draft stays visible if the bot requests this', async () => {
   const { user, bot } = await place('eva');
   const events = await listen(user);
   await resultOf(show(bot, user, 'Half', { can_stop: true, keep_on_stop: true }));

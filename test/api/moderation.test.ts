@@ -137,7 +137,7 @@ test.each([
   expect(await memberOf(chat, ben)).toMatchObject({ status: 'restricted', ...files });
 });
 
-test('all former permissions together lift a restriction, and a call without any denies everything', async () => {
+test('a call with all former permissions lifts a restriction, and a call without permissions denies everything', async () => {
   const chat = await newGroup();
   const at = { chat_id: chat, user_id: ben.id };
   await resultOf(call('restrictChatMember', at));

@@ -1,4 +1,4 @@
-/** The OpenAPI document is valid and agrees with the registry of methods and endpoints. */
+/** Tests that the OpenAPI document is valid and agrees with the registry of methods and endpoints. */
 import { spawnSync } from 'node:child_process';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { transformSync } from 'esbuild';

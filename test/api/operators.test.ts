@@ -1,7 +1,8 @@
+import pg from 'pg';
 import { request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { makeKeys } from '../../src/store/core/keys.js';
-import type { overview } from '../../src/wire/admin_results.js';
+import type { History, overview } from '../../src/wire/admin_results.js';
 import { type Books, keepBooks } from '../delivery/world.js';
 import { openAnywhere } from '../support/cluster.js';
 import { ageQueue } from '../support/queues.js';
@@ -49,7 +50,7 @@ const hook = () => {
 const letters = async (query = '') => resultOf(admin('GET', `bots/${bot.id}/dead_letters${query}`));
 const ofBot = async () => (await itemsOf(admin('GET', `bots?bot=${bot.username}`)))[0];
 
-/** Creates dead letters: updates that nobody received for a day. Returns their ids. */
+/** Creates dead letters: updates that no receiver accepted for a day. Returns their ids. */
 async function die(...texts: string[]): Promise<number[]> {
   await resultOf(service.bot(bot, 'deleteWebhook'));
   for (const text of texts) await say(text);
@@ -61,6 +62,7 @@ async function die(...texts: string[]): Promise<number[]> {
 
 test.each([
   ['GET', '/api/admin/overview'],
+  ['GET', '/api/admin/history'],
   ['GET', '/api/admin/bots'],
   ['GET', '/api/admin/bots/1/dead_letters'],
   ['POST', '/api/admin/bots/1/dead_letters/replay'],
@@ -151,6 +153,82 @@ test('operators see bots ranked by pending updates, failures and dead letters', 
   await resultOf(service.bot(bot, 'setWebhook', { url: '', drop_pending_updates: true }));
 });
 
+const failing = async () =>
+  (await look()).findings.filter(({ what }) => what.includes(`@${bot.username} `)).map(({ what }) => what);
+const since = String.raw`has failed every attempt since \d{4}-\d\d-\d\d \d\d:\d\d UTC`;
+
+/** Makes the recorded failures of the bot a minute older. */
+async function ageFailures(): Promise<void> {
+  const database = new pg.Client(service.databaseUrl);
+  await database.connect();
+  for (const [table, column] of [
+    ['webhooks', 'failing_since'],
+    ['failing_routes', 'since'],
+  ])
+    await database.query(
+      `update ${table} set ${column} = ${column} - interval '1 minute' where bot_id = $1`,
+      [bot.id],
+    );
+  await database.end();
+}
+
+test('a webhook or route that has failed every attempt for a minute is a finding until a delivery succeeds', async () => {
+  status = 500;
+  const { url, certificate } = books;
+  const retry_policy = { first_delay: 1, factor: 1, max_age: 600 };
+  await resultOf(service.bot(bot, 'setWebhook', { url, certificate, retry_policy }));
+  await resultOf(service.bot(bot, 'setWebhookRoute', { name: 'half', url, certificate, retry_policy }));
+  await say('to the route');
+  await expect.poll(async () => (await ofBot()).failed, patiently).toBeGreaterThan(0);
+  expect(await failing()).toEqual([]);
+  const { host } = new URL(url);
+  const aged = async () => {
+    await ageFailures();
+    return failing();
+  };
+  const found = (which: string) => [
+    expect.stringMatching(
+      `^the ${which} of @${bot.username} at ${host} ${since}: Wrong response from the webhook: 500`,
+    ),
+  ];
+  await expect.poll(aged, patiently).toEqual(found('webhook route half'));
+  await resultOf(service.bot(bot, 'deleteWebhookRoute', { name: 'half' }));
+  await expect.poll(aged, patiently).toEqual(found('webhook'));
+  status = 200;
+  await expect.poll(failing, patiently).toEqual([]);
+  await resultOf(service.bot(bot, 'setWebhook', { url: '', drop_pending_updates: true }));
+});
+
+test('the history has the deliveries of all processes, and on request only new points', async () => {
+  const past = async (query = ''): Promise<History> =>
+    resultOf(admin('GET', `history${query}`, undefined, 1));
+  const sum = (counts: ReadonlyArray<Readonly<Record<string, number>>>) =>
+    counts.reduce((all, { delivered = 0 }) => all + delivered, 0);
+  const total = async () => sum((await look()).nodes.map(({ deliver }) => deliver?.outcomes ?? {}));
+  await expect.poll(total, patiently).toBeGreaterThan(0);
+  const recorded = async () => sum((await past()).points.map(({ deliveries }) => deliveries));
+  await expect.poll(async () => (await recorded()) - (await total()), patiently).toBe(0);
+  const { points, step_ms, bounds_seconds } = await past();
+  const last = points.at(-1);
+  expect(last).toMatchObject({ lag_ms: expect.any(Number), redis_bytes: expect.any(Number) });
+  expect(points.map(({ at_ms }) => at_ms % step_ms)).toEqual(points.map(() => 0));
+  for (const { times } of points) expect(times).toHaveLength(bounds_seconds.length + 1);
+  expect(points.some(({ calls }) => calls > 0)).toBe(true);
+  const before = points.at(-2)?.at_ms as number;
+  expect((await past(`?after_ms=${before}`)).points[0]).toEqual(last);
+  expect(await admin('GET', 'history?after_ms=-1')).toMatchObject({
+    status: 400,
+    body: { description: 'Bad Request: parameter "after_ms" must be a Unix time in ms' },
+  });
+  // Longer ranges need Prometheus.
+  expect(await past('?range=1h')).toMatchObject({ ranges: ['1h'] });
+  expect(await admin('GET', 'history?range=6h')).toMatchObject({
+    status: 400,
+    body: { description: 'Bad Request: no Prometheus is set' },
+  });
+  expect(await admin('GET', 'history?range=2h')).toMatchObject({ status: 400 });
+});
+
 test('operators replay dead letters without seeing the message texts', async () => {
   status = 200;
   const ids = await die('one', 'two', 'three');
@@ -170,7 +248,7 @@ test('operators replay dead letters without seeing the message texts', async () 
   });
   expect(await resultOf(replay({}))).toEqual({ queued: 2, from_update_id: ids[0], to_update_id: ids[2] });
   expect(await resultOf(replay({}))).toEqual({ queued: 0 });
-  // An attempt that was in flight while its update was dropped may still arrive.
+  // A request that was in flight when its update was dropped may still arrive.
   const taken = () => books.taken.map(({ updateId }) => updateId).filter((id) => ids.includes(id));
   await expect.poll(taken, patiently).toEqual([ids[1], ids[0], ids[2]]);
   const { items } = await resultOf(service.app(owner, 'GET', `/api/me/bots/${bot.id}/audit`));

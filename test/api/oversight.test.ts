@@ -199,7 +199,7 @@ test("a suspended person is refused on every node, but the person's bots keep wo
 
 test('operators suspend bots and people from the command line, by id or username', async () => {
   const env = { ...service.env, PATH: process.env.PATH };
-  /** Returns what the command printed, without the log lines about a Redis that answers late. */
+  /** Returns the output of the command, without log lines about a slow Redis. */
   const petrel = async (...args: string[]) =>
     (await promisify(execFile)(process.execPath, [main, ...args], { env })).stdout.replace(/^\{.*\n/gm, '');
   const [suspended, refused] = await Promise.allSettled([

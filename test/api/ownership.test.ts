@@ -215,7 +215,7 @@ test('a former owner who repeats a transfer under its idempotency key still gets
   expect(await events(heir)).toEqual(['token_shown', 'transferred']);
 });
 
-test('the audit log shows every event with its actor on exactly one page', async () => {
+test('the pages of the audit log together show every event once, with its actor', async () => {
   await resultOf(service.app(owner, 'GET', path('/token')));
   await resultOf(service.bot(bot, 'setMyName', { name: 'By the bot' }));
   await resultOf(service.app(owner, 'PATCH', path(), { short_description: { ru: 'x' } }));

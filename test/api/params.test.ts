@@ -52,7 +52,7 @@ describe('parameters are read from queries and forms', () => {
     expect(plain(parse(form, 'a=1', 'a=2&b=3'))).toEqual({ a: '1', b: '3' });
   });
 
-  test('a text that URLSearchParams encoded is decoded unchanged', () => {
+  test('decoding a text returns the text that URLSearchParams had encoded', () => {
     const text = fc.string({ unit: 'binary' }).filter((value) => !value.includes('\0'));
     fc.assert(
       fc.property(text, (value) => {
@@ -211,7 +211,7 @@ describe('multipart', () => {
     });
   });
 
-  test('a file in a multipart body needs no file name, and an encoded one is enough', () => {
+  test('a file in a multipart body may have no file name, or only an encoded file name', () => {
     const body = `${part(`Content-Disposition: form-data; name="a"; filename*=utf-8''%D1%84.png`, '1')}${part(
       'Content-Disposition: form-data; name="b"\r\nContent-Type: application/octet-stream',
       '2',

@@ -187,7 +187,7 @@ test('a call with an idempotency key sends an upload once', async () => {
   expect(other).toMatchObject(refused('Bad Request: idempotency key was used with other parameters'));
 });
 
-test('a person sends a file again by its file_id, as the same kind only', async () => {
+test('a person can send a file again by its file_id, but only as the same kind of media', async () => {
   const file = (await resultOf(send({ document: samples.document }) as Promise<Answer>)).document;
   const count = await storedFiles();
   const again = await resultOf(send({}, { document: file.file_id }, { front: 1 }) as Promise<Answer>);
@@ -196,7 +196,7 @@ test('a person sends a file again by its file_id, as the same kind only', async 
   expect(await send({}, { photo: file.file_id })).toMatchObject({ status: 400 });
 });
 
-test('a file_id that the service did not make gives no file', async () => {
+test('a file_id that the service did not create is refused', async () => {
   const { document } = await resultOf(send({ document: samples.document }) as Promise<Answer>);
   const id: string = document.file_id;
   const flipped = id.slice(0, 40) + (id[40] === 'A' ? 'B' : 'A') + id.slice(41);

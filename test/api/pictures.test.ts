@@ -171,7 +171,7 @@ test('behaviour §11: a refused picture changes nothing, whatever its content ty
     expect((await put(owner, path, start, { 'content-type': type })).status).toBe(200);
 });
 
-test('behaviour §11: a picture endpoint accepts 10 MiB, and any other endpoint refuses so large a body', async () => {
+test('a picture endpoint accepts a body of 10 MiB, and any other endpoint refuses a body of this size', async () => {
   const padded = (bytes: number) => Buffer.concat([start, Buffer.alloc(bytes - start.length)]);
   const max = limits.picture_bytes_max;
   expect((await put(owner, pathOf('start_picture'), padded(max))).status).toBe(200);

@@ -67,7 +67,7 @@ async function nextUpdate(matches: (update: Any) => boolean, by = bot): Promise<
   return found;
 }
 
-test('a poll has the documented fields and defaults, also for the grammY library', async () => {
+test('a poll has the documented fields and defaults, even when it is sent with grammY', async () => {
   const { poll, message_id } = await api.sendPoll(group, ' Where? ', ['Here', { text: 'There' }]);
   expect(poll).toEqual({
     id: expect.stringMatching(/^\d+$/),
@@ -224,7 +224,7 @@ test('stopPoll refuses other messages, forwards, and polls of other bots', async
 test('a poll closes at its close date, and its bot gets one update', async () => {
   const message = await send({ open_period: 5 });
   expect(message.poll.open_period).toBe(5);
-  // The poll is created just before its message, perhaps in the second before.
+  // The poll is created just before its message, perhaps still in the previous second.
   expect([message.date + 4, message.date + 5]).toContain(message.poll.close_date);
   await resultOf(vote(ann, message, [0]));
   const { poll } = await nextUpdate(({ poll: each }) => each?.id === message.poll.id && each.is_closed);
@@ -236,7 +236,7 @@ test('a poll closes at its close date, and its bot gets one update', async () =>
   expect(await see(ben, message)).toMatchObject({ is_closed: true, total_voter_count: 1 });
 });
 
-test('a forward shows the same poll, even after its first message was deleted', async () => {
+test('a forwarded poll is the same poll, even after the original message was deleted', async () => {
   const message = await send();
   await resultOf(vote(ann, message, [0]));
   const forward = await resultOf(
@@ -253,7 +253,7 @@ test('a forward shows the same poll, even after its first message was deleted', 
   expect([counts(voted), voted.total_voter_count]).toEqual([[0, 2], 2]);
 });
 
-test('a copy is a new poll of the copying bot, which must know the answer of a quiz', async () => {
+test('a copy is a new poll of the copying bot, and a bot can copy a quiz only if it knows the answer', async () => {
   const message = await send({ allows_multiple_answers: true, is_anonymous: false });
   await resultOf(vote(ann, message, [0]));
   const source = { from_chat_id: group, message_id: message.message_id };
@@ -442,7 +442,7 @@ test('a deleted person’s votes are removed, even from a closed quiz', async ()
   await resultOf(service.bot(bot, 'stopPoll', { chat_id: shared, message_id: message.message_id }));
   await evict(message.poll);
   await resultOf(service.app(dan, 'DELETE', '/api/me', { confirm: true }));
-  await expect.poll(async () => counts(await see(ann, message, shared)), { timeout: 15_000 }).toEqual([1, 0]);
+  await expect.poll(async () => counts(await see(ann, message, shared))).toEqual([1, 0]);
   expect(await see(ann, message, shared)).toMatchObject({ total_voter_count: 1, is_closed: true });
 });
 
@@ -459,8 +459,8 @@ test('a poll whose message is refused is deleted', async () => {
       (await client.query('select from polls where position($1::bytea in record) > 0', [Buffer.from(text)]))
         .rowCount;
     // Both rows are written in the order of the journal, unless the chats are in different partitions.
-    await expect.poll(() => having('last'), { timeout: 15_000 }).toBe(1);
-    await expect.poll(() => having(question), { timeout: 15_000 }).toBe(0);
+    await expect.poll(() => having('last')).toBe(1);
+    await expect.poll(() => having(question)).toBe(0);
   } finally {
     await client.end();
   }

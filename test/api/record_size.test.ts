@@ -15,7 +15,7 @@ let bot: TestBot;
 let group: number;
 
 beforeAll(async () => {
-  // All keys must be on one server, because one test reads the append-only file.
+  // Uses a single server, because one test reads the append-only file with all keys.
   service = await startService({ combined: true, redis: await freshRedis(), extraEnv: { PARTITIONS: '1' } });
   redis = new Redis(service.redis.url);
   owner = await service.newUser('olga');

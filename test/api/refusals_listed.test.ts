@@ -1,4 +1,4 @@
-/** Tests that methods with the same parameter document the same refusals for it. */
+/** Tests that methods with the same parameter document the same refusals for this parameter. */
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { ErrorName } from '../../src/errors.js';
@@ -46,8 +46,7 @@ const rules: ReadonlyArray<readonly [string, (method: Method) => boolean, readon
 describe.each(rules)('every method that %s documents the refusals', (_, concerns, refusals) => {
   const own = methods.filter(concerns);
 
-  test('at least two methods have refusals of their own to check', () =>
-    expect(own.length).toBeGreaterThan(1));
+  test('the rule applies to at least two methods', () => expect(own.length).toBeGreaterThan(1));
 
   test.each(own.map((method) => [method.name, method] as const))(
     '%s documents the refusals',

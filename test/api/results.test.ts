@@ -339,6 +339,10 @@ test('answers with media, pins, forwards and copies match their schemas', async 
   await resultOf(service.app(ann, 'GET', `/api/names/${bot.username}`));
   await resultOf(service.app(ann, 'GET', `/api/me/bots/${bot.id}/webhook`));
   await itemsOf(service.app(ann, 'GET', `/api/chats/${bot.id}/messages`));
+  await call('sendMessage', { text: 'sought' });
+  // A search finds a message about a second after it was sent.
+  for (const path of [`/api/chats/${bot.id}/search?query=sought`, '/api/search/messages?query=sought'])
+    await expect.poll(async () => (await itemsOf(service.app(ann, 'GET', path))).length).toBeGreaterThan(0);
   await resultOf(service.app(ann, 'DELETE', pin));
   await call('deleteMessages', { message_ids: [message_id, other.message_id] });
   await call('getUpdates');
@@ -406,6 +410,15 @@ test('answers about webhooks match their schemas, for bots and for owners', asyn
   await expect.poll(async () => (await call('GET', 'deliveries')).items.length).toBeGreaterThan(0);
   const info = await resultOf(service.bot(bot, 'getWebhookInfo'));
   expect(info).toMatchObject({ pending_update_count: 1, last_error_message: expect.any(String) });
+  const retry_policy = { first_delay: 1, factor: 2, max_age: 60 };
+  const route = { name: 'one', url: 'https://127.0.0.1:2/', chat_ids: [-5], retry_policy };
+  await resultOf(service.bot(bot, 'setWebhookRoute', { ...route, allowed_updates: ['poll'] }));
+  expect(await resultOf(service.bot(bot, 'getWebhookRoutes'))).toMatchObject([
+    { chat_ids: [-5], retry_policy },
+  ]);
+  expect((await call('GET', 'routes')).items).toMatchObject([{ name: 'one', next_try_date: null }]);
+  expect(await call('POST', 'ping', { route: 'one' })).toMatchObject({ error: 'Connection refused' });
+  await resultOf(service.bot(bot, 'deleteWebhookRoute', { name: 'one' }));
   const { secret } = await call('GET', 'secret');
   expect((await call('POST', 'secret/rotate')).secret).not.toBe(secret);
   expect(await call('POST', 'replay', { dead_letters: true })).toEqual({ queued: 0 });
@@ -556,7 +569,7 @@ test('answers about transfers, operators and leak reports match their schemas', 
     for (const of of [`bots/${bot.id}`, `users/${ann.id}`])
       await app(operator, verb, `/api/admin/${of}/suspension`);
   await app(operator, 'GET', `/api/admin/bots/${bot.id}/figures`);
-  for (const path of ['overview', 'bots', 'audit', `bots/${bot.id}/dead_letters`])
+  for (const path of ['overview', 'history', 'bots', 'audit', `bots/${bot.id}/dead_letters`])
     await app(operator, 'GET', `/api/admin/${path}`);
   await app(operator, 'POST', `/api/admin/bots/${bot.id}/dead_letters/replay`, {});
   await app(operator, 'POST', '/api/admin/reserved_usernames', { username: 'kept_name' });

@@ -75,7 +75,7 @@ test('a call waits for a time slice if its account is over its share of the even
   await Promise.all(waits);
 });
 
-test('a call of an account over its share runs at once if no other account calls', () => {
+test('a call of an account that is over its share runs at once if no other account makes calls', () => {
   const { call, done, planned, pass } = spent();
   pass(1_001);
   for (let i = 0; i < 100; i++) call(1, `a${i}`, 5);

@@ -1,4 +1,4 @@
-/** Tests addresses that are slowed down because they guess tokens: they cause too little work to delay other callers. */
+/** Tests that an address that is slowed down for guessing tokens causes too little work to delay other callers. */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
@@ -26,8 +26,9 @@ let unknown: TestBot;
 let commands: string[] = [];
 
 beforeAll(async () => {
+  // Only the front is connected to the stores.
   service = await startService({
-    fronts: 2,
+    ...{ flushing: false, delivering: false },
     extraEnv: {
       GUESSES_BURST: String(burst),
       GUESSES_PER_MINUTE: '1',
@@ -38,15 +39,13 @@ beforeAll(async () => {
   known = await service.newBot(owner, 'known');
   unknown = await service.newBot(owner, 'unknown');
   await resultOf(service.bot(known, 'getMe'));
-  // Only the first front stays connected to the stores.
-  await Promise.all([service.deliver.stop(), service.flush.stop(), service.fronts[1]?.stop()]);
   postgres = new pg.Client(service.databaseUrl);
   await postgres.connect();
   masters = openMasters(service.redis);
   monitors = await Promise.all(masters.map((client) => client.monitor()));
   for (const monitor of monitors)
     monitor.on('monitor', (_time, args: string[], source: string) => {
-      const own = args.some((arg) => /:(auth_nodes|nodes)$/.test(arg));
+      const own = args.some((arg) => /:(auth_nodes|nodes|figures)$/.test(arg));
       if (source !== 'lua' && !own && /^(evalsha|eval|get|hgetall|hmget|set)$/i.test(args[0] ?? ''))
         commands.push(args[0] ?? '');
     });
@@ -65,7 +64,7 @@ async function from(path: string, init: { bearer?: string; method?: 'POST'; body
   return answer.statusCode;
 }
 
-/** Ids that do not exist, so that nothing about them is cached. */
+/** Ids that do not exist, so that no cache contains them. */
 let madeUp = 900_000_000;
 const guesses = [
   () => from(`/bot${makeToken('bot', ++madeUp, randomBytes(32))}/getMe`),
@@ -84,7 +83,7 @@ async function transactions(): Promise<number> {
   return (await postgres.query<{ n: number }>(sql)).rows[0]?.n ?? 0;
 }
 
-test('for a slowed address, made-up tokens are refused without a look-up, and valid tokens still work', async () => {
+test('while an address is slowed down, made-up tokens are refused without a look-up, and valid tokens still work', async () => {
   for (let n = 0; n < 4 * burst; n++) await guesses[n % 2]?.();
   const began = performance.now();
   await sleep(1_500);
@@ -98,7 +97,7 @@ test('for a slowed address, made-up tokens are refused without a look-up, and va
     expect(await from(`/bot${known.token}/getMe`)).toBe(200);
   }
   expect(statuses.filter((status) => status !== 429)).toEqual([]);
-  // The statistics of Postgres are about a second late.
+  // Postgres updates its statistics about a second later.
   await sleep(1_500);
   const lookUps = limits.guess_look_ups_max + (performance.now() - began) / limits.guess_look_up_ms + 1;
   // A look-up takes up to four commands; the front's background work takes some more.
@@ -106,7 +105,7 @@ test('for a slowed address, made-up tokens are refused without a look-up, and va
   expect((await transactions()) - before).toBeLessThan(4 * lookUps + 30);
 });
 
-test('a front looks up only a limited number of uncached tokens per minute for a slowed address', async () => {
+test('while an address is slowed down, a front looks up only a limited number of uncached tokens per minute for it', async () => {
   await eventually(async () => expect(await from(`/bot${unknown.token}/getMe`)).toBe(200));
   // The token is cached now and needs no further look-up, however many guesses are made.
   for (let n = 0; n < 2 * limits.guess_look_ups_max; n++) expect(await guesses[0]()).toBe(429);

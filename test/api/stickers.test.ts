@@ -232,7 +232,7 @@ test('stickers are added, moved, replaced, described and removed', async () => {
   await resultOf(call('sendSticker', { chat_id: ann.id, sticker: old }));
 });
 
-test('only the bot that made a set changes it, also for another bot of the same owner', async () => {
+test('only the bot that made a set can change it, and another bot of the same owner cannot', async () => {
   await make();
   const before = await api.getStickerSet(name);
   const [sticker] = await ids();
@@ -338,7 +338,7 @@ test('a sticker is refused if its file is a URL, a photo, of another format or a
   await expect(make()).rejects.toEqual(failure);
 });
 
-test('a call that the set cannot accept is refused before its files are measured', async () => {
+test('a call with a wrong set is refused before its files are measured', async () => {
   await make(['😺']);
   const [old] = (await ids()) as [string];
   const bad = () => input('😺', png(511, 511));
@@ -369,7 +369,7 @@ test('a call that the set cannot accept is refused before its files are measured
   await expect(create(`one_by_${bot.username}`)).rejects.toEqual(failure('too many sticker sets'));
 });
 
-test('one upload is one sticker', async () => {
+test('an upload can become only one sticker of a set', async () => {
   const form = new FormData();
   form.set('p', new Blob([png(512, 512)]), 's.png');
   const sticker = { sticker: 'attach://p', format: 'static', emoji_list: ['😺'] };
@@ -398,7 +398,7 @@ test('an emoji is stored without variation selectors', async () => {
   expect(sent.sticker.emoji).toBe('😺');
 });
 
-test('a set takes no files of other accounts', async () => {
+test('a set refuses files of other accounts', async () => {
   await make(['😺', '😸']);
   const [theirs] = await ids();
   const bob = await service.newUser('bob');
@@ -422,7 +422,7 @@ test('a set takes no files of other accounts', async () => {
   await refuses(call('replaceStickerInSet', replace, thief), wrong);
 });
 
-test('a bot that is deleted meanwhile gets no set', async () => {
+test('no set is created if the bot is deleted during the call', async () => {
   const client = await db.connect();
   await client.query('begin');
   await client.query('update bots set deleted_at = now(), owner_id = null where id = $1', [bot.id]);
@@ -430,7 +430,7 @@ test('a bot that is deleted meanwhile gets no set', async () => {
   const waiting = async () =>
     (await client.query('select from pg_stat_activity where pg_backend_pid() = any(pg_blocking_pids(pid))'))
       .rowCount;
-  await expect.poll(waiting, { timeout: 10_000 }).toBeGreaterThan(0);
+  await expect.poll(waiting).toBeGreaterThan(0);
   await client.query('commit');
   client.release();
   expect(await making).toMatchObject({ error_code: 401 });
@@ -483,7 +483,7 @@ test('the sets of a bot are exported, stay with a transferred bot, and are delet
   await refuses(call('getStickerSet', { name }, other), 'STICKERSET_INVALID');
 });
 
-test('after a transfer, the stickers of a set can be added to the sets of the bot', async () => {
+test('a transferred bot can add stickers of its sets to its other sets', async () => {
   await make(['😺', '😸']);
   const [first, second] = await ids();
   const heir = await service.newUser('heir');

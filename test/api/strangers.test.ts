@@ -1,5 +1,6 @@
 /**
- * Tests that a caller who tries ids learns nothing about strangers: a stranger and an unknown id get the same answer.
+ * Tests that a caller who tries ids learns nothing about strangers: a stranger's id and an unknown id cause the same
+ * answer.
  */
 import { expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -11,7 +12,7 @@ let ann: TestUser;
 let ben: TestUser;
 /** A person who has started the bot and is in no group. */
 let dora: TestUser;
-/** A person who subscribes to the public channel and shares no other chat with anybody. */
+/** A person who only subscribes to the public channel, and is in no other chat. */
 let eve: TestUser;
 let sam: TestUser;
 let bot: TestBot;

@@ -230,7 +230,7 @@ test('when a front shuts down, its event streams continue on another front witho
   expect(textsOf(events, bot.id)).toEqual(['n 0', 'n 1', 'n 2']);
 });
 
-test('an event stream reports the chats that a person joins, and those that they leave or are removed from', async () => {
+test('an event stream reports each chat that the person joins, leaves or is removed from', async () => {
   const [ann, ben] = [await service.newUser('ann'), await service.newUser('ben')];
   const seen = (source: EventSource) =>
     source.events.flatMap(({ event, data }) =>

@@ -1,31 +1,22 @@
 import { request } from 'undici';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { catalogue } from '../../src/errors.js';
-import {
-  type Answer,
-  resultOf,
-  type Service,
-  startService,
-  type TestBot,
-  type TestUser,
-} from '../support/service.js';
-import { type Watch, watch } from './refused.js';
+import { type Answer, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import type { Watch } from './refused.js';
+import { onWatchedService } from './texts_service.js';
+import './app_texts.cases.js';
+import './message_texts.cases.js';
 
 let service: Service;
 let seen: Watch;
 let user: TestUser;
 let bot: TestBot;
 
-beforeAll(async () => {
-  service = await startService({ flushing: false });
+onWatchedService(async (watched) => {
+  ({ service, seen } = watched);
   user = await service.newUser('ann');
   bot = await service.newBot(user, 'texts');
   await service.openChat(user, bot);
-  seen = await watch(service);
-});
-afterAll(async () => {
-  await seen?.close();
-  await service?.stop();
 });
 
 async function raw(
@@ -47,7 +38,7 @@ async function raw(
 const of = (method: string) => `/bot${bot.token}/${method}`;
 const send = (body: unknown) => raw(of('sendMessage'), 'POST', JSON.stringify(body));
 
-describe('the path and the HTTP method are checked', () => {
+describe('unknown paths, wrong HTTP methods and missing tokens are refused', () => {
   test.each([
     ['/', 'GET', 404, 'Not Found'],
     ['/nothing/here', 'POST', 404, 'Not Found'],
@@ -64,13 +55,15 @@ describe('the path and the HTTP method are checked', () => {
 
   test('a request with a valid token is refused for an unknown method or a wrong HTTP verb', async () => {
     const known = 'Not Found: method not found';
-    await seen.refused(() => raw(of('sendEverything')), 404, known);
-    await seen.refused(() => raw(of('')), 404, known);
-    await seen.refused(() => raw(`/bot${bot.token}`, 'GET'), 404, known);
-    await seen.refused(() => raw(of('constructor')), 404, known);
-    await seen.refused(() => raw(of('test/getMe')), 404, 'Not Found');
-    for (const verb of ['PUT', 'PATCH', 'DELETE', 'OPTIONS'])
-      await seen.refused(() => raw(of('getMe'), verb), 405, 'Method Not Allowed');
+    await seen.unchanged(async () => {
+      await seen.refused(() => raw(of('sendEverything')), 404, known);
+      await seen.refused(() => raw(of('')), 404, known);
+      await seen.refused(() => raw(`/bot${bot.token}`, 'GET'), 404, known);
+      await seen.refused(() => raw(of('constructor')), 404, known);
+      await seen.refused(() => raw(of('test/getMe')), 404, 'Not Found');
+      for (const verb of ['PUT', 'PATCH', 'DELETE', 'OPTIONS'])
+        await seen.refused(() => raw(of('getMe'), verb), 405, 'Method Not Allowed');
+    });
   });
 
   test('bot methods accept GET and POST, and their names ignore case', async () => {
@@ -111,17 +104,19 @@ describe('tokens are checked', () => {
       `${bot.token}x`,
       'a%zz',
     ];
-    for (const token of wrong)
-      await seen.refused(() => raw(`/bot${token}/getMe`, 'GET'), 401, 'Unauthorized');
-    for (const token of [bot.token, service.adminToken, '', `${user.token}x`]) {
-      await seen.refused(
-        () => raw('/api/me', 'GET', undefined, { authorization: `Bearer ${token}` }),
-        401,
-        'Unauthorized',
-      );
-    }
-    const asUser = { authorization: `Bearer ${user.token}`, 'content-type': 'application/json' };
-    await seen.refused(() => raw('/api/admin/users', 'POST', '{}', asUser), 401, 'Unauthorized');
+    await seen.unchanged(async () => {
+      for (const token of wrong)
+        await seen.refused(() => raw(`/bot${token}/getMe`, 'GET'), 401, 'Unauthorized');
+      for (const token of [bot.token, service.adminToken, '', `${user.token}x`]) {
+        await seen.refused(
+          () => raw('/api/me', 'GET', undefined, { authorization: `Bearer ${token}` }),
+          401,
+          'Unauthorized',
+        );
+      }
+      const asUser = { authorization: `Bearer ${user.token}`, 'content-type': 'application/json' };
+      await seen.refused(() => raw('/api/admin/users', 'POST', '{}', asUser), 401, 'Unauthorized');
+    });
   });
 
   test('the colon of a token may be written as %3A', async () => {
@@ -146,28 +141,30 @@ describe('bodies are checked', () => {
 
   test('text that is not valid Unicode is refused in every form', async () => {
     const start = `{"chat_id":${user.id},"text":"`;
-    await seen.refused(() => raw(of('sendMessage'), 'POST', `${start}\\ud800"}`), 400, badUnicode);
-    await seen.refused(() => raw(of('sendMessage'), 'POST', `${start}a\\u0000b"}`), 400, badUnicode);
-    const bytes = Buffer.concat([Buffer.from(start), Buffer.from([0xff, 0xfe]), Buffer.from('"}')]);
-    await seen.refused(() => raw(of('sendMessage'), 'POST', bytes), 400, badUnicode);
-    await seen.refused(
-      () => raw(of('sendMessage'), 'POST', `chat_id=${user.id}&text=%C3%28`, form),
-      400,
-      badUnicode,
-    );
-    await seen.refused(
-      () => raw(`${of('sendMessage')}?chat_id=${user.id}&text=a%00b`, 'GET'),
-      400,
-      badUnicode,
-    );
-    const description = '[{"command":"x","description":"a\\u0000b"}]';
-    await seen.refused(() => service.bot(bot, 'setMyCommands', { commands: description }), 400, badUnicode);
-    const markup = { inline_keyboard: [[{ text: '\ud800', callback_data: 'x' }]] };
-    await seen.refused(
-      () => send({ chat_id: user.id, text: 'x', reply_markup: JSON.stringify(markup) }),
-      400,
-      badUnicode,
-    );
+    await seen.unchanged(async () => {
+      await seen.refused(() => raw(of('sendMessage'), 'POST', `${start}\\ud800"}`), 400, badUnicode);
+      await seen.refused(() => raw(of('sendMessage'), 'POST', `${start}a\\u0000b"}`), 400, badUnicode);
+      const bytes = Buffer.concat([Buffer.from(start), Buffer.from([0xff, 0xfe]), Buffer.from('"}')]);
+      await seen.refused(() => raw(of('sendMessage'), 'POST', bytes), 400, badUnicode);
+      await seen.refused(
+        () => raw(of('sendMessage'), 'POST', `chat_id=${user.id}&text=%C3%28`, form),
+        400,
+        badUnicode,
+      );
+      await seen.refused(
+        () => raw(`${of('sendMessage')}?chat_id=${user.id}&text=a%00b`, 'GET'),
+        400,
+        badUnicode,
+      );
+      const description = '[{"command":"x","description":"a\\u0000b"}]';
+      await seen.refused(() => service.bot(bot, 'setMyCommands', { commands: description }), 400, badUnicode);
+      const markup = { inline_keyboard: [[{ text: '\ud800', callback_data: 'x' }]] };
+      await seen.refused(
+        () => send({ chat_id: user.id, text: 'x', reply_markup: JSON.stringify(markup) }),
+        400,
+        badUnicode,
+      );
+    });
   });
 
   test('a body over 1 MiB and an upload over 50 MiB are refused with 413', async () => {
@@ -192,75 +189,83 @@ describe('parameters are checked', () => {
   const mustBe = (name: string, what: string) => `Bad Request: parameter "${name}" must be ${what}`;
   const call = (method: string, params: object) => () => service.bot(bot, method, { ...params });
 
-  test('a refusal names the missing or empty parameter, unless a more specific error text exists', async () => {
+  test('a refusal names the parameter that is missing or empty, unless a more specific error text exists', async () => {
     const chat = { chat_id: user.id };
-    await seen.refused(call('editMessageText', { ...chat, text: 'x' }), 400, required('message_id'));
-    await seen.refused(
-      call('editMessageText', { ...chat, text: 'x', message_id: '' }),
-      400,
-      required('message_id'),
-    );
-    await seen.refused(call('deleteMessage', chat), 400, required('message_id'));
-    await seen.refused(call('editMessageReplyMarkup', chat), 400, required('message_id'));
-    await seen.refused(call('answerCallbackQuery', {}), 400, required('callback_query_id'));
-    await seen.refused(call('setMyCommands', {}), 400, required('commands'));
-    await seen.refused(call('sendMessage', { text: 'x' }), 400, 'Bad Request: chat_id is empty');
-    await seen.refused(call('sendMessage', { text: 'x', chat_id: '' }), 400, 'Bad Request: chat_id is empty');
-    await seen.refused(call('sendMessage', chat), 400, 'Bad Request: message text is empty');
-    for (const chat_id of ['x', '@no_such_chat', 1.5, 1e13, -1e13, 0, '12345678901234567890', {}, [], true])
-      await seen.refused(call('sendMessage', { chat_id, text: 'x' }), 400, 'Bad Request: chat not found');
+    await seen.unchanged(async () => {
+      await seen.refused(call('editMessageText', { ...chat, text: 'x' }), 400, required('message_id'));
+      await seen.refused(
+        call('editMessageText', { ...chat, text: 'x', message_id: '' }),
+        400,
+        required('message_id'),
+      );
+      await seen.refused(call('deleteMessage', chat), 400, required('message_id'));
+      await seen.refused(call('editMessageReplyMarkup', chat), 400, required('message_id'));
+      await seen.refused(call('answerCallbackQuery', {}), 400, required('callback_query_id'));
+      await seen.refused(call('setMyCommands', {}), 400, required('commands'));
+      await seen.refused(call('sendMessage', { text: 'x' }), 400, 'Bad Request: chat_id is empty');
+      await seen.refused(
+        call('sendMessage', { text: 'x', chat_id: '' }),
+        400,
+        'Bad Request: chat_id is empty',
+      );
+      await seen.refused(call('sendMessage', chat), 400, 'Bad Request: message text is empty');
+      for (const chat_id of ['x', '@no_such_chat', 1.5, 1e13, -1e13, 0, '12345678901234567890', {}, [], true])
+        await seen.refused(call('sendMessage', { chat_id, text: 'x' }), 400, 'Bad Request: chat not found');
+    });
   });
 
   test('a refusal names the parameter that has the wrong type', async () => {
     const chat = { chat_id: user.id, text: 'x' };
-    await seen.refused(
-      call('editMessageText', { ...chat, message_id: 'one' }),
-      400,
-      mustBe('message_id', 'an integer'),
-    );
-    await seen.refused(
-      call('editMessageText', { ...chat, message_id: 1.5 }),
-      400,
-      mustBe('message_id', 'an integer'),
-    );
-    await seen.refused(call('getUpdates', { limit: 'many' }), 400, mustBe('limit', 'an integer'));
-    await seen.refused(call('getUpdates', { timeout: [] }), 400, mustBe('timeout', 'an integer'));
-    await seen.refused(
-      call('sendMessage', { ...chat, protect_content: 'yes' }),
-      400,
-      mustBe('protect_content', 'a boolean'),
-    );
-    await seen.refused(
-      call('sendMessage', { ...chat, reply_parameters: '7' }),
-      400,
-      mustBe('reply_parameters', 'an object with message_id'),
-    );
-    await seen.refused(
-      call('setMyCommands', { commands: 'start' }),
-      400,
-      mustBe('commands', 'an array of commands'),
-    );
-    await seen.refused(
-      call('answerCallbackQuery', { callback_query_id: {} }),
-      400,
-      mustBe('callback_query_id', 'a string'),
-    );
-    for (const url of ['javascript:alert(1)', 'data:text/html,x', 'https://a b', ' https://a.example'])
+    await seen.unchanged(async () => {
       await seen.refused(
-        call('answerCallbackQuery', { callback_query_id: '1', url }),
+        call('editMessageText', { ...chat, message_id: 'one' }),
         400,
-        mustBe('url', 'an http, https or tg address'),
+        mustBe('message_id', 'an integer'),
       );
-    await seen.refused(
-      call('answerCallbackQuery', { callback_query_id: '1', url: `https://a.example/${'a'.repeat(2048)}` }),
-      400,
-      mustBe('url', 'an address of up to 2048 characters'),
-    );
-    await seen.refused(
-      call('setMyCommands', { commands: [], scope: { type: 'x' } }),
-      400,
-      mustBe('scope.type', 'a scope type'),
-    );
+      await seen.refused(
+        call('editMessageText', { ...chat, message_id: 1.5 }),
+        400,
+        mustBe('message_id', 'an integer'),
+      );
+      await seen.refused(call('getUpdates', { limit: 'many' }), 400, mustBe('limit', 'an integer'));
+      await seen.refused(call('getUpdates', { timeout: [] }), 400, mustBe('timeout', 'an integer'));
+      await seen.refused(
+        call('sendMessage', { ...chat, protect_content: 'yes' }),
+        400,
+        mustBe('protect_content', 'a boolean'),
+      );
+      await seen.refused(
+        call('sendMessage', { ...chat, reply_parameters: '7' }),
+        400,
+        mustBe('reply_parameters', 'an object with message_id'),
+      );
+      await seen.refused(
+        call('setMyCommands', { commands: 'start' }),
+        400,
+        mustBe('commands', 'an array of commands'),
+      );
+      await seen.refused(
+        call('answerCallbackQuery', { callback_query_id: {} }),
+        400,
+        mustBe('callback_query_id', 'a string'),
+      );
+      for (const url of ['javascript:alert(1)', 'data:text/html,x', 'https://a b', ' https://a.example'])
+        await seen.refused(
+          call('answerCallbackQuery', { callback_query_id: '1', url }),
+          400,
+          mustBe('url', 'an http, https or tg address'),
+        );
+      await seen.refused(
+        call('answerCallbackQuery', { callback_query_id: '1', url: `https://a.example/${'a'.repeat(2048)}` }),
+        400,
+        mustBe('url', 'an address of up to 2048 characters'),
+      );
+      await seen.refused(
+        call('setMyCommands', { commands: [], scope: { type: 'x' } }),
+        400,
+        mustBe('scope.type', 'a scope type'),
+      );
+    });
   });
 
   test('null, the text "null" and a list parameter that is not an array count as absent', async () => {
@@ -310,41 +315,43 @@ describe('parameters are checked', () => {
 
   test('invalid commands, languages and scopes are refused', async () => {
     const one = (command: string, description = 'd') => ({ commands: [{ command, description }] });
-    await seen.refused(call('setMyCommands', one('Bad-Name')), 400, 'Bad Request: BOT_COMMAND_INVALID');
-    await seen.refused(call('setMyCommands', one('x'.repeat(33))), 400, 'Bad Request: BOT_COMMAND_INVALID');
-    await seen.refused(
-      call('setMyCommands', one('x', ' ')),
-      400,
-      'Bad Request: BOT_COMMAND_DESCRIPTION_INVALID',
-    );
-    await seen.refused(
-      call('setMyCommands', one('x', 'd'.repeat(257))),
-      400,
-      'Bad Request: BOT_COMMAND_DESCRIPTION_INVALID',
-    );
-    const many = {
-      commands: Array.from({ length: 101 }, (_, i) => ({ command: `c${i}`, description: 'd' })),
-    };
-    await seen.refused(call('setMyCommands', many), 400, 'Bad Request: BOT_COMMANDS_TOO_MUCH');
-    const language = 'Bad Request: invalid language code specified';
-    for (const method of ['setMyCommands', 'getMyCommands', 'deleteMyCommands'])
-      await seen.refused(call(method, { ...one('x'), language_code: 'english' }), 400, language);
-    await seen.refused(
-      call('getMyCommands', { scope: { type: 'chat' } }),
-      400,
-      'Bad Request: chat_id is empty',
-    );
-    await seen.refused(
-      call('getMyCommands', { scope: { type: 'chat_member', chat_id: 1 } }),
-      400,
-      required('user_id'),
-    );
+    await seen.unchanged(async () => {
+      await seen.refused(call('setMyCommands', one('Bad-Name')), 400, 'Bad Request: BOT_COMMAND_INVALID');
+      await seen.refused(call('setMyCommands', one('x'.repeat(33))), 400, 'Bad Request: BOT_COMMAND_INVALID');
+      await seen.refused(
+        call('setMyCommands', one('x', ' ')),
+        400,
+        'Bad Request: BOT_COMMAND_DESCRIPTION_INVALID',
+      );
+      await seen.refused(
+        call('setMyCommands', one('x', 'd'.repeat(257))),
+        400,
+        'Bad Request: BOT_COMMAND_DESCRIPTION_INVALID',
+      );
+      const many = {
+        commands: Array.from({ length: 101 }, (_, i) => ({ command: `c${i}`, description: 'd' })),
+      };
+      await seen.refused(call('setMyCommands', many), 400, 'Bad Request: BOT_COMMANDS_TOO_MUCH');
+      const language = 'Bad Request: invalid language code specified';
+      for (const method of ['setMyCommands', 'getMyCommands', 'deleteMyCommands'])
+        await seen.refused(call(method, { ...one('x'), language_code: 'english' }), 400, language);
+      await seen.refused(
+        call('getMyCommands', { scope: { type: 'chat' } }),
+        400,
+        'Bad Request: chat_id is empty',
+      );
+      await seen.refused(
+        call('getMyCommands', { scope: { type: 'chat_member', chat_id: 1 } }),
+        400,
+        required('user_id'),
+      );
+    });
     expect(await resultOf(service.bot(bot, 'getMyCommands'))).toEqual([]);
   });
 
   test('the error catalogue uses only HTTP statuses that the interface lists', () => {
-    // 502 is not in the list, because clients never get it. A front that shuts down sends 502 only to a load balancer
-    // that requests it.
+    // 502 is not in the list, because only load balancers get this status. A front that shuts down sends 502 if the
+    // load balancer asks for it by a header.
     const { leaving, ...listed } = catalogue;
     expect(leaving.code).toBe(502);
     const codes = new Set(Object.values(listed).map(({ code }) => code));

@@ -1,4 +1,4 @@
-/** `streamUpdates` and `confirmUpdates` (decision 0069). */
+/** Tests `streamUpdates` and `confirmUpdates` (decision 0069). */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -71,7 +71,7 @@ test('a stream sends updates in order as they are made, and confirms none', asyn
   expect(await pending()).toBe(21);
 });
 
-test('a stream with Last-Event-ID sends what follows, and a stream without it sends all unconfirmed updates', async () => {
+test('a stream with Last-Event-ID sends the updates after this id, and a stream without it sends all unconfirmed updates', async () => {
   const first = await open();
   for (const text of numbers(0, 4)) await say(text);
   const updates = await first.received(4);
@@ -97,7 +97,7 @@ test.each(['', 'x', '-1', '999999999999999', '1e3'])('ignores the Last-Event-ID 
   expect(source.texts()).toEqual(['0', '1']);
 });
 
-test('another front confirms the updates of a stream, and lower or unknown offsets confirm nothing', async () => {
+test('updates of a stream can be confirmed on another front, and lower or unknown offsets confirm nothing', async () => {
   const source = await open();
   for (const text of numbers(0, 5)) await say(text);
   const updates = await source.received(5);
@@ -131,7 +131,7 @@ test('offset and allowed_updates of a stream work as in a poll', async () => {
   expect(await pending()).toBe(2);
 });
 
-test('a stream pauses at its limit of unconfirmed updates, and continues when they are confirmed', async () => {
+test('a stream pauses at its limit of unconfirmed updates, and continues when these updates are confirmed', async () => {
   const source = await open(0, { params: { limit: '3' } });
   for (const text of numbers(0, 8)) await say(text);
   await source.received(3);
@@ -145,7 +145,7 @@ test('a stream pauses at its limit of unconfirmed updates, and continues when th
   expect([rounds, await pending()]).toEqual([5, 3]);
 });
 
-test('a resumed stream counts the updates that its client has', async () => {
+test('a resumed stream counts the unconfirmed updates that its client already has', async () => {
   const first = await open();
   for (const text of numbers(0, 4)) await say(text);
   const updates = await first.received(4);
@@ -157,7 +157,7 @@ test('a resumed stream counts the updates that its client has', async () => {
   expect(source.texts()).toEqual(['2', '3']);
 });
 
-test('a stream of large updates pauses at a size', async () => {
+test('a stream of large updates pauses at its byte limit', async () => {
   const source = await open();
   const text = '😀'.repeat(2_048);
   const count = Math.ceil(limits.script_read_bytes_max / 8_192) + 10;
@@ -211,7 +211,7 @@ test('a stream is refused while a webhook is set, and setWebhook ends a stream',
   expect(later.texts()).toEqual(['later']);
 });
 
-test('streams and polls with a consumer exclude those without one', async () => {
+test('streams and polls with a consumer exclude streams and polls without a consumer', async () => {
   const plain = await open();
   const shared = await open(1, { params: { consumer: 'one' } });
   expect(await ending(plain)).toEqual(byPoll);
@@ -225,7 +225,7 @@ test('streams and polls with a consumer exclude those without one', async () => 
   expect(await ending(shared)).toEqual(byPoll);
 });
 
-test('consumers share the updates of a bot by streams, and other consumers get the chats of a dead one', async () => {
+test('consumers share the updates of a bot by streams, and the chats of a dead consumer move to the others', async () => {
   const names = ['one', 'two', 'three'];
   // A live consumer must not lose its lease on a busy machine.
   const lease = { 'X-Service-Consumer-Timeout': '10' };
@@ -248,7 +248,7 @@ test('consumers share the updates of a bot by streams, and other consumers get t
   await expect.poll(pending).toBe(0);
 }, 90_000);
 
-test('a resumed stream of a consumer sends what follows Last-Event-ID', async () => {
+test('a resumed stream of a consumer sends the updates after Last-Event-ID', async () => {
   const params = { consumer: 'one' };
   const first = await open(0, { params });
   for (const text of numbers(0, 3)) await say(text);
@@ -263,7 +263,7 @@ test('a resumed stream of a consumer sends what follows Last-Event-ID', async ()
   expect(third.texts()).toEqual(['2']);
 });
 
-test('a full stream of a consumer continues when another front confirms', async () => {
+test('a full stream of a consumer continues when another front confirms its updates', async () => {
   const source = await open(0, { params: { consumer: 'one', limit: '2' } });
   for (const text of numbers(0, 4)) await say(text);
   const updates = await source.received(2);
@@ -323,7 +323,7 @@ test.each([
   ['grammY', programs[0] as string],
   ['fetch', programs[1] as string],
 ])(
-  'the program for %s in the documentation answers every message, although it is killed',
+  'the documented program for %s answers every message, even if the program is killed',
   async (_, program) => {
     expect(program.trimEnd().split('\n').length).toBeLessThanOrEqual(40);
     const textsOf = async (person: TestUser) =>

@@ -44,7 +44,7 @@ async function waitingPoll(front: number) {
   const named = () => seen.redis.hget(keys.queueState(bot.id), 'poll');
   const before = await named();
   const answer = service.bot(bot, 'getUpdates', { timeout: 20 }, front);
-  await expect.poll(named, { timeout: 10_000 }).not.toBe(before);
+  await expect.poll(named).not.toBe(before);
   return { answer };
 }
 const pendingCount = async () =>
@@ -84,7 +84,7 @@ test('setting a webhook ends a waiting poll', async () => {
   expect(await poll()).toEqual([]);
 });
 
-test('a positive offset confirms all updates below it, unless it is beyond the next update', async () => {
+test('a positive offset confirms all lower updates, unless the offset is beyond the next update', async () => {
   for (let i = 1; i <= 5; i++) await say(`t${i}`, i % 2);
   const all = await poll();
   const [first] = all;

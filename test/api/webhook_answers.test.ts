@@ -43,11 +43,7 @@ const chat = async (): Promise<string[]> =>
     .slice(1);
 const send = (text: string, more = {}) => ({ method: 'sendMessage', chat_id: owner.id, text, ...more });
 const calm = () =>
-  expect
-    .poll(async () => (await resultOf(service.bot(bot, 'getWebhookInfo'))).pending_update_count, {
-      timeout: 8_000,
-    })
-    .toBe(0);
+  expect.poll(async () => (await resultOf(service.bot(bot, 'getWebhookInfo'))).pending_update_count).toBe(0);
 
 test('a call in a webhook answer runs before the next update of the chat is delivered', async () => {
   answer = (text) => JSON.stringify(send(`re ${text}`, { method: 'SENDMESSAGE', parse_mode: 'HTML' }));

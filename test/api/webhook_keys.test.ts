@@ -28,37 +28,44 @@ afterAll(async () => {
   await service?.stop();
 });
 
-test('a receiver verifies a delivery with the published key of the installation', async () => {
-  const answer = await fetch(`${service.fronts[0].url}/.well-known/jwks.json`);
-  expect(answer.headers.get('content-type')).toBe('application/json');
-  const set = (await answer.json()) as { keys: Array<Record<string, unknown>> };
-  expect(set.keys).toMatchObject(
-    publicKeys.map((x) => ({ kty: 'OKP', crv: 'Ed25519', x, alg: 'EdDSA', use: 'sig' })),
-  );
-  // RFC 8037 §A.3 has the thumbprint of the first key.
-  expect(set.keys[0]?.kid).toBe('kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k');
-  expect(Object.keys(set.keys[0] ?? {}).sort()).toEqual(['alg', 'crv', 'kid', 'kty', 'use', 'x']);
+test.each([
+  ['of a webhook', 'setWebhook', {}],
+  ['of a webhook route', 'setWebhookRoute', { name: 'all' }],
+])(
+  'a receiver %s verifies a delivery with the published key of the installation',
+  async (_, method, more) => {
+    received.length = 0;
+    const answer = await fetch(`${service.fronts[0].url}/.well-known/jwks.json`);
+    expect(answer.headers.get('content-type')).toBe('application/json');
+    const set = (await answer.json()) as { keys: Array<Record<string, unknown>> };
+    expect(set.keys).toMatchObject(
+      publicKeys.map((x) => ({ kty: 'OKP', crv: 'Ed25519', x, alg: 'EdDSA', use: 'sig' })),
+    );
+    // RFC 8037 §A.3 has the thumbprint of the first key.
+    expect(set.keys[0]?.kid).toBe('kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k');
+    expect(Object.keys(set.keys[0] ?? {}).sort()).toEqual(['alg', 'crv', 'kid', 'kty', 'use', 'x']);
 
-  const owner = await service.newUser('olga');
-  const bot = await service.newBot(owner, 'signed');
-  const url = `https://127.0.0.1:${receiver.port}/`;
-  await resultOf(service.bot(bot, 'setWebhook', { url, certificate: certificate.cert }));
-  await service.openChat(owner, bot);
-  await resultOf(service.app(owner, 'POST', `/api/chats/${bot.id}/messages`, { text: 'пример ✓' }));
-  await expect.poll(() => received.some(({ body }) => body.includes('пример ✓'))).toBe(true);
+    const owner = await service.newUser('olga');
+    const bot = await service.newBot(owner, 'signed');
+    const url = `https://127.0.0.1:${receiver.port}/`;
+    await resultOf(service.bot(bot, method, { url, certificate: certificate.cert, ...more }));
+    await service.openChat(owner, bot);
+    await resultOf(service.app(owner, 'POST', `/api/chats/${bot.id}/messages`, { text: 'пример ✓' }));
+    await expect.poll(() => received.some(({ body }) => body.includes('пример ✓'))).toBe(true);
 
-  for (const { headers, body } of received) {
-    const signed = Buffer.concat([
-      Buffer.from(`${headers['webhook-id']}.${headers['webhook-timestamp']}.`),
-      body,
-    ]);
-    const [secret, own, ...more] = String(headers['webhook-signature']).split(' ');
-    expect([secret?.slice(0, 3), own?.slice(0, 4), more]).toEqual(['v1,', 'v1a,', []]);
-    const signature = Buffer.from(own?.slice(4) ?? '', 'base64');
-    const isValid = (text: Uint8Array, x = '') =>
-      nacl.sign.detached.verify(text, signature, Buffer.from(x, 'base64url'));
-    expect(isValid(signed, publicKeys[0])).toBe(true);
-    expect(isValid(signed, publicKeys[1])).toBe(false);
-    expect(isValid(Buffer.concat([signed, Buffer.from(' ')]), publicKeys[0])).toBe(false);
-  }
-});
+    for (const { headers, body } of received) {
+      const signed = Buffer.concat([
+        Buffer.from(`${headers['webhook-id']}.${headers['webhook-timestamp']}.`),
+        body,
+      ]);
+      const [secret, own, ...more] = String(headers['webhook-signature']).split(' ');
+      expect([secret?.slice(0, 3), own?.slice(0, 4), more]).toEqual(['v1,', 'v1a,', []]);
+      const signature = Buffer.from(own?.slice(4) ?? '', 'base64');
+      const isValid = (text: Uint8Array, x = '') =>
+        nacl.sign.detached.verify(text, signature, Buffer.from(x, 'base64url'));
+      expect(isValid(signed, publicKeys[0])).toBe(true);
+      expect(isValid(signed, publicKeys[1])).toBe(false);
+      expect(isValid(Buffer.concat([signed, Buffer.from(' ')]), publicKeys[0])).toBe(false);
+    }
+  },
+);

@@ -89,6 +89,7 @@ test('webhook endpoints refuse callers who do not own the bot', async () => {
     ['GET', 'dead_letters'],
     ['DELETE', 'dead_letters'],
     ['POST', 'replay'],
+    ['POST', 'ping'],
   ] as const;
   for (const [verb, rest] of calls) {
     const body = verb === 'POST' ? { dead_letters: true } : undefined;

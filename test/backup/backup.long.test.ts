@@ -112,7 +112,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test('only its owner can read the backup of a running installation, and it contains no tokens', async () => {
+test('the backup of a running installation can be read only by its owner, and contains no tokens', async () => {
   const ran = await petrel(service.env, 'backup', at('one'));
   expect(ran, ran.log).toMatchObject({ code: 0 });
   expect(ran.out).toMatch(/redis {8}\w+[\s\S]*tables, \d+ rows/);
@@ -121,7 +121,7 @@ test('only its owner can read the backup of a running installation, and it conta
     group: await history(service, group),
     direct: await history(service, bot.id),
     rows: await contentOf(service.databaseUrl),
-    // The updates are not confirmed, so they stay pending.
+    // The bot does not confirm the updates, so they stay pending.
     waiting: await waitingFor(service, bot),
   };
   expect(before.waiting.length).toBeGreaterThan(20);
@@ -240,7 +240,7 @@ test('after Redis lost all data, messages are served from Postgres', async () =>
     /lost {9}noticed \S+ in [1-8] partitions:[\s\S]*the last write to Postgres before was 2[\s\S]*pending updates/,
   );
   expect(ran.out).toContain(describeRecords().join('\n'));
-  // Two queues are expected: the second one belongs to the management bot.
+  // Expects two queues, because the management bot has one too.
   expect(ran.out).toMatch(/webhooks {5}2 queues are open/);
   const infoOf = (each: TestBot) => resultOf(of.bot(each, 'getWebhookInfo'));
   expect(await infoOf(bot)).toMatchObject({ allowed_updates: kinds });

@@ -1,4 +1,7 @@
-/** Reads the contents of an installation's database, and makes the settings of an installation to restore into. */
+/**
+ * Reads the contents of an installation's database, and creates the settings of an installation into which a backup is
+ * restored.
+ */
 import pg from 'pg';
 import { redisSettings } from '../support/environment.js';
 import type { FreshRedis } from '../support/servers.js';

@@ -120,7 +120,7 @@ async function answerInline({ call }: LibraryCalls, { id, query }: Json): Promis
   await call('answerInlineQuery', { inline_query_id: id, results, cache_time: 300 });
 }
 
-/** Asks for a number and a city, one after the other. `asked` has the answers that each person gave so far. */
+/** Asks for a number, and then for a city. `asked` has the answers of each person so far. */
 async function converse(
   { call }: LibraryCalls,
   asked: Map<number, string[]>,

@@ -32,7 +32,7 @@ export type Handle = (update: Update) => Promise<void>;
 export interface FeatureLibrary extends LibraryCalls {
   /** Polls, and passes each update to `handle`. Resolves with a function that stops the polls. */
   poll(handle: Handle): Promise<() => unknown>;
-  /** Serves the webhook and sets it with the certificate. */
+  /** Serves the webhook, and calls setWebhook with the certificate. */
   serve(handle: Handle, hook: Hook): Promise<() => unknown>;
 }
 
@@ -235,7 +235,7 @@ function olderNodeTelegramBotApi({ token }: TestBot, root: string): FeatureLibra
   return {
     ...calls,
     async poll(handle) {
-      bot = begin({ polling: { interval: 0, params: { timeout: 30, allowed_updates: [...updateKinds] } } });
+      bot = begin({ polling: { interval: 0, params: { timeout: 1, allowed_updates: [...updateKinds] } } });
       listen(handle);
       return () => bot.stopPolling({ cancel: true });
     },
@@ -344,7 +344,7 @@ function typescriptTelegramBotApi({ token }: TestBot, root: string): FeatureLibr
 
 const asCamel = (name: string) => name.replace(/_(\w)/g, (_all, letter: string) => letter.toUpperCase());
 
-/** The library has no method for these calls. They use its request function. */
+/** The library has no method for these calls, so they use its request function. */
 const unknownToTelebot = ['sendPoll', 'stopPoll'];
 
 function telebot({ token }: TestBot, root: string): FeatureLibrary {

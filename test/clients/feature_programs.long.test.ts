@@ -4,3 +4,4 @@ import { testFeatures } from './features.js';
 
 testFeatures('polling', programBots);
 testFeatures('a webhook', programBots);
+testFeatures('a webhook route', programBots);

@@ -72,7 +72,7 @@ async function buildGo(): Promise<Command> {
   return [built];
 }
 
-/** Python ignores the warning that Debian's package uses another urllib3. */
+/** Suppresses the warning of Debian's package about its version of urllib3. */
 const python: Command = [
   debianLibraries['python-telegram-bot'].program,
   ...['-B', '-W', 'ignore', pathOf('python/feature_bot.py')],

@@ -1,4 +1,4 @@
-/** Each library serves a webhook whose certificate it uploads itself. */
+/** Tests libraries that serve a webhook and upload the certificate of the webhook themselves. */
 import { libraryBots, testFeatures } from './features.js';
 
 testFeatures('a webhook', libraryBots);

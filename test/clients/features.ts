@@ -39,7 +39,7 @@ export interface FeatureBot {
 
 /** Runs the steps with each bot. */
 export function testFeatures(
-  mode: 'polling' | 'a webhook',
+  mode: 'polling' | 'a webhook' | 'a webhook route',
   bots: Readonly<Record<string, FeatureBot>>,
 ): void {
   let service: Service;
@@ -59,7 +59,16 @@ export function testFeatures(
       const info = await resultOf(service.bot(bot, 'getWebhookInfo'));
       expect(info).toMatchObject({ has_custom_certificate: true });
     });
+    if (mode === 'a webhook route') await moveToRoute(bot, hook.secret);
     return stop;
+  }
+
+  /** Replaces the webhook that a library set by a route to the same receiver. */
+  async function moveToRoute(bot: TestBot, secret_token: string): Promise<void> {
+    const { url, allowed_updates } = await resultOf(service.bot(bot, 'getWebhookInfo'));
+    await resultOf(service.bot(bot, 'deleteWebhook'));
+    const receiver = { url, certificate: certificate.cert, secret_token, allowed_updates };
+    await resultOf(service.bot(bot, 'setWebhookRoute', { name: 'library', ...receiver }));
   }
 
   for (const [name, { installed, start }] of Object.entries(bots))
@@ -73,6 +82,15 @@ export function testFeatures(
         stop = await startBot(scene, start, (error) => void failures.push(error));
       });
       afterAll(() => stop?.());
+
+      // Before the steps, which show that the bot continues to work.
+      test.skipIf(mode === 'polling')('the bot accepts a ping without an error', async () => {
+        const path = `/api/me/bots/${scene.bot.id}/webhook/ping`;
+        const params = mode === 'a webhook route' ? { route: 'library' } : {};
+        const shown = await resultOf(service.app(scene.ann, 'POST', path, params));
+        expect(shown).toMatchObject({ delivered: true, error: null });
+        expect(failures.splice(0)).toEqual([]);
+      });
 
       for (const step of featureSteps())
         test(step.name, async () => {

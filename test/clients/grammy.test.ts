@@ -26,8 +26,8 @@ afterAll(async () => {
 });
 
 /**
- * With `a front`, the bot uses the first front while people write over both. With `a balancer`, its calls alternate
- * between the fronts.
+ * With `a front`, the bot uses the first front while people write through both fronts. With `a balancer`, its calls
+ * alternate between the fronts.
  */
 const rootOf = (name: string) => (name === 'a front' ? service.fronts[0].url : balancer.url);
 
@@ -120,7 +120,7 @@ test('a grammY bot gets commands with the start payload', async () => {
   });
 });
 
-test('a grammY bot that stops confirms its updates', async () => {
+test('when a grammY bot stops, it confirms the updates that it has received', async () => {
   const made = await service.newBot(user, 'again');
   await service.openChat(user, made);
   const received: string[] = [];
@@ -138,7 +138,7 @@ test('a grammY bot that stops confirms its updates', async () => {
   await eventually(() => expect(received).toEqual(['0 /start', '1 later']));
 });
 
-test('a grammY bot answers inline queries, is told the chosen result, and edits the sent message', async () => {
+test('a grammY bot answers inline queries, learns which result was chosen, and edits the sent message', async () => {
   const made = await service.newBot(user, 'inline');
   const mode = { enabled: true, placeholder: 'Search', feedback: true };
   await resultOf(service.app(user, 'PUT', `/api/me/bots/${made.id}/inline_mode`, mode));

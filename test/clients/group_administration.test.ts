@@ -1,4 +1,4 @@
-/** A grammY bot administers a group by commands of its owner, as is usual for such bots. */
+/** Tests a grammY bot that administers a group by commands of its owner. */
 import { Bot, InputFile } from 'grammy';
 import { expect, test } from 'vitest';
 import { png } from '../support/samples.js';

@@ -1,4 +1,4 @@
-/** A grammY bot guards a group: it makes invite links and decides on join requests. */
+/** Tests a grammY bot that guards a group: it creates invite links and decides on join requests. */
 import { Bot } from 'grammy';
 import { expect, test } from 'vitest';
 import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
@@ -20,7 +20,7 @@ onSharedService(async (running) => {
   bot = await service.newBot(ann, 'porter');
 });
 
-test('a grammY bot makes an invite link that needs approval, approves one person and declines another', async () => {
+test('a grammY bot creates an invite link that needs approval, approves one person and declines another', async () => {
   const group = await service.newGroup(ann, 'Town');
   const rights = { can_invite_users: true };
   const member = { status: 'administrator', rights };

@@ -69,7 +69,7 @@ export interface Refusal {
 
 /**
  * A bot that polls. It makes the calls of the steps, and answers these commands with the shorthands of its context:
- * - `/photo <caption>`: sends an uploaded picture; `/album`: sends two in one album;
+ * - `/photo <caption>`: sends an uploaded picture; `/album`: sends two pictures in one album;
  * - `/say <text>`: replies to the command; `/stream <words>`: sends a message that grows word by word;
  * - `/menu`: sends buttons `pick:a` and `pick:b`. A press is answered with the choice, which also replaces the text;
  * - `/keep`, `/again`, `/twin`: pins, forwards or copies the command; `/go`: leaves the chat.

@@ -18,7 +18,7 @@ async function keyboards({ service, user, made, bot, app, say, answered, receive
     message: { message_id: menu.message_id, text: 'pick one' },
     data: 'pick:b',
   });
-  // The bot has answered the press. Its second answer was refused. The choice has replaced the text and the
+  // The bot answered the press. Its second answer was refused, and the choice of the person replaced the text and the
   // buttons.
   const late = badRequest(
     'answerCallbackQuery',
@@ -156,8 +156,8 @@ async function streaming({ made, bot, say, answered }: Place) {
   const { message_id } = await say(made.id, '/stream an answer that grows');
   const grown = await answered(made.id, message_id, ({ text }) => text === 'an answer that grows');
   expect(grown.edit_date).toBeGreaterThanOrEqual(grown.date);
-  // There were three edits. The second and third edits had to wait for the edit rate. On a very busy machine the
-  // calls themselves may take long enough.
+  // There were three edits. The second and third edits had to wait for the edit rate. On a very busy machine, the calls
+  // may take so long that only one edit has to wait.
   const waits = bot.waits.slice(before);
   expect([[1], [1, 1]]).toContainEqual(waits);
   expect(performance.now() - started).toBeGreaterThan(1_900);

@@ -1,4 +1,4 @@
-/** Runs complete bots that others have published against the service, and talks to them. */
+/** Runs published bots of other authors against the service, and talks to these bots. */
 import { once } from 'node:events';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -63,7 +63,7 @@ describe.skipIf(npmFolder === null)('the bot of telegraf-calendar-telegram 2.0.2
   const rows = ({ reply_markup }: Json): Json[][] => reply_markup.inline_keyboard;
   const labels = (message: Json) => rows(message).map((row) => row.map(({ text }) => text));
 
-  test('shows a calendar that people turn, and answers with the date', { timeout: 60_000 }, async () => {
+  test('a calendar bot shows months, and answers with the chosen date', { timeout: 60_000 }, async () => {
     const scene = await openScene(service, 'published');
     const { ann, bot, group } = scene;
     const variables = { CALENDAR_BOT_TOKEN: bot.token, CALENDAR_BOT_PORT: '0' };
@@ -76,7 +76,7 @@ describe.skipIf(npmFolder === null)('the bot of telegraf-calendar-telegram 2.0.2
       const first = await shown(() => true);
       const [, title, weekdays] = [...labels(first).flat().slice(0, 2), labels(first)[1]];
       expect(weekdays).toEqual(['L', 'M', 'M', 'G', 'V', 'S', 'D']);
-      // The ends of the range are two months away, so the calendar can be turned once in either direction.
+      // The range of the calendar ends two months away, so one press in either direction shows another month.
       await press(scene, chat, message_id, rows(first)[0]?.[2]?.callback_data);
       const next = await shown((message) => labels(message)[0]?.[1] !== title);
       await press(scene, chat, message_id, rows(next)[0]?.[0]?.callback_data);
@@ -115,7 +115,7 @@ describe.skipIf(npmFolder === null)('tg-torrent-bot 3.1.0 on node-telegram-bot-a
   async function open(more: Readonly<Record<string, string>> = {}) {
     const scene = await openScene(service, 'published');
     const { ann, bot } = scene;
-    // The bot fails for people whose language it does not know.
+    // Gives the person a language that the bot supports, because the bot fails for other languages.
     for (const person of [ann, scene.ben])
       await resultOf(service.app(person, 'PATCH', '/api/me', { language_code: 'en' }));
     const watched = temporaryFolder();
@@ -133,7 +133,7 @@ describe.skipIf(npmFolder === null)('tg-torrent-bot 3.1.0 on node-telegram-bot-a
     return { scene, watched };
   }
 
-  test('finds files, and sends them and links to them', { timeout: 60_000 }, async () => {
+  test('a torrent bot finds torrents, and sends their files and links', { timeout: 60_000 }, async () => {
     const { scene } = await open();
     const { ann, ben, bot } = scene;
     await say(scene, ben, bot.id, '/help');
@@ -161,7 +161,7 @@ describe.skipIf(npmFolder === null)('tg-torrent-bot 3.1.0 on node-telegram-bot-a
     expect(document).toMatchObject({ file_name: '12.torrent', file_size: 14 });
   });
 
-  test('tells a person when a download is complete', { timeout: 60_000 }, async () => {
+  test('a torrent bot tells a person when a download is complete', { timeout: 60_000 }, async () => {
     const { scene, watched } = await open({ TORRENTS_DIR: temporaryFolder() });
     const { ann, bot } = scene;
     const { message_id } = await exchange(scene, ann, bot.id, '/d_12', 'Sent for downloading');
@@ -173,14 +173,14 @@ describe.skipIf(npmFolder === null)('tg-torrent-bot 3.1.0 on node-telegram-bot-a
 const bunFolder = await installNpm(['@lovenyberg/ove@0.9.2', '@oven/bun-linux-x64-baseline@1.4.5']);
 
 describe.skipIf(bunFolder === null)('ove 0.9.2 on grammY and Bun', () => {
-  /** Stands for the language model. It reports its work, and answers once the file `go` exists. */
+  /** Stands in for the language model. It reports progress, and answers once the file `go` exists. */
   const model = `#!/bin/sh
 echo '{"type":"assistant","message":{"content":[{"type":"text","text":"Boiling **water**"}]}}'
 until [ -e "$HOME/go" ]; do sleep 0.1; done
 echo '{"type":"result","result":"**Tea** is \`hot\` & <good>"}'
 `;
 
-  test('obeys commands, shows its work in an edited message and answers', { timeout: 90_000 }, async () => {
+  test('a coding bot works on request, and reports in edited messages', { timeout: 90_000 }, async () => {
     const scene = await openScene(service, 'published');
     const { ann, bot, group } = scene;
     const cwd = temporaryFolder();
@@ -212,7 +212,7 @@ echo '{"type":"result","result":"**Tea** is \`hot\` & <good>"}'
 const alertsFolder = (await canStartBinaries()) ? await unpackDebian(['prometheus-alertmanager']) : null;
 
 describe.skipIf(alertsFolder === null)('Alertmanager on telebot.v3', () => {
-  test('tells people about alerts that begin and end', { timeout: 60_000 }, async () => {
+  test('an alert bot tells people about alerts that begin and end', { timeout: 60_000 }, async () => {
     const folder = alertsFolder ?? '';
     const scene = await openScene(service, 'published');
     const { ann, bot, group } = scene;
@@ -278,11 +278,11 @@ describe.skipIf(cameraFolder === null)('bn_telegram of BerryNet 3.10.2 on python
   const folder = cameraFolder ?? '';
   const topics = { result: 'berrynet/engine/tflitedetector/result', image: 'berrynet/data/rgbimage' };
 
-  test('sends pictures of a camera to the people who want them', { timeout: 60_000 }, async () => {
+  test('a camera bot sends pictures to the people who subscribed', { timeout: 60_000 }, async () => {
     const scene = await openScene(service, 'published');
     const { ann, ben, bot } = scene;
     const { port, subscribed, publish } = await startBroker();
-    // The program loads OpenCV, but only to draw into pictures. This test does not let it draw.
+    // The program needs OpenCV only to draw into pictures, which this test does not do.
     for (const name of ['cv2', 'numpy'])
       writeFileSync(join(folder, 'usr/lib/python3/dist-packages', `${name}.py`), '');
     mkdirSync(join(folder, '.cache'), { recursive: true });
@@ -312,7 +312,7 @@ describe.skipIf(cameraFolder === null)('bn_telegram of BerryNet 3.10.2 on python
     const { message_id: stopped } = await exchange(scene, ann, bot.id, '/stop', 'Bye');
     publish(topics.result, picture);
     await say(scene, ann, bot.id, '/shot');
-    // The program does not answer /shot. A text that it answers shows that it has read the earlier one.
+    // The program does not answer /shot. The answer to the later text /hi shows that the program has read /shot.
     await exchange(scene, ann, bot.id, '/hi', 'Hi, ann');
     publish(topics.image, picture);
     await answered(scene, ann, bot.id, stopped, ({ photo }) => photo);

@@ -1,4 +1,4 @@
-/** Runs programs that others have published against the service, and talks to them. */
+/** Runs published programs of other authors against the service, and talks to these programs. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -53,7 +53,7 @@ describe.skipIf(npmFolder === null)('the program in the README of', () => {
       await exchange(scene, ann, bot.id, text, reply);
   });
 
-  test('telegraf-session-local 2.1.1 counts messages, also after a restart', {
+  test('telegraf-session-local 2.1.1 keeps counting messages after a restart', {
     timeout: 60_000,
   }, async () => {
     const scene = await open('telegraf-session-local');
@@ -109,7 +109,7 @@ describe.skipIf(npmFolder === null)('the command telegraf 4.16.3', () => {
     return startNode(npmFolder ?? '', [cli, ...args], token, service.fronts[0].url).ended;
   };
 
-  test('calls methods, and shows refusals', { timeout: 60_000 }, async () => {
+  test('the telegraf command calls methods, and shows refusals', { timeout: 60_000 }, async () => {
     const scene = await openScene(service, 'published');
     const { ann, bot } = scene;
     const sent = await call(bot.token, 'sendMessage', { chat_id: ann.id, text: 'by command' });
@@ -151,7 +151,7 @@ describe.skipIf(debianFolder === null)('telegram-send 0.34 on python-telegram-bo
     return { scene, after: message_id };
   }
 
-  test('pairs with a person and sends texts, files and places', { timeout: 240_000 }, async () => {
+  test('telegram-send sends texts, files and places to a paired person', { timeout: 240_000 }, async () => {
     const { scene, after } = await pair();
     const { ann, bot } = scene;
     const shows = (matches: (message: Json) => boolean) => answered(scene, ann, bot.id, after, matches);
@@ -186,7 +186,7 @@ describe.skipIf(debianFolder === null)('telegram-send 0.34 on python-telegram-bo
     await shows(({ location }) => location?.latitude === 56.95);
   });
 
-  test('splits a long text, and deletes messages by their ids', { timeout: 120_000 }, async () => {
+  test('telegram-send splits long texts, and deletes messages by id', { timeout: 120_000 }, async () => {
     const { scene, after } = await pair();
     const { ann, bot } = scene;
     const lines = Array.from({ length: 1_500 }, (_, i) => `line ${i}`).join('\n');

@@ -1,6 +1,6 @@
 /**
- * Programs that others have published, for tests of Petrel with bots that were not written for it. They are installed
- * into a temporary folder in pinned versions. Only the address of the server and the token are set.
+ * Published bots and programs, for tests of Petrel with bots that were not written for Petrel. They are installed into
+ * a temporary folder in pinned versions. Only the address of the server and the token are set.
  */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -138,8 +138,7 @@ export async function canStartBinaries(): Promise<boolean> {
 }
 
 /**
- * Starts a compiled program of unpacked Debian packages. The program sees their `/usr/share` in the place of that of the
- * system.
+ * Starts a compiled program of unpacked Debian packages. The program sees their `/usr/share` instead of the system's.
  */
 export function startBinary(folder: string, program: string, args: readonly string[]): Started {
   const script = 'mount --bind usr/share /usr/share && exec "$0" "$@"';
@@ -147,12 +146,12 @@ export function startBinary(folder: string, program: string, args: readonly stri
   return start('unshare', all, folder, { HOME: folder });
 }
 
-/** The place for the token in the programs of READMEs that do not read it from the environment. */
+/** The placeholder of the token in README programs that do not read the token from the environment. */
 const emptyToken = /(new Bot(?:<\w+>)?\()""\)/;
 
 /**
- * Writes the first program of a package's README that begins polling to a file, and starts it. Removes the types of
- * TypeScript. The only other change is that the token is put into its place.
+ * Finds the first program in a package's README that begins polling, writes this program to a file, and starts it.
+ * Removes the types of TypeScript. The only other change replaces the placeholder by the token.
  */
 export async function startReadme(
   folder: string,

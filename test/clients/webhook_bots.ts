@@ -21,11 +21,13 @@ export interface Running {
 }
 
 /**
- * Each bot answers `/ping <words>` with `pong <words>` and `/menu` with a button `pick:a`. It answers a press of the button
- * with `picked a` and edits the message to this text.
+ * Each bot answers `/ping <words>` with `pong <words>` and `/menu` with a button `pick:a`. The bot answers a press of
+ * the button with `picked a`, and replaces the text of the message by `picked a`.
  */
 export interface WebhookLibrary {
-  /** Serves at `https://127.0.0.1:<port>/hook`, and sets the webhook with the library's own call and the certificate. */
+  /**
+   * Serves at `https://127.0.0.1:<port>/hook`, and sets the webhook with the library's own call and the certificate.
+   */
   push(made: TestBot, root: string, to: Pushed): Promise<Running>;
   poll(made: TestBot, root: string): Promise<Running>;
   /** The status with which the library refuses a request with a wrong secret token. */

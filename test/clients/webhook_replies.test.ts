@@ -1,4 +1,4 @@
-/** Unmodified grammY and Telegraf bots that put a method call into their webhook answer. */
+/** Tests unmodified grammY and Telegraf bots that put a method call into their webhook answer. */
 import { once } from 'node:events';
 import type { RequestListener } from 'node:http';
 import { createServer, type Server } from 'node:https';

@@ -125,6 +125,27 @@ describe.each([
     await eventually(() => expect(running?.received).toContain('kept for the right secret'));
   });
 
+  test('a bot library accepts a ping without an error, and passes it to no handler of updates', async () => {
+    const received = running?.received.length;
+    const shown = await resultOf(service.app(user, 'POST', `/api/me/bots/${made.id}/webhook/ping`));
+    expect(shown).toMatchObject({ delivered: true, status: 200, error: null });
+    expect(running?.received).toHaveLength(received ?? -1);
+    await say('/ping after a test');
+    await answered('pong after a test');
+  });
+
+  test('a bot library answers updates that come over a webhook route', async () => {
+    await resultOf(service.bot(made, 'deleteWebhook'));
+    const receiver = { url: `https://127.0.0.1:${to.port}/hook`, certificate: certificate.cert };
+    const route = { name: 'library', ...receiver, secret_token: to.secret };
+    await resultOf(service.bot(made, 'setWebhookRoute', route));
+    await say('/ping over a route');
+    await answered('pong over a route');
+    expect(await resultOf(service.bot(made, 'getWebhookInfo'))).toMatchObject({ url: '' });
+    await resultOf(service.bot(made, 'deleteWebhookRoute', { name: 'library' }));
+    await resultOf(service.bot(made, 'setWebhook', { ...receiver, secret_token: to.secret }));
+  });
+
   test('a bot gets each message once and in order while it switches between webhook and polling under load', async () => {
     const words: string[] = [];
     let saying = true;
@@ -153,7 +174,8 @@ describe.each([
       await heardSome(20);
       await turnOver(() => library.push(made, balancer.url, to));
       await heardSome(20);
-      // Stops the server before deleteWebhook, like a failed machine. Updates it does not answer stay pending.
+      // Stops the server before deleteWebhook, like a failed machine. Updates that the server does not answer stay
+      // pending.
       await turnOver(() => library.poll(made, balancer.url));
       await heardSome(20);
     } finally {

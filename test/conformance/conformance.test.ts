@@ -1,4 +1,7 @@
-/** Runs `petrel conformance` against a service, a wrong server before it, and servers that always give one answer. */
+/**
+ * Runs `petrel conformance` against a service, a proxy that changes the answers of the service, and servers that always
+ * give the same answer.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest';
@@ -56,7 +59,7 @@ async function openScene(): Promise<Scene> {
 const stateOf = (state: string, report: Report) =>
   report.checks.filter((each) => each.state === state).map(({ proves }) => proves);
 
-/** Methods that cannot succeed without a person, that the bot could not undo, or that answer with a stream. */
+/** Methods whose calls need a person, cannot be undone by the bot, or are answered with a stream. */
 const alwaysRefused = [
   ...['leaveChat', 'answerInlineQuery', 'approveChatJoinRequest', 'declineChatJoinRequest'],
   ...['setMessageReaction', 'answerCallbackQuery', 'streamUpdates'],
@@ -89,7 +92,7 @@ test.each(methods.flatMap(({ name, params }) => (params === null ? [] : [[name, 
   },
 );
 
-/** Each fault breaks one kind of answer. */
+/** Each fault of the proxy changes one kind of answer. */
 const faulty: Fault = ({ method, type, status, body }) => {
   const description = String(body.description ?? '');
   if (method === 'getFile' && status === 200) {
@@ -109,7 +112,9 @@ const faulty: Fault = ({ method, type, status, body }) => {
   return { status, body };
 };
 
-test('the checks of the broken answers fail, and no others', { timeout: 180_000 }, async () => {
+test('if a proxy breaks some answers, only the checks of these answers fail', {
+  timeout: 180_000,
+}, async () => {
   const { options } = await openScene();
   const proxy = await startFaultyProxy(service.fronts[0].url, faulty);
   servers.push(proxy);
@@ -140,7 +145,7 @@ test('the checks of the broken answers fail, and no others', { timeout: 180_000 
 test.each([
   [200, { ok: true, result: true }],
   [400, { ok: false, error_code: 400, description: 'Bad Request' }],
-])('no check passes against a server that always answers %i, except that of getMe', async (status, body) => {
+])('no check except that of getMe passes against a server that always answers %i', async (status, body) => {
   const server = await startAnsweringServer(status, () => JSON.stringify(body));
   servers.push(server);
   const ids = { chat: 1, group: -1, channel: -2, webhook: 'https://example.org/' };
@@ -149,7 +154,7 @@ test.each([
   expect(stateOf('passed', report)).toEqual(['the colon of a token may be escaped']);
 });
 
-test('a report has no part of a token, even if the server repeats the path of each call', async () => {
+test('a report contains no part of a token, even if the server repeats the path of each call in its answer', async () => {
   const server = await startAnsweringServer(404, (path) => `Cannot find ${path}`);
   servers.push(server);
   const secret = 'Zq3vN8xLr5Tk2Wm7Yp4Hs9Jd6Fg1Bc0Va-_';
@@ -162,7 +167,7 @@ test('a report has no part of a token, even if the server repeats the path of ea
     for (let i = 0; i + 8 <= each.length; i++) expect(text).not.toContain(each.slice(i, i + 8));
 });
 
-test('a report has no token, even if the server repeats the path of the call that deletes messages', async () => {
+test('a report contains no token, even if the server repeats the path of the call that deletes messages', async () => {
   const { bot, options } = await openScene();
   const proxy = await startFaultyProxy(service.fronts[0].url, ({ method, status, body }) =>
     method === 'deleteMessages'
@@ -177,7 +182,7 @@ test('a report has no token, even if the server repeats the path of the call tha
   expect(JSON.stringify(report)).not.toContain(bot.token.split(':')[1]);
 });
 
-test('the command prints and writes the report, skips checks without their option, and exits with 1', async () => {
+test('the command prints the report and writes it to a file, skips checks whose option is missing, and exits with 1', async () => {
   const { bot } = await openScene();
   const file = join(temporaryFolder(), 'report.json');
   const url = service.fronts[0].url;
@@ -227,7 +232,7 @@ test('a run fails if the server is down, and if no check ran', async () => {
   expect(await runConformance(service.fronts[0].url, options)).toBe(false);
 });
 
-test('the list of checks tells when each check is skipped, and calls nothing', async () => {
+test('listing the checks shows when each check is skipped, and calls no method', async () => {
   const print = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
   onTestFinished(() => print.mockRestore());
   expect(await runConformance('http://127.0.0.1:1', { token: '', list: true })).toBe(true);

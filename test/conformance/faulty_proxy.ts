@@ -1,4 +1,4 @@
-/** A proxy before a service that makes mistakes in its answers. */
+/** A proxy in front of a service. The proxy puts faults into the service's answers. */
 import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
@@ -56,7 +56,7 @@ export function startFaultyProxy(service: string, fault: Fault): Promise<Answeri
   );
 }
 
-/** Gives every call the answer of `answer`, except the two calls with which a run begins. */
+/** Answers every call with the result of `answer`, except the first two calls of a run. */
 export function startAnsweringServer(
   status: number,
   answer: (path: string) => string,

@@ -69,7 +69,7 @@ test('the guard and a second implementation agree on every IPv4 address', () => 
   );
 });
 
-test('no IPv6 address outside global unicast may be dialled, in any spelling', () => {
+test('no IPv6 address outside global unicast is allowed, in any spelling', () => {
   fc.assert(
     fc.property(fc.ipV6(), (address) => {
       const first = Number.parseInt(address.split(':')[0] || '0', 16);

@@ -55,9 +55,42 @@ test('a sender opens a limited number of connections per receiver, and other req
   expect(order.slice(3)).toEqual(times(9, (n) => String(n + 3)));
 });
 
+const unsent = 'closed: Given up before the request was sent';
+
+test('a waiting request is dropped if it may no longer be sent when a connection becomes free', async ({
+  onTestFinished,
+}) => {
+  const { target, receiver, held, order, release } = await holding(onTestFinished);
+  const sender = senderFor(onTestFinished, { receiverConnectionsMax: 1 });
+  let isLate = false;
+  const send = (n: string) =>
+    sender.send(target, { ...headers, 'x-n': n }, body, undefined, () => n !== 'late' || !isLate);
+  const sent = ['first', 'late', 'next'].map(send);
+  await expect.poll(() => held.length).toBe(1);
+  isLate = true;
+  release();
+  await expect.poll(() => order).toEqual(['first', 'next']);
+  release();
+  expect((await Promise.all(sent)).map(said)).toEqual(['answered 200', unsent, 'answered 200']);
+  expect([receiver.connections(), sender.stats().inFlight]).toEqual([1, 0]);
+});
+
+test('a request is dropped if it may no longer be sent when its new connection is open', async ({
+  onTestFinished,
+}) => {
+  const { target, receiver } = await receive(onTestFinished);
+  const sender = senderFor(onTestFinished);
+  let isLate = false;
+  const late = sender.send(target, headers, body, undefined, () => !isLate);
+  isLate = true;
+  expect(said(await late)).toBe(unsent);
+  expect(said(await sender.send(target, headers, body))).toBe('answered 200');
+  expect([receiver.requests(), receiver.connections()]).toEqual([1, 1]);
+});
+
 test('requests that wait for a connection fail at their deadline', async ({ onTestFinished }) => {
   const { target } = await holding(onTestFinished);
-  const sender = senderFor(onTestFinished, { receiverConnectionsMax: 1, deadlineMs: 600 });
+  const sender = senderFor(onTestFinished, { receiverConnectionsMax: 1, deadlineMs: 2_000 });
   const first = sender.send(target, headers, body);
   const waiting = times(3, () => sender.send(target, headers, body));
   expect(said(await first)).toBe('timeout: Read timeout expired');
@@ -67,7 +100,7 @@ test('requests that wait for a connection fail at their deadline', async ({ onTe
   expect(sender.stats().inFlight).toBe(0);
 });
 
-test('a request that waits gets the place of a connection that failed', async ({ onTestFinished }) => {
+test('when a connection fails, a waiting request opens another connection', async ({ onTestFinished }) => {
   const { target, receiver, held, release } = await holding(onTestFinished);
   const sender = senderFor(onTestFinished, { receiverConnectionsMax: 1 });
   const next = times(2, () => sender.send(target, headers, body));
@@ -116,7 +149,7 @@ test('an idle connection is closed after the Keep-Alive timeout that the receive
 test('a receiver that hangs does not slow requests to other receivers', async ({ onTestFinished }) => {
   const hung = await holding(onTestFinished);
   const good = await receive(onTestFinished);
-  const sender = senderFor(onTestFinished, { deadlineMs: 5_000 });
+  const sender = senderFor(onTestFinished);
   const stuck = times(40, () => sender.send(hung.target, headers, body));
   await expect.poll(() => hung.held.length).toBe(40);
   expect((await Promise.all(times(40, () => sender.send(good.target, headers, body)))).map(said)).toEqual(

@@ -52,7 +52,7 @@ test('updates of each chat arrive in order despite failures', async ({ onTestFin
   await expect.poll(async () => (await world.front.store.queues.info(bot.id)).pending).toBe(0);
 });
 
-test('two workers together never exceed the bot’s max_connections, even when it changes', async ({
+test('two workers together never exceed the bot’s max_connections, even when this limit changes', async ({
   onTestFinished,
 }) => {
   const books = await keepBooks(() => sleep(20, 200));
@@ -137,14 +137,15 @@ test('a retry is not delayed by deliveries to other chats', async ({ onTestFinis
   await world.front.store.webhooks.set(bot.id, settingsFor(books), keepQueue);
   const waits: number[] = [];
   // A busy machine may delay single retries, but not all.
-  for (let n = 1; n <= 3 || (n <= 10 && Math.min(...waits) > 1_500); n++) {
+  for (let n = 1; n <= 10 && Math.min(...waits) > 1_500; n++) {
     await say(0, 'sick');
-    await expect.poll(() => tries.length).toBe(3 * n - 1);
+    await expect.poll(() => tries.length).toBeGreaterThanOrEqual(3 * n - 1);
     await sleep(700);
     await say(1, 'well');
     await books.tookIn(2 * n);
     waits.push((tries.at(-1) as number) - (tries.at(-2) as number));
   }
-  // A worker serves a bot for some seconds after its last update. A retry that waited until then would take longer.
+  // A worker serves a bot for some seconds after its last update. If a retry waited until the worker stops, it would
+  // take longer.
   expect(Math.min(...waits)).toBeLessThan(1_500);
 });

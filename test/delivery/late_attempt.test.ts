@@ -1,4 +1,7 @@
-/** Tests attempts whose lease or settings end while the worker reads the bot. */
+/**
+ * Tests delivery attempts whose lease ends, or whose webhook changes, while the worker reads the bot or the request
+ * waits for a connection.
+ */
 import { expect, test } from 'vitest';
 import type { DrainContext } from '../../src/delivery/context.js';
 import { Drain } from '../../src/delivery/drain.js';
@@ -32,10 +35,10 @@ const lease = {
 } as unknown as Lease;
 
 /**
- * Starts a drain whose first attempt waits for the bot, until the test calls `find`. With `silent`, neither Redis nor the
- * receiver answers.
+ * Starts a drain whose first attempt waits until the test calls `find`, which returns the bot. With `silent`, Redis and
+ * the receiver do not answer. With `waits`, the request waits for a connection until the test calls `connect`.
  */
-function drainOne({ silent = false } = {}) {
+function drainOne({ silent = false, waits = false } = {}) {
   const time = new VirtualTime();
   const sent: string[] = [];
   const steps: Step[] = [];
@@ -45,6 +48,11 @@ function drainOne({ silent = false } = {}) {
   let find: () => void = () => undefined;
   const found = new Promise<Bot>((resolve) => {
     find = () => resolve(profile as unknown as Bot);
+  });
+  let connect: () => void = () => undefined;
+  const connected = new Promise<void>((resolve) => {
+    connect = resolve;
+    if (!waits) resolve();
   });
   let lookUps = 0;
   const context = {
@@ -79,7 +87,10 @@ function drainOne({ silent = false } = {}) {
       _headers: unknown,
       _body: unknown,
       signal: AbortSignal,
+      maySend: () => boolean,
     ) => {
+      await connected;
+      if (!maySend()) return { kind: 'failed', reason: 'closed', message: '', latencyMs: 0 };
       sent.push(target.path);
       signals.push(signal);
       if (silent) return never;
@@ -93,6 +104,7 @@ function drainOne({ silent = false } = {}) {
   return {
     ...{ time, sent, steps, signals, drain },
     find: () => find(),
+    connect: () => connect(),
     change: (to: string) => {
       [hook, path] = [2, to];
     },
@@ -102,7 +114,7 @@ function drainOne({ silent = false } = {}) {
 const parked = (steps: readonly Step[]) => steps.flatMap(({ failed }) => failed);
 const putBack = [{ chat: 'a', delayMs: 0, tries: 0, ids: ['1'] }];
 
-test('sends an update once the bot was found', async () => {
+test('a drain sends an update only after it has loaded the bot', async () => {
   const { time, sent, steps, drain, find } = drainOne();
   await time.advance(0);
   expect(sent).toEqual([]);
@@ -116,7 +128,7 @@ test('sends an update once the bot was found', async () => {
 test.each([
   ['half of a lease', limits.webhook_lease_ms / 2],
   ['a whole lease', limits.webhook_lease_ms],
-])('a process that was frozen for %s sends no request under this lease', async (_, ms) => {
+])('a process that was frozen for %s sends no request under its old lease', async (_, ms) => {
   const { time, sent, drain, find } = drainOne();
   await time.advance(0);
   time.freeze(ms);
@@ -128,20 +140,41 @@ test.each([
   expect(sent).toEqual([]);
 });
 
-test('an update whose webhook changed while the bot was read is put back, and not sent to the former receiver', async () => {
-  const { time, sent, steps, drain, find, change } = drainOne();
-  await time.advance(0);
-  change('second');
-  await time.advance(limits.webhook_renew_ms + 1);
-  expect(steps).toHaveLength(1);
+test('a process that was frozen while a request waited for a connection does not send the request under its old lease', async () => {
+  const { time, sent, drain, find, connect } = drainOne({ waits: true });
   find();
-  await time.advance(100);
+  await time.advance(0);
+  time.freeze(limits.webhook_lease_ms / 2);
+  // The connection opens before the timers fire.
+  connect();
+  await new Promise((resolve) => setImmediate(resolve));
   expect(sent).toEqual([]);
-  expect(parked(steps)).toEqual(putBack);
-  await Promise.all([drain.stop(0), time.advance(100)]);
+  await Promise.all([drain.stop(0), time.advance(limits.webhook_lease_ms)]);
+  expect(sent).toEqual([]);
 });
 
-test('a worker whose clock is slow aborts its request before the lease ends by the clock of Redis', async () => {
+test.each([
+  ['the bot was read', false],
+  ['the request waited for a connection', true],
+])(
+  'if the webhook changed while %s, the update is put back and not sent to the former receiver',
+  async (_, waits) => {
+    const { time, sent, steps, drain, find, connect, change } = drainOne({ waits });
+    await time.advance(0);
+    if (waits) find();
+    change('second');
+    await time.advance(limits.webhook_renew_ms + 1);
+    expect(steps).toHaveLength(1);
+    find();
+    connect();
+    await time.advance(100);
+    expect(sent).toEqual([]);
+    expect(parked(steps)).toEqual(putBack);
+    await Promise.all([drain.stop(0), time.advance(100)]);
+  },
+);
+
+test('a worker with a slow clock aborts its request before the lease ends on the clock of Redis', async () => {
   const { time, sent, signals, drain, find } = drainOne({ silent: true });
   await time.advance(0);
   find();

@@ -46,7 +46,43 @@ test('a worker that cannot park updates loses none of them, even if an earlier d
   expect(books.taken.map(({ text }) => text)).toEqual(Array.from({ length: said }, (_, n) => `${n}`));
 });
 
-test('a receiver that accepts an update while its 410 is being recorded is not marked as gone', async ({
+test('if the reply to a step is lost, the queue still counts the bytes of its updates correctly', async ({
+  onTestFinished,
+}) => {
+  let accept = (_: number) => {};
+  const accepted = new Promise<number>((resolve) => {
+    accept = resolve;
+  });
+  const { node, worker } = await world.worker();
+  onTestFinished(() => worker.stop());
+  const slow = 'x'.repeat(500);
+  const books = await keepBooks(({ text }) => (text === slow ? accepted : 200));
+  onTestFinished(() => books.close());
+  const { bot, say } = await makeChats(world.front, 2);
+  const { client } = world.front.connection;
+  const { keys } = world.cluster;
+  const pending = () => client.xlen(keys.queue(bot.id));
+  let lost = false;
+  node.hooks.call = async (name, run) => {
+    const reply = await run();
+    if (name !== 'webhooks/advance' || lost || (await pending()) !== 1) return reply;
+    // The next step acknowledges the slow update, which is the older one, and repeats the acknowledgement of the newer
+    // update.
+    lost = true;
+    accept(200);
+    await books.tookIn(2);
+    throw new Error('the reply is lost');
+  };
+  await say(0, slow);
+  await say(1, 'quick');
+  await world.front.store.webhooks.set(bot.id, settingsFor(books), keepQueue);
+  await books.tookIn(2);
+  await expect.poll(pending).toBe(0);
+  expect(lost).toBe(true);
+  expect(await client.hget(keys.queueState(bot.id), 'bytes')).toBe('0');
+});
+
+test('a receiver that accepts an update while an earlier 410 is being recorded is not marked as gone', async ({
   onTestFinished,
 }) => {
   let accept = (_: number) => {};

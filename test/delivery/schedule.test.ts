@@ -29,6 +29,29 @@ test.each([
   expect([waitMs(failures, 0), waitMs(failures, almost)]).toEqual([least, most]);
 });
 
+test.each([
+  [1, 5_000, 5_000],
+  [2, 15_000, 15_000],
+  [3, 45_000, 67_500],
+  [7, 3_600_000, 5_400_000],
+  [700, 3_600_000, 5_400_000],
+])(
+  'with a retry policy, the wait after failed attempt %i is between %i and %i ms',
+  (failures, least, most) => {
+    const policy = { first_delay: 5, factor: 3, max_age: 86_400 };
+    const at = (random: number) => {
+      const next = nextTry({ failures, madeAtMs: nowMs, nowMs, policy }, random);
+      return next.kind === 'retry' ? next.atMs - nowMs : 'dead';
+    };
+    expect([at(0), at(almost)]).toEqual([least, most]);
+  },
+);
+
+test('a retry policy changes the maximum age of updates, but not the maximum age of inline queries', () => {
+  const policy = { first_delay: 5, factor: 3, max_age: 60 };
+  expect([ageMaxOf('message', policy), ageMaxOf('inline_query', policy)]).toEqual([60_000, 30_000]);
+});
+
 test('retries of an inline query end after 30 seconds, and retries of other updates after 24 hours', () => {
   const at = (age: number, kind: UpdateKind) =>
     nextTry({ failures: 3, madeAtMs: nowMs - age, nowMs, ageMaxMs: ageMaxOf(kind) }, 0).kind;

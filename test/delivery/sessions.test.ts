@@ -16,14 +16,18 @@ const shown = makeCertificate({ names: [host], addresses: ['127.0.0.1'] });
 const untrusted = makeCertificate({ names: [host], addresses: ['127.0.0.1'], freshKey: true });
 
 /** Starts a receiver that closes each connection after its answer. `resumed` has an entry for each handshake. */
-async function closing(onTestFinished: OnFinished, version: 'TLSv1.2' | 'TLSv1.3' = 'TLSv1.3') {
+async function closing(
+  onTestFinished: OnFinished,
+  version: 'TLSv1.2' | 'TLSv1.3' = 'TLSv1.3',
+  address = '127.0.0.1',
+) {
   const resumed: boolean[] = [];
   const server = createHttps({ ...shown, maxVersion: version }, (request, response) => {
     request.resume().on('end', () => response.setHeader('Connection', 'close').end());
   });
   server.on('secureConnection', (socket) => resumed.push(socket.isSessionReused()));
   server.on('tlsClientError', () => {});
-  server.listen({ port: 0, host: '127.0.0.1' });
+  server.listen({ port: 0, host: address });
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   onTestFinished(async () => void server.close());
@@ -40,11 +44,11 @@ test.for(['TLSv1.2', 'TLSv1.3'] as const)(
   },
 );
 
-test('a certificate is verified again after a while, although its session is in use', async ({
+test('a certificate is verified again when its TLS session has reached the age limit', async ({
   onTestFinished,
 }) => {
   const { resumed, target } = await closing(onTestFinished);
-  const sender = senderFor(onTestFinished, { sessionMs: 400 });
+  const sender = senderFor(onTestFinished, { sessionMs: 1_000 });
   const verified = async () => {
     expect(said(await sender.send(target, headers, body))).toBe('answered 200');
     return resumed.filter((each) => !each).length;
@@ -53,7 +57,9 @@ test('a certificate is verified again after a while, although its session is in 
   expect(resumed).toContain(true);
 });
 
-test('a webhook with another certificate does not use the session', async ({ onTestFinished }) => {
+test('a webhook with another uploaded certificate does not resume the TLS session', async ({
+  onTestFinished,
+}) => {
   const { resumed, target, port } = await closing(onTestFinished);
   const sender = senderFor(onTestFinished);
   expect(said(await sender.send(target, headers, body))).toBe('answered 200');
@@ -66,12 +72,8 @@ test('a webhook with another certificate does not use the session', async ({ onT
   expect(resumed).not.toContain(true);
 });
 
-test('a session is resumed only at the address at which it began', async ({ onTestFinished }) => {
-  const { resumed, port, server } = await closing(onTestFinished);
-  server.close();
-  server.closeAllConnections();
-  server.listen({ port, host: '0.0.0.0' });
-  await once(server, 'listening');
+test('a TLS session is resumed only with the address with which it began', async ({ onTestFinished }) => {
+  const { resumed, port } = await closing(onTestFinished, 'TLSv1.3', '0.0.0.0');
   const addresses = ['127.0.0.1', '127.0.0.2', '127.0.0.1'];
   const resolver = { resolve: async () => [addresses.shift() as string] };
   const sender = new Sender({ guard: makeGuard({ allow: ['127.0.0.0/8'], resolver }) });
@@ -81,7 +83,9 @@ test('a session is resumed only at the address at which it began', async ({ onTe
   expect(resumed).toEqual([false, false, true]);
 });
 
-test('a server without the keys of the session is verified', async ({ onTestFinished }) => {
+test('if a server has lost the ticket keys of a TLS session, its certificate is verified again', async ({
+  onTestFinished,
+}) => {
   const { resumed, server, target } = await closing(onTestFinished);
   const sender = senderFor(onTestFinished);
   expect(said(await sender.send(target, headers, body))).toBe('answered 200');
@@ -104,7 +108,7 @@ function offersSession(hello: Buffer): boolean {
   return false;
 }
 
-test('a server that refuses to resume a session gets a full handshake', async ({ onTestFinished }) => {
+test('a server that refuses to resume a TLS session gets a full handshake', async ({ onTestFinished }) => {
   const { server, resumed } = await closing(onTestFinished);
   let refused = 0;
   const front = createTcp((socket) => {
@@ -129,7 +133,7 @@ test('a server that refuses to resume a session gets a full handshake', async ({
   expect([resumed, refused]).toEqual([[false, false, false], 1]);
 });
 
-test('a session ends with its certificate', async () => {
+test('a TLS session is not resumed after its certificate has expired', async () => {
   const time = new VirtualTime();
   const sessions = new TlsSessions(time, 60_000);
   const at = (ms: number) => new Date(time.machine() + ms).toUTCString();
@@ -148,7 +152,7 @@ test('a session ends with its certificate', async () => {
   expect(sessions.count).toBe(0);
 });
 
-test('the number and the size of sessions are limited', () => {
+test('the number and the size of TLS sessions are limited', () => {
   const time = new VirtualTime();
   const sessions = new TlsSessions(time, 60_000);
   const keep = (key: string, bytes: number) =>

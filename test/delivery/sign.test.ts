@@ -31,7 +31,7 @@ test('a signed request has the expected headers, with and without a secret token
   });
 });
 
-test('a signature equals the signature that openssl makes', () => {
+test('a signature equals the signature that openssl computes', () => {
   const known = { ...update, body: Buffer.from('{"update_id":7}') };
   expect(makeSigner({ secret }, named)(known)).toMatchObject({
     'X-Service-Signature': '538e6fdf7cca324f9fc8ea015e63afca7942f27fa3b70ac9104e1ab99ccd5163',

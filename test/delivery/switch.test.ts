@@ -176,7 +176,7 @@ test('an update that is not delivered for 24 hours becomes a dead letter with a 
   const { client } = front.connection;
   const [[id, fields]] = (await client.xrange(keys.queue(bot.id), '-', '+')) as [[string, string[]]];
   expect(fields[2]).toBe('t');
-  // This is the same update, with a creation time of a day ago.
+  // Stores the same update with a creation time of a day ago.
   const raw = (await client.xrangeBuffer(keys.queue(bot.id), '-', '+')) as unknown as [[Buffer, Buffer[]]];
   const old = [...raw[0][1]];
   old[3] = Buffer.from(`${Date.now() - 24 * 3_600_000 - 1_000}`);

@@ -59,6 +59,7 @@ test('after another worker has taken an expired lease, the previous worker can c
     leave: 'stay',
     ...{
       acked: [{ delivery: theirs.fresh[0] as Delivery, parked: false }],
+      repeated: false,
       failed: [],
       chats: 0,
       updates: 0,
@@ -89,7 +90,8 @@ test('updates arrive within three seconds even if the wake queue loses all its k
     if (keys.length > 0) await client.del(...keys);
   };
   const late: number[] = [];
-  // A worker gets hints about bots that it just served, and needs no wake-up for them. So each round uses a new bot.
+  // A worker needs no wake-up for a bot that it has just served, because it gets hints about this bot. Each round
+  // therefore uses a new bot.
   for (let n = 0; n < 8; n++) {
     const { bot, say } = await makeChats(world.front, 1);
     await world.front.store.webhooks.set(bot.id, settingsFor(books), keepQueue);

@@ -30,6 +30,7 @@ export interface Books {
   readonly taken: readonly Arrival[];
   readonly open: number;
   mostOpen: number;
+  /** Waits until the receiver has accepted this many different updates. `msMax` is 40 s if absent. */
   tookIn(count: number, msMax?: number): Promise<void>;
   close(): Promise<void>;
 }
@@ -80,7 +81,7 @@ export async function keepBooks(answer: Answer = () => 200): Promise<Books> {
       return open;
     },
     mostOpen: 0,
-    async tookIn(count, msMax = 20_000) {
+    async tookIn(count, msMax = 40_000) {
       const end = performance.now() + msMax;
       while (seen.size < count) {
         if (performance.now() > end) throw new Error(`${seen.size} of ${count} were taken`);

@@ -1,6 +1,6 @@
 /**
- * Starts everything of infra/deploy/compose.yaml as written: the scripts for secrets and certificate, a Redis Cluster, Postgres, the
- * roles, HAProxy with TLS. Runs with `npm run test:image`.
+ * Starts everything of infra/deploy/compose.yaml as written: the scripts for secrets and certificate, a Redis Cluster,
+ * Postgres, the roles, HAProxy with TLS. Runs with `npm run test:image`.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
@@ -78,8 +78,8 @@ afterAll(async () => {
 }, 120_000);
 
 /**
- * A bot built on a standard client library, which knows only the URL and the trusted certificate, replies to
- * a person.
+ * A bot that knows only the URL and the trusted certificate, and is built on a standard client library, replies to a
+ * person.
  */
 async function echoes(): Promise<void> {
   const person = await calls.newUser('person');
@@ -134,7 +134,8 @@ test(
     world = await createWorld({ ...calls } as Service);
     world.poll(() => 0);
     const ended = new AbortController();
-    // By default a person is allowed 30 calls per second, which also limits how fast the test reads the history.
+    // The default limit of 30 calls per second for a person also applies to the calls by which the test reads the
+    // history.
     const load = { count: Number.POSITIVE_INFINITY, signal: ended.signal, front: () => 0, restMs: 400 };
     const loading = world.load(load);
     const roles = [...composition.containers.keys()].filter((name) => /^(front|deliver|flush)/.test(name));

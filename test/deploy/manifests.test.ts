@@ -94,7 +94,7 @@ test('each role has a Kubernetes deployment without downtime, a disruption budge
   expect(service.spec.selector).toEqual(front.spec.template.metadata.labels);
 });
 
-test('containers run roles of the program as a non-root user with a read-only root file system', () => {
+test('containers of every role run as a non-root user with a read-only root file system', () => {
   for (const each of [...ofKind('Deployment'), ...ofKind('Job')]) {
     const { securityContext, containers, volumes = [] } = podsOf(each);
     expect(securityContext.runAsNonRoot).toBe(true);
@@ -122,7 +122,7 @@ test('a pod gets more time to shut down than its role needs', () => {
     );
 });
 
-test('a role that waits for a service exits before Kubernetes kills it because of its startup probe', () => {
+test('a role that waits for a service exits before the startup probe makes Kubernetes kill the role', () => {
   const start_ms = Number(ofKind('ConfigMap').find(({ data }) => data.START_MS).data.START_MS);
   for (const each of ofKind('Deployment'))
     for (const { startupProbe } of podsOf(each).containers)
@@ -188,7 +188,7 @@ test('every file and name in the Compose file exists', () => {
       else if (!from.startsWith('$')) expect(compose.volumes).toHaveProperty([from]);
     }
   }
-  // The variables without a default are those that make-secrets.sh prints.
+  // make-secrets.sh prints exactly the variables that have no default.
   const needed = new Set([...read(folder, 'compose.yaml').matchAll(/\$\{(\w+):\?/g)].map(([, name]) => name));
   const made = [...read(folder, 'make-secrets.sh').matchAll(/^echo "(\w+)=/gm)].map(([, name]) => name);
   expect([...needed].sort()).toEqual(made.sort());
@@ -214,7 +214,7 @@ test('the Dockerfile names a non-root user and a base with a glibc that the HTTP
   for (const name of copied) expect(existsSync(join(root, name)), name).toBe(true);
 });
 
-test('systemd units run existing commands with existing settings', () => {
+test('each command and each setting in the systemd units exists', () => {
   for (const name of ['petrel@.service', 'petrel-front@.service', 'petrel-migrate.service']) {
     const unit = read(folder, name);
     expect(unit).toMatch(

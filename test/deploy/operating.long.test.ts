@@ -55,7 +55,7 @@ async function on(machine: string, commands: string): Promise<string> {
     out: '',
   };
   if (how === 'exit code 0') return out;
-  // Only the log of a unit tells why the unit did not start.
+  // The log of the unit is shown, because only this log says why the unit did not start.
   const logs = await container?.run('sh', '-c', 'tail -n 20 /var/log/unit-*.log');
   throw new Error(`on ${machine}: ${how}\n${commands}\n${out}\n${logs?.out}`);
 }
@@ -187,7 +187,8 @@ test('the procedures of operating.md fail no call and lose no data under load', 
   world = await createWorld(calls as Service);
   world.poll(() => 0);
   const ended = new AbortController();
-  // By default a person is allowed 30 calls per second, which also limits how fast the test reads the history.
+  // The default limit of 30 calls per second for a person also applies to the calls by which the test reads the
+  // history.
   const loading = world.load({
     ...{ count: Number.POSITIVE_INFINITY, signal: ended.signal, front: () => 0, restMs: 1_000 },
   });
@@ -204,7 +205,7 @@ test('the procedures of operating.md fail no call and lose no data under load', 
   }
   const verdict = await world.settled();
   console.log(`The walk: ${verdict.acknowledged} acknowledged, ${failures.length} failed`);
-  // Only the logs of the nodes tell why a call failed.
+  // The logs of the nodes are shown, because only they say why a call failed.
   if (failures.length > 0)
     for (const app of apps)
       console.log(app, await on(app, 'grep -h \'"level":[456]0\' /var/log/unit-*.log | tail -n 20 || true'));

@@ -171,7 +171,8 @@ test('no secret is in a command line or in a file that other users can read', as
   for (const secret of secrets) for (const command of commands) expect(command).not.toContain(secret);
   for (const entry of readdirSync(home, { withFileTypes: true, recursive: true })) {
     const path = join(entry.parentPath, entry.name);
-    // Skips the file of the test's own stand-in, and the files of PostgreSQL, whose folder other users cannot enter.
+    // Skips the file of `fake_main.mjs`. Also skips the files of PostgreSQL, because other users cannot enter their
+    // folder.
     if (!entry.isFile() || entry.name === 'fake.state' || path.includes('/postgres/')) continue;
     if ((statSync(path).mode & 0o077) === 0 || path.includes('/redis/')) continue;
     const text = readFileSync(path, 'latin1');

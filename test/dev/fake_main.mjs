@@ -1,6 +1,6 @@
 /**
- * A stand-in for the program's roles in tests of the supervisor. Like a real role it reports when it is ready and ends on SIGTERM
- * or when its parent is gone. It answers the calls that create the demo data, from a file.
+ * Replaces the roles of the program in tests of the supervisor. Like a real role, reports when it is ready, and ends on
+ * SIGTERM or when its parent ends. Answers the calls that create the demo data from a file.
  */
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';

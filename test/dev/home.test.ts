@@ -19,7 +19,7 @@ beforeEach(() => {
 
 afterEach(() => rm(top, { recursive: true, force: true }));
 
-test('a home folder can be opened again, but not by another version of its format', () => {
+test('a home folder can be opened again, unless its format has another version', () => {
   openHome(home);
   openHome(home);
   expect(readdirSync(home)).toEqual(['version.json']);

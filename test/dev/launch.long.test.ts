@@ -127,7 +127,7 @@ test('a failed build reports where it failed and keeps the previous build', asyn
 test('the launcher installs packages without running their scripts', async () => {
   rmSync(join(root, 'node_modules'));
   writeFileSync(join(root, 'package-lock.json'), '{}');
-  // Stands in for npm: records its arguments, and installs with symbolic links.
+  // Replaces npm: records the arguments, and installs with symbolic links.
   const npm = join(root, 'npm-cli.js');
   writeFileSync(
     npm,

@@ -1,11 +1,11 @@
 import { execFile } from 'node:child_process';
-import { createSocket } from 'node:dgram';
+import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { freePort } from '../../src/dev/processes.js';
 
-/** Another process that holds UDP ports as a search for free ports does, until its input ends. */
+/** Another process that reserves ports by binding their UDP ports, until its input ends. */
 const holder = `
 const { createSocket } = require('node:dgram');
 const socket = createSocket('udp4');
@@ -21,9 +21,18 @@ test('two processes that look for free ports at the same time get different port
 });
 
 test('a port that another process has reserved is skipped', async () => {
-  const next = (await freePort()) + 1;
-  const socket = createSocket('udp4').bind({ port: next, address: '127.0.0.1', exclusive: true });
-  await once(socket, 'listening');
+  const reserve = async (port: number) => {
+    const socket = createSocket('udp4').bind({ port, address: '127.0.0.1', exclusive: true });
+    await once(socket, 'listening');
+    return socket;
+  };
+  let next = 0;
+  let socket: Socket | undefined;
+  // Another test may have reserved a port itself.
+  while (socket === undefined) {
+    next = (await freePort()) + 1;
+    socket = await reserve(next).catch(() => undefined);
+  }
   expect(await freePort()).not.toBe(next);
   socket.close();
 });

@@ -3,20 +3,33 @@ import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'nod
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { startPostgres } from '../../src/dev/postgres.js';
 import { postgresUser } from '../../src/dev/postgres_binaries.js';
 import { commandOf, type LocalServer } from '../../src/dev/processes.js';
-import { temporaryFolder } from '../support/servers.js';
+import { copyFolder } from '../support/postgres_pair.js';
+import { memoryFolder } from '../support/servers.js';
 
+/**
+ * The data folder of a server after its first start. The tests copy this folder, because each first start would take a
+ * second.
+ */
+const made = memoryFolder();
 let top: string;
 let dir: string;
 let servers: LocalServer[];
 
+beforeAll(async () => {
+  const server = await startPostgres({ dir: join(made, 'postgres') });
+  await server.stop();
+});
+afterAll(() => rm(made, { recursive: true, force: true }));
+
 beforeEach(() => {
-  top = temporaryFolder();
+  top = memoryFolder();
   dir = join(top, 'postgres');
   servers = [];
+  copyFolder(join(made, 'postgres'), dir);
 });
 
 afterEach(async () => {
@@ -129,6 +142,7 @@ test('PostgreSQL data of another major version is refused and not changed', asyn
 });
 
 test('an interrupted first start of PostgreSQL is repeated from the beginning', async () => {
+  dir = join(top, 'first');
   mkdirSync(join(dir, 'data.new', 'base'), { recursive: true });
   writeFileSync(join(dir, 'data.new', 'PG_VERSION'), '18\n');
   const { url } = await start();
@@ -136,6 +150,7 @@ test('an interrupted first start of PostgreSQL is repeated from the beginning', 
 });
 
 test('in a folder that only root may enter, PostgreSQL runs as another user and does not change the folder', async () => {
+  dir = join(top, 'first');
   chmodSync(top, 0o700);
   const { url, pid, stop } = await start();
   expect(await query(url, 'select 1 as one')).toEqual([{ one: 1 }]);

@@ -37,7 +37,7 @@ async function use<T>(url: string, work: (redis: Redis) => Promise<T>): Promise<
   }
 }
 
-test('Redis under npm start keeps its data over a stop', async () => {
+test('Redis under npm start still has its data after a stop and a new start', async () => {
   const first = await start();
   const settings = await use(first.url, async (redis) => {
     await redis.set('kept', 'yes');
@@ -98,7 +98,7 @@ test('a Redis server left by a killed run is stopped before another server uses 
   expect(await use(next.url, (redis) => redis.get('kept'))).toBe('yes');
 });
 
-test('a stale pid file does not stop a process that now has its pid', async () => {
+test('a process that now has the pid of a stale pid file is not stopped', async () => {
   await (await start()).stop();
   writeFileSync(join(dir, 'redis.pid'), `${process.pid}\n`);
   await start();

@@ -1,4 +1,7 @@
-/** A restart of `npm start` changes nothing after a clean stop; after a crash it skips ids and logs a warning. */
+/**
+ * Tests that a restart of `npm start` changes nothing after a clean stop, and skips ids and logs a warning after a
+ * crash.
+ */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, readFileSync, rmSync } from 'node:fs';

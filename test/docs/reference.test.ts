@@ -22,7 +22,9 @@ async function get(path: string, method: 'GET' | 'HEAD' | 'POST' = 'GET') {
   return { statusCode, type: headers['content-type'], headers, text: await body.text() };
 }
 
-/** Returns the CPU time in ms that the main thread of a process has used. Other processes do not add to it. */
+/**
+ * Returns the CPU time in ms that the main thread of a process has used. This time does not include other processes.
+ */
 const mainThreadMs = (pid: number) =>
   Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1e6;
 

@@ -1,4 +1,4 @@
-/** One account attacks a front in every way it can at once. The accounts of others must still be served. */
+/** Tests that a front still serves other accounts while one account attacks it in every possible way at once. */
 import { type ChildProcess, fork, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { availableParallelism } from 'node:os';
@@ -16,12 +16,14 @@ const callEveryMs = 10;
 /** The first calls are slower, because both sides compile code. */
 const warmUpCalls = 200;
 /**
- * The p99 of a front under attack may be `timesMax` times that of a bare server on the same core, plus
- * `msMax`.
+ * The maximum p99 of a front under attack: `timesMax` times the p99 of a bare server on the same core, plus `msMax`.
  */
 const timesMax = 3;
 const msMax = 10;
-/** The maximum number of measurements under attack, because a busy machine may be slow in one of them. */
+/**
+ * The maximum number of measurements under attack. One is not enough, because a busy machine may be slow during a
+ * measurement.
+ */
 const triesMax = 3;
 /** The memory that one account may use in Redis: at most the queue of a bot and a day’s answers. */
 const redisBytesMax = 256 * 1024 * 1024;
@@ -164,7 +166,8 @@ test(
       for (const url of [`${service.fronts[0].url}/bot${other.token}/getMe`, bareUrl]) await timeOf(url);
     const idle = await timesOf(other, attackMs / 3);
 
-    // Attacks the other front first. This shows how much the machine and Redis slow down a front that is not attacked.
+    // First attacks the other front, to measure how much the load on the machine and on Redis slows a front that is not
+    // attacked.
     const [control] = await Promise.all([
       timesOf(other, attackMs),
       attack({ own, evil, file: file_path, front: 1 }),

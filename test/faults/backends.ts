@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { startPostgres } from '../../src/dev/postgres.js';
 import type { LocalServer } from '../../src/dev/processes.js';
 import { startRedis } from '../../src/dev/redis.js';
-import { temporaryFolder } from '../support/servers.js';
+import { memoryFolder, temporaryFolder } from '../support/servers.js';
 
 export interface Restartable {
   readonly url: string;
@@ -70,7 +70,7 @@ export async function durableRedis(dir = temporaryFolder()): Promise<Restartable
   return restartable(dir, first, () => startRedis({ ...options, port: first.port }));
 }
 
-export async function ownPostgres(dir = temporaryFolder()): Promise<Restartable> {
+export async function ownPostgres(dir = memoryFolder()): Promise<Restartable> {
   const options = { dir: join(dir, 'postgres'), durable: false, detached: false } as const;
   const first = await startPostgres(options);
   return restartable(dir, first, () => startPostgres({ ...options, port: first.port }));
@@ -78,7 +78,7 @@ export async function ownPostgres(dir = temporaryFolder()): Promise<Restartable>
 
 export interface LosingProxy {
   readonly url: string;
-  /** The share of forwarded script calls for which the proxy cuts the connection instead of returning the reply. */
+  /** For this share of script calls, the proxy cuts the connection instead of returning the reply. */
   chance: number;
   readonly cuts: number;
   close(): Promise<void>;

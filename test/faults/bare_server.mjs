@@ -1,4 +1,7 @@
-/** Answers every request at once with a few bytes. Its latency is that of the machine: network, client, and waiting for a core. */
+/**
+ * Answers every request at once with a few bytes. The latency of this server comes only from the machine: network,
+ * client, and waiting for a core.
+ */
 import { createServer } from 'node:http';
 
 const body = JSON.stringify({ ok: true, result: true });

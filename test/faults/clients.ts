@@ -31,21 +31,21 @@ import { eventually } from './world.js';
 
 /** The time between two calls by a client. All clients call at the same moments, so that calls overlap. */
 const tick_ms = 60;
-/** The pause of a client after a call without an answer, so that few outcomes are unknown. */
+/** How long a client pauses after a call without an answer. The pause keeps the number of unknown outcomes low. */
 const rest_ms = 200;
 /** The clocks of Redis and of the test differ in rate, and Redis counts whole ms. */
 const clock_tolerance_ms = 10;
 /** The maximum time until enough calls, or a last call, are answered. */
 const answered_ms_max = 60_000;
 
-/** One client: makes a recorded call. Returns false if the outcome is unknown. */
+/** Makes one recorded call of one client. Returns false if the outcome is unknown. */
 type Client = () => Promise<boolean>;
 
 /** Clients of one object. */
 interface Subject {
   readonly key: string;
   readonly clients: readonly Client[];
-  /** Makes the last calls, which show the final state. Each of them must be answered. */
+  /** Makes the last calls, which read the final state. Each last call must be answered. */
   readonly finish: readonly Client[];
   check(history: History): Verdict;
 }
@@ -111,7 +111,7 @@ const only = ([verdict]: Verdict[]): Verdict => {
   return verdict;
 };
 
-/** Makes the same clients at each front. */
+/** Creates the same clients at each front. */
 const throughFronts = (service: Service, make: (front: number) => Client[]): Client[] =>
   service.fronts.flatMap((_, front) => make(front));
 
@@ -428,7 +428,7 @@ async function updatesOf(service: Service, next: () => number) {
     }));
     polls.push({ offset, updates });
     for (const { text } of updates) received.add(text);
-    // Sometimes asks again for the same updates.
+    // Sometimes polls again for the same updates.
     if (updates.length > 0 && next() < 0.8) offset = updates.at(-1).id + 1;
     return true;
   };
@@ -472,7 +472,7 @@ export interface RoundOptions {
   readonly seed: number;
   /** The minimum number of answered calls on each object. */
   readonly answered: number;
-  /** What happens to the service meanwhile. The round lasts at least until it resolves. */
+  /** The faults during the round. The round lasts at least until this promise resolves. */
   readonly disturb?: () => Promise<void>;
   /** The maximum time in ms until the last updates arrive. Default 20,000. */
   readonly arrivalMsMax?: number;

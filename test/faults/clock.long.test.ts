@@ -59,7 +59,7 @@ test.each([
       }
       shown.push({ text, atMs: performance.now(), verified });
       const refusal = refusals.get(text)?.shift();
-      // Without a Date header, the sender decides from which time a Retry-After counts.
+      // Without a Date header, a Retry-After counts from the time at which the sender got the answer.
       response.sendDate = false;
       response.writeHead(refusal ? 503 : 200, refusal?.()).end();
     });

@@ -23,8 +23,8 @@ afterEach(async () => {
 const keys = makeKeys(64);
 
 /**
- * The time in which the shard of a killed master must serve again. The cluster itself needs the node timeout, 1.5 s
- * here, and the time for an election.
+ * The maximum time until the shard of a killed master serves again. The cluster itself needs the node timeout (1.5 s
+ * here) and an election.
  */
 const recoverMsMax = 10_000;
 
@@ -37,10 +37,7 @@ async function slotsSeenBy({ client }: ClusterNode): Promise<Rows> {
   return reply as Rows;
 }
 
-/**
- * Returns the master of a slot, as seen by a node that is up. Waits, because the clients of all nodes may reconnect at
- * once.
- */
+/** Returns the master of a slot according to a running node. Retries, because all nodes may be reconnecting. */
 async function masterOf(all: readonly ClusterNode[], slot: number): Promise<ClusterNode> {
   let found: ClusterNode | undefined;
   await eventually(`slot ${slot} has a master`, async () => {
@@ -78,7 +75,7 @@ test(
     const world = await createWorld(made);
     const slotOf = (chat: string) =>
       keys.partitions.slots[keys.partitions.of(Number(chat.split('.')[0]))] as number;
-    // The shard of one bot, with everything else stored there.
+    // The shard of one bot, with all other data of this shard.
     const lost = slotOf(String(world.bots[0]?.id));
     world.poll((round) => round % 2);
     const ended = new AbortController();

@@ -1,4 +1,7 @@
-/** Pollers or streams of one bot share its queue and are killed under load. No update is lost, and each chat stays in order. */
+/**
+ * Pollers or streams of one bot share its queue and are killed under load. No update is lost, and each chat stays in
+ * order.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Service, startService } from '../support/service.js';
 import { share } from './consumers.js';

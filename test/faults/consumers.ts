@@ -1,7 +1,7 @@
 /**
- * One bot with several pollers or streams that share its queue, people who write to it, and kills of pollers and fronts. Only
- * counters are kept, so any number of updates is possible. The text of a message is its number in the chat and the time
- * when it was sent.
+ * One bot with several pollers or streams that share its queue, people who write to it, and kills of pollers and
+ * fronts. Only counters are kept, so any number of updates is possible. The text of a message is its number in the chat
+ * and the time when it was sent.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
@@ -9,11 +9,11 @@ import { resultOf, type Service, type TestBot, type TestUser } from '../support/
 export interface Amounts {
   readonly pollers: number;
   readonly kills: number;
-  /** The number of updates. There are more if the kills take longer. */
+  /** The minimum number of updates. The load continues until all kills have happened. */
   readonly updates: number;
   /** The minimum time between two kills, in ms. */
   readonly gapMs: number;
-  /** Which pollers have a stream. `alone` is one stream without a consumer name. Absent if none has. */
+  /** Which pollers use a stream. `alone` means one stream without a consumer name. Absent if all of them poll. */
   readonly streams?: 'half' | 'all' | 'alone';
 }
 
@@ -36,7 +36,7 @@ export interface SharingVerdict {
   readonly longestAfterKillMs: number;
 }
 
-/** Each chat has a random poller. With 20 chats for each poller, one of 8 pollers has none in 4 of 10^9 runs. */
+/** Each chat has a random poller. With 20 chats per poller, a poller without any chat occurs in 4 of 10^9 runs. */
 const chatsPerPoller = 20;
 /** How many unprocessed updates a person may have. The queue of the bot is limited. */
 const aheadMax = 500;
@@ -111,7 +111,7 @@ class Poller {
     }
   }
 
-  /** The next confirmation also covers a lost one. */
+  /** The next confirmation covers the updates of a lost confirmation too. */
   async #confirm(round: number): Promise<void> {
     const { signal } = this.#ended;
     const url = `${this.#url(round, 'confirmUpdates')}?offset=${this.#offset}`;
@@ -238,9 +238,10 @@ export async function share(
 ): Promise<SharingVerdict> {
   const owner = await service.newUser('owner');
   const bot = await service.newBot(owner, 'sharing');
-  const users = await Promise.all(
-    Array.from({ length: count * chatsPerPoller }, () => service.newUser('person')),
-  );
+  const users: TestUser[] = [];
+  // If all people were created at once, calls would wait too long for connections to Postgres, and get 503.
+  while (users.length < count * chatsPerPoller)
+    users.push(...(await Promise.all(Array.from({ length: 10 }, () => service.newUser('person')))));
   for (const user of users) await service.openChat(user, bot);
   await resultOf(service.bot(bot, 'getUpdates', { offset: -1 }));
   const [last] = await resultOf(service.bot(bot, 'getUpdates', {}));
@@ -262,7 +263,7 @@ export async function share(
     await pollers[victim]?.kill();
     sharing.killed();
     for (const [i, { processed }] of pollers.entries()) if (processed > 0) worked.add(i);
-    // Half of the pollers come back at once under their name, the others later under a new one.
+    // Half of the killed pollers restart at once under the same name, and the others later under a new name.
     if (n % 2 === 1) await sleep(1_000);
     const name = n % 2 === 0 ? `worker-${victim}` : `worker-${victim}.${n}`;
     pollers[victim] = sharing.start(nameOf(name), victim, isStream(victim));

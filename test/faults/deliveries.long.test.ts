@@ -62,7 +62,7 @@ async function pushTo(world: World, answerMs: number) {
     longestQuiet: () => Math.round(Math.max(...[...quiet.values()].map(({ longest }) => longest))),
     allSince: (time: number) => [...quiet.values()].every(({ last }) => last > time),
     open: () => [...books.values()].map(({ open }) => open),
-    /** Makes the receivers answer nothing until the returned function is called. */
+    /** Makes the receivers hold their answers until the returned function is called. */
     hold(): () => void {
       let release = () => {};
       held = new Promise((resolve) => {
@@ -100,7 +100,7 @@ test(
     for (let n = 0; n < kills; n++) {
       await sleep(1_500);
       const worker = workers[n % 2] as RoleProcess;
-      // The first worker that is killed may have no bot. Then the second one has all bots.
+      // The first killed worker may have served no bot, because the second worker had all bots.
       const release = hold();
       await eventually('requests are open', () =>
         n === 0 ? open().every((count) => count > 0) : open().some((count) => count > 0),
@@ -109,8 +109,8 @@ test(
       release();
       const killed = performance.now();
       await worker.start();
-      // Updates of the first second may have been in flight. The short form does not wait here, so the bots of both
-      // workers get no updates for a while.
+      // Ignores the first second, in which updates may have been in flight. The short form does not wait here, so for a
+      // while the bots of both workers get no updates.
       if (long) await eventually('all bots get updates again', () => allSince(killed + 1_000), 30_000);
     }
     await eventually('the takeover caused a pause in deliveries', () => longestQuiet() > 1_000, 10_000);
@@ -181,7 +181,7 @@ async function startedBy(users: readonly TestUser[]): Promise<TestBot> {
 const say = (user: TestUser, bot: TestBot, text: string, front = 0) =>
   resultOf(service.app(user, 'POST', `/api/chats/${bot.id}/messages`, { text }, front));
 
-test('two workers together never exceed max_connections, even after it was changed', async ({
+test('two workers together never exceed max_connections, even after this limit was changed', async ({
   onTestFinished,
 }) => {
   const bot = await startedBy(people);

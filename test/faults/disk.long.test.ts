@@ -106,7 +106,7 @@ test(
       atMost('ms until calls succeed again', resumedMs, 30_000),
     ]);
     expect(other).toEqual([]);
-    // A small write may still fit into the last page of the file, also after a restart.
+    // A small write may still fit into the last page of the file, even after a restart.
     const refused = answers.filter(({ status }) => status !== 200);
     expect(refused).not.toEqual([]);
     expect(answers.length - refused.length).toBeLessThanOrEqual(writesPerPage);

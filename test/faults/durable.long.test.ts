@@ -1,6 +1,7 @@
 /**
  * Tests durable calls with a Redis that loses its latest changes or all its data, again and again under load. No
- * acknowledged message may be missing. Without durable calls some are missing, so the test can fail.
+ * acknowledged message may be missing. The same losses without durable calls show that the test can detect missing
+ * messages.
  */
 import { readdirSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
@@ -20,14 +21,14 @@ afterEach(async () => {
 
 const folderOf = ({ dir }: Restartable) => join(dir, 'redis', 'appendonlydir');
 
-/** Returns the file that Redis appends changes to. It is replaced only when it has grown to 64 MB. */
+/** Returns the file to which Redis appends changes, which is replaced only when it has grown to 64 MB. */
 function changesOf(redis: Restartable): string {
   const [name] = readdirSync(folderOf(redis)).filter((each) => each.endsWith('.incr.aof'));
   return join(folderOf(redis), name as string);
 }
 
 /**
- * Every fifth loss removes all data. The others remove the changes of this many ms, as in a failover to a late
+ * Every fifth loss removes all data. The other losses remove the changes of this many ms, as in a failover to a late
  * replica.
  */
 const total_loss_every = 5;
@@ -101,7 +102,7 @@ test(
 );
 
 test(
-  'without durable calls, the same losses lose acknowledged messages',
+  'without durable calls, the same losses of Redis lose acknowledged messages',
   async () => {
     expect((await missingAfter(4, {})).missing).toBeGreaterThan(0);
   },

@@ -42,7 +42,7 @@ afterEach(async () => {
 const portOf = ({ url }: RedisServer) => new URL(url).port;
 const master = () => world.front.connection.client;
 
-/** From now on, writes reach only the master, so the failover will lose them. */
+/** From now on, writes reach only the master, so the failover will lose these writes. */
 async function disconnectReplica(): Promise<void> {
   expect(await master().call('WAIT', '1', '10000')).toBe(1);
   await control.replicaof('NO', 'ONE');

@@ -115,7 +115,7 @@ test('a full Redis delivers pending updates to a healthy receiver', async () => 
     for (let n = 0; n < said; n++) await resultOf(say(bot, `${n}`));
     await fill(200);
     healthy = true;
-    // The count includes the update of the start.
+    // The count includes the update about the start of the bot.
     await books.tookIn(said + 1, 30_000);
     await expect
       .poll(async () => (await resultOf(service.bot(bot, 'getWebhookInfo'))).pending_update_count, patient)

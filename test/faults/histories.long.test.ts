@@ -1,6 +1,6 @@
 /**
- * Tests the recorded calls of concurrent clients while fronts, Redis and connections fail. Then tests that the same
- * check finds defects of a build that was changed on purpose.
+ * Checks the recorded calls of concurrent clients while fronts, Redis and connections fail. Then checks that the same
+ * checker finds defects that were planted in a build.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -147,7 +147,7 @@ test(
 
 interface Late {
   readonly service: Service;
-  /** A front with a proxy in front of Redis, by which a test can delay replies. */
+  /** A front that reaches Redis through a proxy, with which a test can delay replies. */
   readonly front: Front;
   readonly proxy: HoldingProxy;
 }
@@ -235,7 +235,7 @@ const patience = ['dist/main', 'redis_silence_ms: 1500', 'redis_silence_ms: 1000
 const preload = fileURLToPath(new URL('../support/histories/mutation.mjs', import.meta.url));
 
 test(
-  'the check finds the defect that the test adds to each kind of object',
+  'the linearizability check finds a planted defect for each kind of object',
   async () => {
     const dist = fileURLToPath(new URL('../../dist/', import.meta.url));
     const parts = readdirSync(dist).filter((name) => /^main.*\.js$/.test(name));

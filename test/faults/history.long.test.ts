@@ -70,8 +70,8 @@ const others =
   "select from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()";
 
 /**
- * A standby that replays changes until `mark`, or with `follows` until the end. Then it is promoted, which
- * starts another timeline.
+ * Starts a standby that replays changes until `mark`, or with `follows` until the end. Then promotes it, which starts
+ * another timeline.
  */
 async function promoted(follows = false): Promise<TimeMachine> {
   const address = await openAddress();
@@ -200,7 +200,7 @@ async function serving(): Promise<void> {
     );
 }
 
-/** Makes changes before and after the mark, restores Postgres to the mark, and checks what must still hold. */
+/** Makes changes before and after the mark, restores Postgres to the mark, and checks ids and revocations. */
 async function goBackUnderLoad(): Promise<void> {
   const [bot, hooked, suspended, person] = await Promise.all([
     service.newBot(owner, 'renewed'),

@@ -1,4 +1,4 @@
-/** Tests fronts that shut down while clients keep connections open to them. */
+/** Tests that a front shuts down while clients keep connections to this front open. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -16,7 +16,10 @@ afterAll(() => service?.stop());
 
 const callers = 32;
 
-/** Clients that keep their connections, and switch to the other front when an answer announces that the first front is closing. */
+/**
+ * Clients that keep their connections, and switch to the other front when an answer announces that the first front is
+ * closing.
+ */
 function load(signal: AbortSignal) {
   const counts = { answered: 0, closing: 0 };
   const failures: string[] = [];

@@ -189,7 +189,7 @@ test('if a partition cannot be moved, the command says why and changes nothing',
   expect((await move(1, 2)).out).toMatch(/^there {8}partition 1 in DATABASE_SHARDS 2/);
   await nothingLeft();
   expect(await rows(urls[0], 'select max(shard) as shard from shard_map')).toEqual([{ shard: 2 }]);
-  // Does what the error message advises.
+  // Follows the advice of the error message.
   await rows(urls[1], "alter system set wal_level = 'logical'");
   await server.stop();
   await server.start();
@@ -246,8 +246,8 @@ const shardNow = async (partition: number): Promise<number> =>
     ?.shard ?? 0;
 
 /**
- * Starts a move that cannot leave a step, and sends the command a signal once it has reached this step. `during` runs
- * before the move can continue.
+ * Starts a move that is blocked in a step, and sends the command a signal once it has reached this step. `during` runs
+ * while the move is blocked.
  */
 async function signalledAt(
   step: string,

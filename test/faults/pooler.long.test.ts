@@ -54,6 +54,8 @@ test.runIf(pgbouncer)(
       signal: ended.signal,
       onRefusal: (status, body) => refusals.push([status, body]),
     });
+    // The first calls about a chat and with a token read Postgres. Later calls find everything in memory.
+    await expect.poll(() => world.ledger.acknowledged.length, { timeout: patienceMs }).toBeGreaterThan(500);
     for (let round = 0; round < 3; round++) {
       await postgres.halt();
       await postgres.start();

@@ -1,4 +1,6 @@
-/** Tests that fronts, flushers and sweepers that die or freeze under load lose no data and apply nothing twice. */
+/**
+ * Tests that no data is lost and no change is applied twice when fronts, flushers or sweepers die or freeze under load.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { nothingWrong } from '../support/ledger.js';
@@ -171,8 +173,7 @@ test(
       await sleep(200);
       service.deliver.pause();
       service.flush.pause();
-      // The freeze is longer than a flusher’s lease, so another flusher may meanwhile repeat the work of the
-      // frozen one.
+      // The freeze is longer than a flusher’s lease, so another flusher may repeat the work of the frozen flusher.
       await sleep(long ? 5_000 + 5_000 * round : 3_500);
       service.deliver.resume();
       service.flush.resume();

@@ -213,7 +213,7 @@ test(
     let deleted = 0;
     const wipe = async () => {
       for (const master of masters) {
-        // A command accepts keys of one slot only, so the keys of each queue are deleted together.
+        // Deletes the keys of one queue per command, because a command accepts only keys of one slot.
         const queues = new Map<string, string[]>();
         for (const key of await master.keys('*:doorbell:*')) {
           const tag = key.slice(0, key.indexOf('}'));

@@ -1,4 +1,4 @@
-/** Tests a Redis that dies and restarts, and lost replies from Redis. No data is lost and no call is applied twice. */
+/** Tests restarts of a killed Redis, and lost replies from Redis. No data is lost and no call is applied twice. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
 import { nothingWrong } from '../support/ledger.js';

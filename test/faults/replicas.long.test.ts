@@ -1,4 +1,4 @@
-/** Tests fronts that read messages from a standby of Postgres: what they read is never stale. */
+/** Tests that fronts never read outdated messages from a standby of Postgres. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openMasters } from '../support/cluster.js';
 import { ask, type Pair, startPair } from '../support/postgres_pair.js';

@@ -1,7 +1,7 @@
 /**
- * The amount of work of a fault test, and its results. `npm run test:all` runs the short form. `npm run faults` runs
- * the long form and shows each figure beside its goal. The amounts of the long form are those of the goals times
- * PETREL_FAULTS_SCALE.
+ * Defines the amount of work of a fault test, and records its results. `npm run test:all` runs the short form. `npm run
+ * faults` runs the long form and shows each figure beside its goal. The amounts of the long form are those of the goals
+ * times PETREL_FAULTS_SCALE.
  */
 import { appendFileSync } from 'node:fs';
 import type { Verdict } from '../support/ledger.js';

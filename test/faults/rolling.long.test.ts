@@ -87,7 +87,7 @@ function through(balancer: Balancer) {
   return { calls, counts, failures, fail, close: () => agent.destroy() };
 }
 
-/** A person’s stream that reconnects whenever a node ends it. */
+/** A person’s stream that reconnects whenever a node ends the connection. */
 async function keepOpen(balancer: Balancer, user: TestUser, fail: (what: string) => void) {
   const state = { ends: 0, over: false };
   let source: EventSource | undefined;

@@ -48,6 +48,7 @@ beforeAll(async () => {
   await Promise.all(bots.map((bot) => service.openChat(owner, bot)));
   const settings = { url: 'https://127.0.0.1:2/hook', secret_token: 'of_the_owner' };
   await resultOf(service.bot(webhookBot, 'setWebhook', settings));
+  await resultOf(service.bot(webhookBot, 'setWebhookRoute', { name: 'rotated', ...settings }));
   await resultOf(service.app(owner, 'POST', `/api/me/bots/${webhookBot.id}/webhook/secret/rotate`));
 });
 afterAll(() => service?.stop());
@@ -73,6 +74,7 @@ function load() {
       () => tokenOf(bot, front),
       () => service.app(owner, 'GET', '/api/me', undefined, front),
       () => service.bot(webhookBot, 'getWebhookInfo', {}, front),
+      () => service.bot(webhookBot, 'getWebhookRoutes', {}, front),
       () => service.app(owner, 'GET', `/api/me/bots/${webhookBot.id}/webhook/secret`, undefined, front),
     ];
     const call = kinds[round % kinds.length] as (typeof kinds)[number];
@@ -123,7 +125,7 @@ async function crowd(client: pg.Client, count: number): Promise<string[]> {
   return made.map(({ token }) => token);
 }
 
-/** Starts a rotation that waits for a locked bot, and kills it. */
+/** Starts a rotation that waits for a locked bot, and kills the rotation. */
 async function rotateInPart(): Promise<string[]> {
   const client = new pg.Client(service.databaseUrl);
   await client.connect();
@@ -196,8 +198,8 @@ test(
     const during = running.calls() - calls;
     const { found } = await findSecrets(service, [formerBox], []);
     expect(found).toEqual([]);
-    // The search first finds all values under the former key: tokens, webhooks and their copies, stored
-    // answers, the root.
+    // The search first finds all values that are encrypted with the former key: tokens, webhooks and their copies,
+    // stored answers, the root.
     for (const place of [
       /table bots/,
       /table webhooks/,
@@ -208,8 +210,8 @@ test(
     expect(await keyed('before')).toEqual(first);
     for (const token of [crowded[0], crowded.at(-1)] as [string, string])
       expect((await service.bot(token, 'getMe')).status).toBe(200);
-    // The owner’s token is stored under the next pepper, because it was used meanwhile. Unused tokens of people are
-    // still stored under the former pepper.
+    // The owner’s token is already stored under the next pepper, because it was used during the rotation. Unused tokens
+    // of people are still stored under the former pepper.
     await resultOf(service.app(owner, 'GET', '/api/me', undefined, 1));
     expect(last.out).toMatch(/up to [12] tokens? of people may still need a former pepper/);
     service.env.TOKEN_KEYS = next.text;

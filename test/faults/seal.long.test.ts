@@ -86,7 +86,7 @@ test('a start skips ids if Redis was killed after the seal and lost its latest w
   await stopRoles();
   expect((await seal()).code).toBe(0);
   await redis.kill();
-  // This cuts off the seals of all partitions and the last change before them.
+  // Cuts off the seals of all partitions and the last change before the seals.
   cutTail(6_000);
   await redis.start();
   await startRoles();

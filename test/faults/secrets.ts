@@ -1,4 +1,7 @@
-/** Searches for secrets where none may be stored: memory and append-only file of Redis, every column of Postgres, logs of roles. */
+/**
+ * Searches for secrets where none may be stored: memory and append-only file of Redis, every column of Postgres, logs
+ * of roles.
+ */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Redis } from 'ioredis';

@@ -65,8 +65,7 @@ const acknowledgedTexts = () => [...ledger.values()].reduce((sum, { size }) => s
 const seconds = (since: number) => Math.round((performance.now() - since) / 100) / 10;
 
 /**
- * The texts of the ledger that people read never or more than once, and the texts that people read although the
- * ledger lacks them.
+ * The wrong texts: texts in the ledger that people read never or more than once, and texts that are not in the ledger.
  */
 async function lost(of: Service = service): Promise<Goal> {
   let wrong = 0;
@@ -266,7 +265,7 @@ test('a backup restored beside the original installation has every row of every 
   }
 }, 120_000);
 
-test('after Redis lost all data, a rebuild restores it from every database', async () => {
+test('after Redis lost all data, a rebuild restores the data from every database', async () => {
   await drained();
   const client = new Redis(service.redis.url);
   await client.flushall();

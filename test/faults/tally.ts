@@ -20,7 +20,7 @@ export interface Counts {
   /** The number of updates accepted for the first time, in order. */
   readonly taken: number;
   readonly doubled: number;
-  /** The number of updates accepted without, or before, an earlier update of their chat. */
+  /** The number of updates accepted while an earlier update of their chat had not been accepted. */
   readonly early: number;
 }
 
@@ -50,7 +50,7 @@ export async function startTally(
     const [number, saidAt] = message.text.split(' ').map(Number);
     const bot = Number(url?.slice(1));
     const status = await answer(bot, message.chat.id);
-    // The text of a start has no time, so it is not counted.
+    // The text `/start` has no time, so it is not counted.
     if (status === 200 && saidAt !== undefined) {
       const name = nameOf(bot, message.chat.id);
       const due = next.get(name) ?? 0;
@@ -100,7 +100,10 @@ export async function say(service: Service, lane: Lane): Promise<void> {
   lane.said++;
 }
 
-/** Each lane sends a message every `everyMs`, spread evenly, until `signal`. `calls` records the duration of each call in ms. */
+/**
+ * Each lane sends a message every `everyMs`, spread evenly, until `signal`. `calls` records the duration of each call
+ * in ms.
+ */
 export async function talk(
   service: Service,
   lanes: readonly Lane[],

@@ -83,14 +83,18 @@ function hammer(
   };
 }
 
-/** Replaces a token under load. The front with the index `frozen` (or none) is frozen before and resumed after it. */
+/**
+ * Replaces a token under load. The front with the index `frozen`, if given, is frozen before the replacement and
+ * resumed afterwards.
+ */
 async function replaceUnderLoad(frozen: number | null) {
   const bot = await service.newBot(owner, 'token');
   const ended = new AbortController();
   const load = hammer(bot, ended.signal);
   await sleep(800);
   if (frozen !== null) {
-    // Opens connections in advance: their requests are read first when the front resumes, before those on new connections.
+    // Opens connections in advance. When the front resumes, it reads requests on open connections before requests on
+    // new connections.
     await Promise.all(Array.from({ length: 60 }, () => load.call(frozen)));
     service.fronts[frozen]?.pause();
   }
@@ -204,7 +208,7 @@ test('R17: no token is stored in plain text in Redis, in Postgres or in a log', 
   await service.app(owner, 'GET', `/api/me/bots/${bot.id}/token`);
   await postgres.start();
   await resultOf(service.app(owner, 'GET', `/api/me/bots/${bot.id}/token`));
-  // These are all the places where a client may put a token by mistake.
+  // All places in which a client may put a token by mistake.
   const url = service.fronts[0].url;
   const wrong = [
     [`${url}/file/bot${bot.token}/photos/1`, {}],
@@ -241,7 +245,8 @@ test('R17: no token is stored in plain text in Redis, in Postgres or in a log', 
     atMost('places with a token in plain text', found.length, 0),
   ]);
   expect(found).toEqual([]);
-  // Checks that the search finds values that are stored. A copy in Redis may have expired: reading the profile restores it.
+  // Checks that the search finds values that are stored. A copy in Redis may have expired, so the test reads the
+  // profile, which restores the copy.
   await resultOf(service.app(owner, 'GET', `/api/bots/${bot.username}`));
   const { found: known } = await findSecrets(service, [bot.username], [redis.dir, postgres.dir]);
   for (const place of [/^key /, /^table bots/, /^file appendonly/, /^file \d+/]) {

@@ -41,8 +41,11 @@ export interface World {
   /** Every sender makes its calls one after the other, and repeats each until it is acknowledged. */
   load(options: LoadOptions): Promise<void>;
   poll(frontOf: (round: number) => number): void;
-  /** Pushes every bot’s updates with these parameters of setWebhook. The receivers call `hear` for each update. */
-  push(settings: (bot: TestBot) => object): Promise<void>;
+  /**
+   * Pushes every bot’s updates with these parameters of setWebhook, or of setWebhookRoute. The receivers call `hear`
+   * for each update.
+   */
+  push(settings: (bot: TestBot) => object, method?: 'setWebhook' | 'setWebhookRoute'): Promise<void>;
   hear(bot: number, update: Answer['body']): void;
   /**
    * Waits until bots have received all messages of the history, waits a while longer for unexpected updates, and
@@ -53,7 +56,7 @@ export interface World {
   stop(): Promise<void>;
 }
 
-/** The time for which a bot waits for unexpected updates afterwards. The sweep of outboxes runs each second. */
+/** How long a bot waits for unexpected updates at the end. The sweep of outboxes runs each second. */
 const lingerMs = 1_500;
 
 /**
@@ -206,9 +209,9 @@ export async function createWorld(service: Service): Promise<World> {
       polling = true;
       pollers = bots.map((bot) => pollAs(bot, frontOf));
     },
-    async push(settings) {
+    async push(settings, method = 'setWebhook') {
       pushing = true;
-      await Promise.all(bots.map((bot) => resultOf(service.bot(bot, 'setWebhook', { ...settings(bot) }))));
+      await Promise.all(bots.map((bot) => resultOf(service.bot(bot, method, { ...settings(bot) }))));
     },
     hear,
     async settled(msMax = 20_000) {

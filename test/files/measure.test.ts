@@ -1,4 +1,4 @@
-/** Tests the measuring of uploads: a hostile file neither hangs nor ends the process. */
+/** Tests that a hostile upload cannot hang or end the process while it is measured. */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
@@ -55,7 +55,7 @@ test('one thread measures files one after the other', async () => {
   await measurer.close();
 });
 
-/** Waits until the thread has started, so that the limit of the file applies and not the limit of the start. */
+/** Waits until the thread has started, because a longer time limit applies to the start. */
 const running = (time: VirtualTime) => expect.poll(() => time.dueInMs).toBe(limits.measure_ms_max);
 
 test('a measuring thread that hangs is terminated at its time limit', async () => {

@@ -1,4 +1,4 @@
-/** Tests the removal of metadata from photos: nothing but the orientation is left, and the pixels are the same. */
+/** Tests the removal of metadata from photos: only the orientation remains, and the pixels do not change. */
 import sharp, { type Sharp } from 'sharp';
 import { describe, expect, test } from 'vitest';
 import { withoutMetadata } from '../../src/files/metadata.js';
@@ -24,8 +24,8 @@ const tagged = (encode: Encode, orientation: number) =>
   encode(plain().withMetadata({ orientation }).withExif(place).withXmp(xmp)).toBuffer();
 const pixelsOf = (bytes: Buffer) => sharp(bytes).raw().toBuffer();
 
-describe.each(Object.entries(formats))('the metadata of a %s', (_, encode) => {
-  test('are removed, and the pixels and the colour profile stay', async () => {
+describe.each(Object.entries(formats))('removing the metadata of a %s', (_, encode) => {
+  test('the metadata of a photo is removed, and the pixels and the colour profile stay', async () => {
     const given = await encode(plain().withIccProfile('p3').withExif(place).withXmp(xmp)).toBuffer();
     expect(given.includes('secret')).toBe(true);
     const left = withoutMetadata(given) as Buffer;
@@ -37,7 +37,7 @@ describe.each(Object.entries(formats))('the metadata of a %s', (_, encode) => {
     expect(withoutMetadata(left)).toBe(undefined);
   });
 
-  test.each([2, 6, 8])('are removed except the orientation %i', async (orientation) => {
+  test.each([2, 6, 8])('the metadata is removed except the orientation %i', async (orientation) => {
     const given = await tagged(encode, orientation);
     const left = withoutMetadata(given) as Buffer;
     expect(left.includes('secret')).toBe(false);
@@ -47,7 +47,7 @@ describe.each(Object.entries(formats))('the metadata of a %s', (_, encode) => {
     expect(withoutMetadata(left)?.equals(left)).toBe(true);
   });
 
-  test('are removed from every truncation of the file', async () => {
+  test('the metadata is removed even if the file is truncated at any byte', async () => {
     const given = await tagged(encode, 6);
     for (let length = 1; length < given.length; length++) {
       const left = withoutMetadata(given.subarray(0, length));
@@ -55,13 +55,23 @@ describe.each(Object.entries(formats))('the metadata of a %s', (_, encode) => {
     }
   });
 
-  test('are removed although other bytes follow the picture', async () => {
+  test('the metadata is removed even if other bytes follow the picture', async () => {
     const clean = await encode(plain()).toBuffer();
     const preview = await tagged(encode, 6);
     const left = withoutMetadata(Buffer.concat([clean, preview])) as Buffer;
     expect(left.equals(withoutMetadata(clean) ?? clean)).toBe(true);
   });
 });
+
+test.each([0x00, 0xff])(
+  'a JPEG keeps its orientation if the filler in its EXIF block is %i',
+  async (filler) => {
+    const given = await tagged((picture) => picture.jpeg(), 6);
+    given[given.indexOf('Exif\0') + 5] = filler;
+    const left = withoutMetadata(given) as Buffer;
+    expect([(await sharp(left).metadata()).orientation, left.includes('secret')]).toEqual([6, false]);
+  },
+);
 
 test('a file without metadata is left as it is', () => {
   for (const bytes of [png(30, 20), Buffer.from('plain text'), Buffer.from('ffd8', 'hex'), Buffer.alloc(0)])

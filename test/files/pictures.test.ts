@@ -16,7 +16,7 @@ const red = { r: 250, g: 10, b: 10 };
 const plain = (width: number, height: number) =>
   sharp({ create: { width, height, channels: 3, background: red } });
 const failures: unknown[] = [];
-// This clock stands still, so that no picture waits too long on a busy machine.
+// The clock does not advance, so that no picture waits too long on a busy machine.
 const time = new VirtualTime();
 const pictures: Pictures = createPictures((error) => failures.push(error), time);
 const made = (kind: PictureKind, bytes: Buffer) => pictures.make(1, kind, bytes);
@@ -27,7 +27,7 @@ const refusal = (kind: PictureKind, bytes: Buffer) =>
   );
 
 let good: Record<string, Buffer>;
-/** A picture with a red left half and a blue right half. Its orientation tag turns it by a quarter. */
+/** A picture with a red left half and a blue right half. Its orientation tag rotates it by 90 degrees. */
 let turned: Buffer;
 let moving: Buffer;
 
@@ -103,7 +103,7 @@ describe('avatars', () => {
   test('interface §2: an avatar is turned upright and cropped to its middle', async () => {
     const [large] = await made('avatar', turned);
     const at = await pixels(large as MadePicture);
-    // After the turn by a quarter, red is above blue.
+    // After the rotation by 90 degrees, red is above blue.
     expect(at(256, 60)[0]).toBeGreaterThan(200);
     expect(at(256, 60)[2]).toBeLessThan(60);
     expect(at(256, 450)[2]).toBeGreaterThan(200);

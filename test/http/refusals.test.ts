@@ -14,7 +14,8 @@ beforeAll(async () => {
   fixture = await start((request) => {
     const answer = () =>
       request.reply(200, JSON.stringify({ path: request.path, bytes: request.body.length }));
-    if (request.path.startsWith('/late')) return sleep(80).then(answer);
+    if (request.path.startsWith('/late'))
+      return new Promise<void>((resolve) => request.onAbort(resolve)).then(answer);
     if (request.path.startsWith('/soon')) return Promise.resolve().then(answer);
     answer();
   });
@@ -91,7 +92,7 @@ describe('a request with an ambiguous head is refused', () => {
   );
 });
 
-test('HEAD with an ambiguous head gets a 400 without a body', async () => {
+test('a HEAD request with ambiguous headers gets a 400 without a body', async () => {
   await client.send(headOf('HEAD /x', 'Content-Length:'));
   await client.untilClosed();
   expect(client.statuses).toEqual([400]);
@@ -248,26 +249,12 @@ describe('slow clients have a time limit', () => {
     expect(client.statuses).toEqual([200]);
   });
 
-  test('a connection is closed if a head or body does not arrive within the time limit', {
-    timeout: 60_000,
-  }, async () => {
-    const head = await new RawClient(fixture.port).send('GET /x HTTP/1.1\r\nHost:');
-    await client.send(headOf('POST /stalled', 'Content-Length: 10'), 'abc');
-    const begun = Date.now();
-    await Promise.all([client.untilClosed(45_000), head.untilClosed(45_000)]);
-    // The timers of both engines tick every four seconds.
-    expect(Date.now() - begun).toBeLessThan(limits.body_idle_ms_max + 5_000);
-    expect(Date.now() - begun).toBeGreaterThan(4_000);
-    expect(client.statuses).toEqual([]);
-    expect(fixture.seen).toEqual([]);
-  });
-
   test('a client may disconnect in the middle of its request body', async () => {
     await client.send(headOf('POST /left', 'Content-Length: 10'), 'abc');
     client.destroy();
     await sleep(50);
+    await expect.poll(() => fixture.server.openRequests()).toBe(0);
     expect(fixture.seen).toEqual([]);
-    expect(fixture.server.openRequests()).toBe(0);
   });
 });
 
@@ -297,8 +284,7 @@ describe('pipelined requests', () => {
       await client.untilClosed();
       expect(client.statuses).toEqual([]);
       expect(fixture.seen).toEqual(['GET /late1']);
-      await sleep(120);
-      expect(fixture.server.openRequests()).toBe(0);
+      await expect.poll(() => fixture.server.openRequests()).toBe(0);
     },
   );
 

@@ -1,7 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import type { EngineResponse } from '../../src/http/engine.js';
+import { ReplyStream } from '../../src/http/event-stream.js';
+import { eventForm } from '../../src/http/reply.js';
 import { limits } from '../../src/limits.js';
 import type { ApiRequest, EventStream, StreamForm } from '../../src/server/request.js';
+import { systemTime } from '../../src/time.js';
 import { expectAlive, type Fixture, headOf, RawClient, start } from './fixture.js';
 
 const lines: StreamForm = {
@@ -143,18 +147,28 @@ test('events that are buffered for a slow reader are sent before the stream ends
   client.destroy();
 });
 
-test('an idle stream stays open after its reader was slow for a while', async () => {
+test('a client that does not accept the rest of an ended stream is disconnected', async () => {
   const client = await open();
   client.socket.pause();
   const filler = 'x'.repeat(10_000);
   while (stream!.write(`data: ${filler}\n\n`));
+  stream!.close();
+  await client.until(() => fixture.server.openRequests() === 0);
+  expect(fixture.server.openRequests()).toBe(0);
   client.socket.resume();
-  await sleep(limits.stream_keepalive_ms);
-  expect([client.closed, aborts]).toEqual([false, 0]);
-  expect(stream!.write('data: alive\n\n')).toBe(true);
-  await client.until(() => events(client).at(-1) === 'alive');
-  expect(events(client).at(-1)).toBe('alive');
-  client.destroy();
+  await client.untilClosed();
+  expect(client.text.endsWith('0\r\n\r\n')).toBe(false);
+});
+
+test('the buffers of all event streams together are bounded', () => {
+  const blocked = { onWritable: () => undefined, cork: (work: () => void) => work(), write: () => false };
+  const room = { time: systemTime, streamBytes: limits.streams_buffer_bytes_max - 1_000 };
+  const made = () => new ReplyStream(room, blocked as unknown as EngineResponse, eventForm, () => undefined);
+  const streams = [made(), made()];
+  expect(streams[0]!.write('x'.repeat(600))).toBe(true);
+  expect(streams[1]!.write('x'.repeat(600))).toBe(false);
+  for (const each of streams) each.abandon();
+  expect(room.streamBytes).toBe(limits.streams_buffer_bytes_max - 1_000);
 });
 
 test('HEAD of an event stream gets no body and leaves no request open', async () => {

@@ -71,7 +71,9 @@ export interface Case extends People {
   direct(): Promise<Direct>;
   /** Creates a group of the owner. The bots become members, or administrators if rights are given. */
   group(bots: readonly Bot[], rights?: Rights): Promise<number>;
-  /** Creates a public channel of the owner. The bots become administrators, by default with the rights to post and edit. */
+  /**
+   * Creates a public channel of the owner. The bots become administrators, by default with the rights to post and edit.
+   */
   newChannel(bots: readonly Bot[], rights?: Rights): Promise<number>;
   post(): Promise<Post>;
   call(bot: { readonly token: string }, method: string, params?: Params): Promise<Answer>;

@@ -1,4 +1,4 @@
-/** Rows on deliveries to webhooks (interface §4.4, §6), and on the limits of webhooks (§§7, 8). */
+/** Test rows on deliveries to webhooks (interface §4.4, §6), and on the limits of webhooks (§§7, 8). */
 import { createHmac } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
@@ -199,7 +199,7 @@ const bounds: readonly Row[] = [
 /** One receiver never answers the first request. Another one answers after 58 seconds. */
 const responseTime = row({
   title:
-    '§8 Webhook response time: 60 seconds; an answer after 58 is accepted, after 60 the update is sent again',
+    '§8 Webhook response time: 60 seconds; an answer after 58 is accepted, and without an answer after 60 the update is sent again',
   early: true,
   async arrange(c) {
     const silent = await pushing((_, index) => (index === 0 ? 'silence' : 200))(c);

@@ -1,4 +1,4 @@
-/** Rows of interface §2: every field of every table. */
+/** Test rows for interface §2: every field of every table. */
 import { expect } from 'vitest';
 import { languages } from '../../src/rules/identity_texts.js';
 import type { Case, Direct } from './case.js';

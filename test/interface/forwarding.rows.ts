@@ -1,4 +1,4 @@
-/** Rows of interface §4.3 on forwards and copies, of §7 on protected content, and of §8 on the size of a batch. */
+/** Test rows on forwards and copies (interface §4.3), protected content (§7) and the size of a batch (§8). */
 import { expect } from 'vitest';
 import type { Bot, Case } from './case.js';
 import { bad, ok, type Row, row } from './row.js';

@@ -24,7 +24,7 @@ export interface Hook {
   readonly certificate: string;
   readonly arrivals: readonly Arrival[];
   readonly mostOpen: number;
-  /** The times at which a connection was closed before an answer, on the monotonic clock, in ms. */
+  /** The times at which a connection was closed without an answer, by the monotonic clock, in ms. */
   readonly givenUp: readonly number[];
   /** Decides how requests are answered. A test may replace this function at any time. */
   answer: (arrival: Arrival, index: number) => Reply | Promise<Reply>;

@@ -1,4 +1,4 @@
-/** Rows of interface §4.3: every bot method with the HTTP verb of its row and every field of its request. */
+/** Test rows for interface §4.3: every bot method with the HTTP verb of its row and every field of its request. */
 import { expect } from 'vitest';
 import type { Bot, Case, Direct } from './case.js';
 import { abilities } from './fields.rows.js';

@@ -1,4 +1,4 @@
-/** Rows of interface §2 on pictures of bots, and of §8 on their size. */
+/** Test rows on pictures of bots (interface §2) and on the size of pictures (§8). */
 import sharp from 'sharp';
 import { expect } from 'vitest';
 import { png } from '../support/samples.js';

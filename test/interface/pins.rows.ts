@@ -1,4 +1,4 @@
-/** Rows of interface §3 on pins, §4.3 on the methods that set them, and §6 on the service message. */
+/** Test rows on pins (interface §3), on the methods that set them (§4.3), and on the service message (§6). */
 import { expect } from 'vitest';
 import type { Bot, Case, Direct } from './case.js';
 import { bad, ok, type Row, row } from './row.js';

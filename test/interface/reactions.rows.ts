@@ -1,4 +1,4 @@
-/** Rows of interface §3 on reactions, and of §4.1: the endpoints with which people react to posts. */
+/** Test rows on reactions (interface §3), and on the endpoints with which people react to posts (§4.1). */
 import { expect } from 'vitest';
 import type { Case, Person, Post } from './case.js';
 import { freshPost } from './fields.rows.js';

@@ -1,7 +1,4 @@
-/**
- * Rows of interface §7 on forbidden and too frequent edits, and of §8 on every limit, tested at its value and
- * one above.
- */
+/** Test rows on forbidden and too frequent edits (interface §7), and on every limit at its value and one above (§8). */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { type Bot, type Case, inDirect, inShared } from './case.js';
@@ -25,7 +22,7 @@ async function sentPhoto(c: Case): Promise<Sent> {
   return { ...at, message_id: sent.message_id };
 }
 
-/** Each edit method with the message it edits; `first` is the edit before the tested one. */
+/** Each edit method with the message that the method edits; `first` is the edit before the tested one. */
 const edits = [
   {
     ...{ method: 'editMessageText', sent: sentText, first: { text: 'First' }, given: { text: 'Second' } },

@@ -5,10 +5,13 @@ import type { Case } from './case.js';
 export interface Row<T = unknown> {
   /** The title begins with the section of the interface. It states the state before, the call, and the state after. */
   readonly title: string;
-  /** Creates what the call needs. The other parts get its result. */
+  /** Creates the data that the call needs. The other parts get the result. */
   arrange(c: Case): Promise<T>;
   act(c: Case, at: T): Promise<Answer>;
-  /** The whole body of the answer. Its `error_code` must equal the HTTP status. Without an `error_code`, the status must be 200. */
+  /**
+   * The whole body of the answer. Its `error_code` must equal the HTTP status. Without an `error_code`, the status must
+   * be 200.
+   */
   answer(at: T, c: Case): object;
   /**
    * The time for which the arranged state lasts, in ms. If this machine takes longer to make the call, the row is

@@ -39,7 +39,10 @@ async function run(row: Row, c: Case, cool: Cool, attempt = 1): Promise<void> {
   await row.after?.(c, at, given);
 }
 
-/** Runs the table on a Redis of this kind, with one service for all rows. Runs only one in `sample` of the rows on evicted data. */
+/**
+ * Runs the table on a Redis of this kind, with one service for all rows. Runs only one in `sample` of the rows on
+ * evicted data.
+ */
 export function runTable(kind: string, startRedis: () => Promise<FreshRedis>, sample = 1): void {
   vi.setConfig({ maxConcurrency: concurrent, testTimeout: 90_000, hookTimeout: 90_000 });
   let service: Service;
@@ -47,8 +50,8 @@ export function runTable(kind: string, startRedis: () => Promise<FreshRedis>, sa
   let hooks: Hooks;
   let world: World;
   /**
-   * The people whom no running row uses. Rows must not share people, because evicting a person's data for one row would
-   * affect the other row.
+   * The people who are not in use by a running row. Rows must not share people, because evicting a person's data for
+   * one row would affect the other row.
    */
   const free: People[] = [];
   const early = rows.filter((row) => row.early);
@@ -97,7 +100,7 @@ export function runTable(kind: string, startRedis: () => Promise<FreshRedis>, sa
     describe.concurrent('', () => {
       for (const row of chosen) if (row.holds_ms === undefined && !row.early) add(row);
     });
-    // Rows with a time limit run one by one, because concurrent rows could exceed it.
+    // Rows with a time limit run one by one, because concurrent rows could exceed the limit.
     for (const row of chosen) if (row.holds_ms !== undefined) add(row);
   });
 

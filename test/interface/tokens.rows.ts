@@ -1,4 +1,4 @@
-/** Rows of interface §3 on tokens and update delivery, of §4.2, and of §7 on invalid tokens. */
+/** Test rows on tokens and update delivery (interface §3, §4.2), and on invalid tokens (§7). */
 import { expect } from 'vitest';
 import type { Bot, Case } from './case.js';
 import { abilities } from './fields.rows.js';

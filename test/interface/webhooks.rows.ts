@@ -1,4 +1,4 @@
-/** Rows on setting and deleting a webhook, and on the webhook info (interface §§2, 3, 4.3, 6). */
+/** Test rows on setting and deleting a webhook, and on the webhook info (interface §§2, 3, 4.3, 6). */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import {

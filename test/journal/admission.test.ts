@@ -9,6 +9,7 @@ import { RedisConnection } from '../../src/redis/connection.js';
 import { Runner, type ScriptRunner } from '../../src/redis/scripts/scripts.js';
 import { makeKeys } from '../../src/store/core/keys.js';
 import { migratedDatabase } from '../support/servers.js';
+import { ready_ms_max } from '../support/times.js';
 import { type RedisServer, startRedis } from './support.js';
 
 let redis: RedisServer;
@@ -44,7 +45,7 @@ test('while Redis is unavailable, a node connects only to Postgres servers that 
     pools.push(pool);
     return pool;
   };
-  await connection.ready(5_000);
+  await connection.ready(ready_ms_max);
   const pool = open(first, 'first');
   const before = (await pool.query<{ pid: number }>(own)).rows[0]?.pid;
 
@@ -61,6 +62,6 @@ test('while Redis is unavailable, a node connects only to Postgres servers that 
   await expect(open(second, 'second').query(own)).rejects.toMatchObject({ kind: 'unavailable' });
 
   await redis.start();
-  await connection.ready(5_000);
+  await connection.ready(ready_ms_max);
   await pool.query(own);
 });

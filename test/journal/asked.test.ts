@@ -45,30 +45,68 @@ test('a pause ends when the flusher stops, and does not start afterwards', async
   expect(await within(1_000, sleep(60_000, stopping.signal))).toBeUndefined();
 });
 
-test('only journals with a requested flush are due, and they are due again after the first batch', () => {
+/** Starts with three partitions. `told` collects the announcements. */
+function startHearing() {
   let request = (_: Buffer) => {};
+  const told: string[] = [];
   const listen = async (_: string, listener: (hint: Buffer) => void) => {
     request = listener;
     return () => undefined;
   };
+  const call = async (_: string, __: number, ___: object, { hint }: { readonly hint: string }) => {
+    told.push(hint);
+  };
   const asked = createAsked({
     hints: { listen: listen as Hints['listen'] },
-    runner: { call: async () => undefined } as unknown as ScriptRunner,
+    runner: { call } as unknown as ScriptRunner,
     keys: { flushAsked: () => 'asked', flushed: () => 'flushed' } as Keys,
     time: systemTime,
     held: () => [0, 1, 2],
   });
   asked.start();
+  return { asked, told, request: (hint: string) => request(Buffer.from(hint)) };
+}
+
+test('an empty journal is announced once for each request, and new entries are always announced', async () => {
+  const { asked, told, request } = startHearing();
+  const upTo = (last: number) => ({ partition: 1, entries: [], last, whole: true });
+  await asked.announce([upTo(4)], [1]);
+  expect(told).toEqual([]);
+  request('1');
+  await asked.announce([], [1]);
+  await asked.announce([], [1]);
+  expect(told).toEqual(['1 4']);
+  await asked.announce([upTo(5)], [1]);
+  await asked.announce([], [1]);
+  expect(told).toEqual(['1 4', '1 5']);
+  request('1');
+  await asked.announce([], [1]);
+  expect(told).toEqual(['1 4', '1 5', '1 5']);
+});
+
+test('a failed announcement is not repeated when the journal is announced as empty later', async () => {
+  const { asked, told, request } = startHearing();
+  request('1');
+  const prefix = { partition: 1, entries: [], last: 5, whole: true };
+  const failed = asked.announce([prefix], [1], () => Promise.reject(new Error('replaced')));
+  await expect(failed).rejects.toThrow('replaced');
+  request('1');
+  await asked.announce([], [1]);
+  expect(told).toEqual([]);
+});
+
+test('only journals with a requested flush are due, and they are due again after the first batch', () => {
+  const { asked, request } = startHearing();
   const prefix = { partition: 1, entries: [], last: 5, whole: true };
   expect(asked.take([0, 1, 2])).toEqual([]);
-  request(Buffer.from('1 7'));
+  request('1 7');
   expect(asked.take([0, 1, 2])).toEqual([1]);
   expect(asked.take([0, 1, 2])).toEqual([]);
   asked.committed([prefix], [1]);
   expect(asked.take([0, 1, 2])).toEqual([1]);
   asked.committed([prefix], [1]);
   expect(asked.take([0, 1, 2])).toEqual([]);
-  // A journal that was not read to its end is due until it is.
+  // A journal stays due until a flusher has read it to its end.
   asked.committed([prefix], []);
   expect(asked.take([0, 1, 2])).toEqual([1]);
 });

@@ -107,7 +107,7 @@ async function writeUntil(stopped: () => boolean, max: number): Promise<number> 
 }
 
 /**
- * Changes older messages first and then the last message in each chat. `s` and `v` of the chat then belong to that
+ * Changes older messages first and then the last message in each chat. `s` and `v` of the chat then belong to the last
  * message.
  */
 async function editAndDelete(perBot: number): Promise<void> {

@@ -203,7 +203,10 @@ describe('an idle flusher', () => {
 });
 
 describe('two flushers can work on one partition', () => {
-  /** Pauses a flusher at a step. The flusher ignores active leases, because it read its batch before the other flusher started. */
+  /**
+   * Pauses a flusher at a step. The flusher ignores active leases, because it read its batch before the other flusher
+   * started.
+   */
   async function holdAt(step: FlushStep) {
     const place = gate();
     const held = node.flusher({ id: 'held', onStep: at(step, place) });
@@ -228,7 +231,7 @@ describe('two flushers can work on one partition', () => {
       const { place, held } = await holdAt(step);
       const edited = await putMessage(node, chat, 1, 'new');
       const deleted = await putMessage(node, chat, 2);
-      // The paused flusher may register again. The partition must belong to the other flusher even then.
+      // Even if the paused flusher registers again, the partition must belong to the other flusher.
       const id = idThatGets(partitionOf(node, chat), 'held');
       const other = node.flusher({ id });
       other.start();

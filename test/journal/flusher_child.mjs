@@ -11,7 +11,7 @@ const { makeKeys } = await load('store/core/keys');
 const { createFlusher } = await load('journal/flusher');
 
 const connection = new RedisConnection({ url: redisUrl, name: 'flush' });
-await connection.ready(5_000);
+await connection.ready(30_000);
 const runner = new Runner({ connection, recover: () => Promise.reject(new Error('not expected')) });
 const pool = createPool({ url: postgresUrl, max: 2, name: 'flush' });
 const shards = oneShard(pool, asDatabase(pool), 4);

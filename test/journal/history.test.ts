@@ -1,6 +1,6 @@
 /**
- * Tests which of two Postgres servers with a common past is current, and what the replaced server may do. Two databases
- * simulate the servers.
+ * Tests that nodes use the current one of two Postgres servers with a common past, and refuse the replaced one. Two
+ * databases simulate the servers.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { ApiError } from '../../src/errors.js';

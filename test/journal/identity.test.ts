@@ -9,6 +9,7 @@ import { RedisCluster } from '../../src/redis/cluster.js';
 import { makeKeys } from '../../src/store/core/keys.js';
 import { freshCluster, openAnywhere } from '../support/cluster.js';
 import { migratedDatabase } from '../support/servers.js';
+import { ready_ms_max } from '../support/times.js';
 
 const none: RedisIdentity = { id: null, generation: 0, used: false, run: null, seal: null };
 const named = (generation: number, id = 'ours'): RedisIdentity => ({ ...none, id, generation, used: true });
@@ -36,7 +37,7 @@ function decided(
 }
 
 describe('a Redis is used only if its stored identity is right', () => {
-  it('a Redis is used when it and Postgres name the same installation and generation', () =>
+  it('a Redis is used when Redis and Postgres name the same installation and generation', () =>
     expect(decided(named(2), 2, [node(2)])).toBe('uses 2'));
   it('after Postgres was restored to an earlier time, a Redis with its own generation is still used', () =>
     expect(decided(named(3), 2)).toBe('uses 3'));
@@ -109,7 +110,7 @@ test('a master that contains a partition of another installation is refused', as
       admit: (server, partition) => identity.admit(server, partition),
     });
   const first = open();
-  await first.ready(5_000);
+  await first.ready(ready_ms_max);
   await first.close();
 
   const client = openAnywhere(cluster);

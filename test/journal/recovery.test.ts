@@ -11,6 +11,7 @@ import { statement } from '../../src/postgres/pool.js';
 import type { ScriptRunner } from '../../src/redis/scripts/scripts.js';
 import { messageHeader } from '../../src/store/core/codec.js';
 import { systemTime } from '../../src/time.js';
+import { ready_ms_max } from '../support/times.js';
 import {
   bytesMax,
   chatOf,
@@ -157,7 +158,7 @@ describe('partitions are recovered', () => {
     ]);
   });
 
-  it('recovery reports unavailable if the connection breaks while it removes older records', async () => {
+  it('recovery reports unavailable if the connection breaks while older records are removed', async () => {
     await node.recovery.recover(partition(), runId());
     await putMessage(node, chat, 1, 'kept');
     const copy = await copyOfData();
@@ -175,12 +176,12 @@ describe('partitions are recovered', () => {
     }) as typeof scan;
     await expect(node.recovery.recover(partition(), runId())).rejects.toMatchObject({ kind: 'unavailable' });
     client.scan = scan;
-    await node.connection.ready(15_000);
+    await node.connection.ready(ready_ms_max);
     await node.recovery.recover(partition(), runId());
     expect((await meta()).run).toBe(runId());
   });
 
-  describe('recovery handles changes that a flusher read and Redis then lost', () => {
+  describe('a flusher may have read changes that Redis then lost', () => {
     /** Starts a flusher that has read two changes. Redis restarts without the second change. */
     async function loseFlush(): Promise<{ flusher: Flusher; errors: Error[]; commit: () => void }> {
       await node.recovery.recover(partition(), runId());
@@ -208,7 +209,7 @@ describe('partitions are recovered', () => {
       return [record && messageHeader(record).version, row?.version];
     }
 
-    it('the flusher reads the journal again if it commits after the incarnation was raised', async () => {
+    it('a flusher that commits after the incarnation was raised reads the journal again', async () => {
       const { flusher, errors, commit } = await loseFlush();
       await node.recovery.recover(partition(), runId());
       commit();
@@ -222,7 +223,7 @@ describe('partitions are recovered', () => {
       expect(flusher.stats().quarantined).toBe(0);
     });
 
-    it('the flusher writes no part of such a batch if Postgres refuses one of its entries', async () => {
+    it('if the incarnation is raised after a batch was read, and Postgres refuses one entry, the flusher writes no part of the batch', async () => {
       await node.pool.query(
         statement('test_check', 'alter table messages add constraint refused check (message_id <> 2)'),
       );
@@ -233,13 +234,13 @@ describe('partitions are recovered', () => {
       expect(texts(await messageRows(node.pool))).toEqual(['kept']);
     });
 
-    it('recovery compares Postgres again if the flusher commits after the comparison', async () => {
+    it('recovery repeats its comparison with Postgres if the flusher commits after the first comparison', async () => {
       const { flusher, commit } = await loseFlush();
       const slow: ScriptRunner = {
         ...node.runner,
         call: async (name, at, keys, args) => {
           const result = await node.runner.call(name, at, keys, args);
-          // The first call finds the closed partition, and the second one precedes the raise.
+          // The first call finds the closed partition. The second call comes before the incarnation is raised.
           if (name === 'partition/recover' && ++calls === 2) {
             commit();
             await eventually('committed', async () => (await messageRows(node.pool)).length === 2);
@@ -270,7 +271,7 @@ describe('partitions are recovered', () => {
       await flusher.stop({ drain: true });
     };
 
-    it('Postgres refuses rows that were read from Redis before its incarnation was raised', async () => {
+    it('Postgres refuses rows that were read from Redis before the incarnation was raised', async () => {
       await node.recovery.recover(partition(), runId());
       await putMessage(node, chat, 1, 'kept');
       await flush();
@@ -300,7 +301,7 @@ describe('partitions are recovered', () => {
       expect(texts(await messageRows(node.pool))).toEqual(['kept']);
     });
 
-    it('if Redis lost changes that were flushed, it keeps the changes that Postgres lacks', async () => {
+    it('a Redis that lost flushed changes keeps the changes that Postgres lacks', async () => {
       await node.recovery.recover(partition(), runId());
       await putMessage(node, chat, 1, 'only in Redis');
       await flush();
@@ -385,7 +386,7 @@ describe('partitions are recovered', () => {
       }
     });
 
-    it('the incarnation of a sealed Redis is raised if Redis ran with other data after it was sealed', async () => {
+    it('the incarnation of a sealed Redis is raised if Redis ran with other data after the seal', async () => {
       await trusting.recovery.seal(all);
       const sealed = await copyOfData('sealed');
       await trusting.connection.client.flushall();
@@ -427,7 +428,7 @@ describe('partitions are recovered', () => {
       expect(await incarnations()).toEqual(raised);
     });
 
-    it('the incarnation is raised if Redis was opened and written to after an operator sealed it', async () => {
+    it('the incarnation is raised if Redis was opened and written to after an operator had sealed this Redis', async () => {
       await sealed();
       await node.recovery.openAll(all, runId());
       await putMessage(node, chat, 2, 'later');
@@ -526,7 +527,7 @@ describe('partitions are recovered', () => {
     const others = await Promise.all(Array.from({ length: 20 }, () => openNode(redis.url, url)));
     try {
       await restartFrom(copy);
-      await Promise.all(others.map((other) => other.connection.ready(30_000)));
+      await Promise.all(others.map((other) => other.connection.ready(ready_ms_max)));
       const versions = await Promise.all(
         others.map(async (other, i) => {
           await other.recovery.recover(partition(), runId());
@@ -541,7 +542,8 @@ describe('partitions are recovered', () => {
       expect((await meta()).run).toBe(runId());
       const raised = Number((await registered())[0]?.incarnation);
       expect(raised).toBeGreaterThanOrEqual(2);
-      // Few nodes raise the incarnation. How many depends on the speed of the machine, but each raises it at most once.
+      // A small number of nodes raise the incarnation, depending on the speed of the machine. Each node raises the
+      // incarnation at most once.
       expect(raised).toBeLessThanOrEqual(1 + others.length);
     } finally {
       await Promise.all(others.map((other) => other.close()));

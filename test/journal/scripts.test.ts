@@ -218,6 +218,36 @@ describe('journal/state', () => {
   });
 });
 
+describe('history/note', () => {
+  it('history/note announces a flush, unless another server has replaced the one that committed', async () => {
+    const { keys, runner, connection } = node;
+    const listener = connection.client.duplicate({ enableOfflineQueue: true });
+    const heard: string[] = [];
+    try {
+      listener.on('smessage', (_: string, hint: string) => heard.push(hint));
+      await listener.ssubscribe(keys.flushed());
+      await connection.client.hset(keys.postgres(), 'gone:replaced', '1');
+      const at = { history: keys.postgres(), revoked: keys.revoked(), flushed: keys.flushed() };
+      const note = (running: string, hint: string) =>
+        runner.call('history/note', 0, at, {
+          running,
+          shard: 0,
+          mark: 1,
+          id: 1,
+          version: 1,
+          hint,
+          changes: [],
+        });
+      expect((await note('replaced', 'lost')).replaced).toBe(true);
+      expect((await note('present', '')).replaced).toBe(false);
+      await note('present', '3 7');
+      await expect.poll(() => heard).toEqual(['3 7']);
+    } finally {
+      listener.disconnect();
+    }
+  });
+});
+
 describe('the scripts of the journal work while Redis is full', () => {
   it('every script of the journal runs on a full Redis, because these scripts free memory', async () => {
     const { client } = node.connection;

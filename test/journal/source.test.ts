@@ -3,6 +3,7 @@ import { readPrefixes } from '../../src/journal/source.js';
 import { limits } from '../../src/limits.js';
 import { RedisConnection } from '../../src/redis/connection.js';
 import { makeKeys } from '../../src/store/core/keys.js';
+import { ready_ms_max } from '../support/times.js';
 import { type RedisServer, startRedis } from './support.js';
 
 const keys = makeKeys(64);
@@ -13,7 +14,7 @@ let connection: RedisConnection;
 beforeAll(async () => {
   redis = await startRedis('--appendonly', 'no');
   connection = new RedisConnection({ url: redis.url, name: 'test' });
-  await connection.ready(5_000);
+  await connection.ready(ready_ms_max);
 });
 afterAll(async () => {
   await connection?.close();

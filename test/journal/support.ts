@@ -20,7 +20,8 @@ import { RedisConnection } from '../../src/redis/connection.js';
 import { Runner, type ScriptRunner } from '../../src/redis/scripts/scripts.js';
 import { messageKinds, packMessage, unpackMessage } from '../../src/store/core/codec.js';
 import { type ChatRef, chatText, directChat, type Keys, makeKeys } from '../../src/store/core/keys.js';
-import { temporaryFolder } from '../support/servers.js';
+import { memoryFolder } from '../support/servers.js';
+import { ready_ms_max } from '../support/times.js';
 
 export interface RedisServer {
   readonly url: string;
@@ -74,7 +75,7 @@ export interface PostgresServer {
 
 /** Starts a Postgres without durability, because no test here cuts its power. A restarted server keeps its port. */
 export async function startPostgres(): Promise<PostgresServer> {
-  const home = temporaryFolder();
+  const home = memoryFolder();
   const launch = (port?: number) =>
     startLocalPostgres({
       dir: join(home, 'postgres'),
@@ -140,6 +141,7 @@ export interface Node {
   readonly shards: Shards;
   readonly keys: Keys;
   flusher(options?: Partial<FlusherOptions>): Flusher;
+  stopFlushers(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -158,9 +160,11 @@ export async function openNode(
     ...{ shards: () => shards, keys, connection, highWater, bytesMax, runner: () => runner, trustSeals },
   });
   runner = new Runner({ connection, recover: (partition, runId) => recovery.recover(partition, runId) });
-  // On a busy machine, twenty connections that are opened at once take more than 5 s.
-  await connection.ready(30_000);
+  await connection.ready(ready_ms_max);
   const flushers: Flusher[] = [];
+  const stopFlushers = async () => {
+    await Promise.all(flushers.map((flusher) => flusher.stop({ msMax: 2_000 })));
+  };
   return {
     connection,
     runner,
@@ -173,8 +177,9 @@ export async function openNode(
       flushers.push(made);
       return made;
     },
+    stopFlushers,
     async close() {
-      await Promise.all(flushers.map((flusher) => flusher.stop({ msMax: 2_000 })));
+      await stopFlushers();
       await connection.close();
       await pool.close();
     },

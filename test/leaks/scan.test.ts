@@ -6,13 +6,14 @@ import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { createFinder } from '../../src/leaks/finder.js';
 import { type LeakFound, scan } from '../../src/leaks/scan.js';
 import { makeToken } from '../../src/rules/token.js';
 import { petrel } from '../support/command.js';
 import { temporaryFolder } from '../support/servers.js';
-import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 
 let service: Service;
 let owner: TestUser;
@@ -48,16 +49,13 @@ async function found(path: string): Promise<LeakFound[]> {
   return all;
 }
 
-beforeAll(async () => {
+onSharedService(async (running) => {
+  service = running;
   mkdirSync(root);
   git('init', '--quiet', '--initial-branch', 'main');
-  service = await startService({ combined: true });
   owner = await service.newUser('owner');
 });
-afterAll(async () => {
-  rmSync(folder, { recursive: true });
-  await service?.stop();
-});
+afterAll(() => rmSync(folder, { recursive: true }));
 
 test("a scan for leaked tokens searches every part of a repository's history", async () => {
   const token = Object.fromEntries(
@@ -116,7 +114,7 @@ test("a scan for leaked tokens searches every part of a repository's history", a
   const own = all.filter(({ place }) => !place.startsWith('.git'));
   expect(own.map(({ place, token: at }) => [place, at]).sort()).toEqual(places.sort());
   expect(all.find(({ token: at }) => at === token.person)).toMatchObject({ kind: 'user', id: 1_008 });
-  // A folder inside a repository has no history of its own.
+  // A folder inside a repository has no separate history.
   expect((await found(join(root, 'below'))).map(({ place }) => place)).toEqual(['person']);
 });
 

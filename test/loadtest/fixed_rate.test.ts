@@ -37,8 +37,8 @@ test('when the server pauses, the delay of every due request is measured, even o
   const load = { rate: 100, seconds: 1, connections: 1, salt: '' };
   const { sent, answered, latency } = await loadAtRate(get('/'), load);
   expect([sent, answered]).toEqual([100, 100]);
-  // The requests were due evenly over the pause, so half of them waited for more than half of it. A closed loop would
-  // have measured one slow request among fast requests.
+  // Requests became due at a constant rate during the pause, so half of them waited for more than half of the pause. A
+  // closed loop would have measured only one slow request.
   expect(latency.p50).toBeGreaterThan(200);
   expect(latency.max).toBeGreaterThan(700);
 });

@@ -1,4 +1,6 @@
-/** Tests that the capacity model adds up the cost of a given traffic, and that a commit is judged by its budget. */
+/**
+ * Tests that the capacity model adds up the cost of a given traffic, and that costs above their budget are reported.
+ */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -93,7 +95,7 @@ test('the committed cost file has the form that the model reads', () => {
   expect(plan(committed, { ...demand, calls: { mix: 1_000, reactions: 100 } }).fronts).toBeGreaterThan(0);
 });
 
-test('growing.md shows the measured costs and the figures computed from them', () => {
+test('growing.md shows the measured costs and the figures that the model computes from these costs', () => {
   const page = readFileSync(fileURLToPath(new URL('../../infra/docs/growing.md', import.meta.url)), 'utf8');
   expect(page).toBe(withFigures(page));
   const { calls } = measuredCosts;

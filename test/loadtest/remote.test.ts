@@ -1,28 +1,26 @@
-/** Tests `petrel bench` against a running service: its calls, its report, what it deletes, and when it stops. */
+/** Tests `petrel bench` against a running service: its calls, its report, its deletions, and its end. */
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { remoteNames } from '../../src/loadtest/remote_stage.js';
 import { readResults } from '../../src/loadtest/results.js';
-import { itemsOf, type Service, startService, type TestUser } from '../support/service.js';
+import { itemsOf, type Service, type TestUser } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 
 const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 let service: Service;
 let user: TestUser;
 let dir: string;
 
-beforeAll(async () => {
+onSharedService(async (running) => {
+  service = running;
   dir = mkdtempSync(join(tmpdir(), 'petrel-remote-test-'));
-  service = await startService({ combined: true });
   user = await service.newUser('loader');
 });
-afterAll(async () => {
-  await service?.stop();
-  rmSync(dir, { recursive: true, force: true });
-});
+afterAll(() => rmSync(dir, { recursive: true, force: true }));
 
 function run(token: string, ...args: readonly string[]) {
   const files = ['--json', join(dir, 'found.json'), '--html', join(dir, 'found.html')];

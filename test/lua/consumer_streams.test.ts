@@ -1,14 +1,13 @@
 /**
- * Compares random histories of consumers that have streams with what their users may rely on: no update is lost even if
- * connections break, the updates of a chat come in order, and to one consumer at a time.
+ * Tests the guarantees for consumers with streams in random histories: no update is lost even if connections break, the
+ * updates of a chat arrive in order, and only one consumer at a time gets them.
  */
 import fc from 'fast-check';
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Script } from '../../src/redis/scripts/contract.js';
-import { confirm, consumerKeys, step } from './consumer_world.js';
-import { open } from './update_world.js';
-import { bot, callScript, keys, scripts, seeds, startClusterNode } from './world.js';
+import { propertyRuns } from '../support/property_runs.js';
+import { ConsumerWorld, confirm, emptied, lease, type Name, names } from './consumer_world.js';
+import { startClusterNode } from './world.js';
 
 let node: Awaited<ReturnType<typeof startClusterNode>>;
 let client: Redis;
@@ -18,10 +17,6 @@ beforeAll(async () => {
 });
 afterAll(() => node.stop());
 
-/** In ms. No lease ends by itself during a test, however slow the machine is. */
-const lease = '600000';
-const names = ['a', 'b', 'c'] as const;
-type Name = (typeof names)[number];
 type Act =
   | { readonly do: 'add'; readonly chat: number }
   | { readonly do: 'poll'; readonly name: Name; readonly limit: number; readonly lost: boolean }
@@ -31,7 +26,10 @@ type Act =
   | { readonly do: 'confirm'; readonly name: Name; readonly late: boolean }
   | { readonly do: 'plain' };
 
-/** A stream: the name of its poll, its limit, the last update that it sent, and what its client has not received. */
+/**
+ * A stream: the name of its poll, its limit, the last update that it sent, and the updates that its client has not
+ * received.
+ */
 interface Stream {
   readonly poll: string;
   readonly limit: number;
@@ -81,74 +79,36 @@ function historiesOf(polls: boolean): fc.Arbitrary<Act[]> {
   return fc.array<Act>(act, { minLength: 1, maxLength: 60, size: 'max' });
 }
 
-/** A bot with three processes, and what it has seen. */
-class World {
-  readonly offsets: Record<Name, number> = { a: 0, b: 0, c: 0 };
-  readonly chatOf = new Map<number, number>();
-  readonly seen = new Set<number>();
-  /** What each process has seen since its start. */
-  readonly seenBy: Record<Name, Set<number>> = { a: new Set(), b: new Set(), c: new Set() };
-  /** Who got an update last. A consumer without a lease may be replaced, so it holds nothing. */
-  readonly got = new Map<number, Name>();
+/** A bot whose processes open streams and make polls. */
+class StreamWorld extends ConsumerWorld {
   readonly streams = new Map<Name, Stream>();
-  #last = 100;
-  #polls = 0;
+  /** How many updates all streams have sent. */
+  sent = 0;
 
-  async add(chat: number): Promise<void> {
-    this.#last++;
-    this.chatOf.set(this.#last, chat);
-    await seeds.entry(this.#last, { c: `${bot}.${chat}` })(client);
-    await client.hset(keys.queueState(bot), 'seq', this.#last);
-  }
-
-  async pending(): Promise<Set<number>> {
-    return new Set((await client.xrange(keys.queue(bot), '-', '+')).map(([id]) => Number.parseInt(id, 10)));
-  }
-
-  async poll(name: Name, limit: number, lost: boolean): Promise<number[]> {
-    const poll = `p${++this.#polls}`;
+  override poll(name: Name, limit: number, lost: boolean): Promise<number[]> {
     this.streams.delete(name);
-    const args = { name, poll, lease, limit: `${limit}`, offset: `${this.offsets[name]}` };
-    const ids = (await this.#step(name, args)) as number[];
-    if (!lost) this.#see(ids);
-    for (const id of lost ? [] : ids) this.seenBy[name].add(id);
-    if (!lost && ids.length > 0) this.offsets[name] = (ids.at(-1) as number) + 1;
-    return ids;
-  }
-
-  /** Performs a step and returns the ids of its updates, or null if another poll has replaced this one. */
-  async #step(name: Name, args: object, more: object = {}): Promise<number[] | null> {
-    const before = await this.pending();
-    let answer = await step(client, args);
-    while (answer[2] === 1) answer = await step(client, { ...args, ...more, first: false });
-    if (answer[0] === 'terminated') return null;
-    expect(answer[0]).toBe('ok');
-    const ids = (answer[1] as [Buffer][]).map(([id]) => Number.parseInt(String(id), 10));
-    const pending = await this.pending();
-    for (const id of before) if (!pending.has(id)) expect(this.seenBy[name], `seen by ${name}`).toContain(id);
-    for (const id of ids) {
-      for (const other of pending) {
-        const holder = this.chatOf.get(other) === this.chatOf.get(id) ? this.got.get(other) : undefined;
-        expect(holder ?? name, `consumer with the chat of update ${id}`).toBe(name);
-      }
-    }
-    for (const id of ids) this.got.set(id, name);
-    return ids;
+    return super.poll(name, limit, lost);
   }
 
   async stream(name: Name, limit: number, resumes: boolean): Promise<void> {
-    const poll = `p${++this.#polls}`;
+    const poll = this.newPoll();
     const last = resumes ? this.offsets[name] - 1 : 0;
     const opened: Stream = { poll, limit, last: Math.max(0, last), pipe: [] };
     this.streams.set(name, opened);
     const args = { name, poll, lease, limit: `${limit} ${opened.last}`, offset: '0' };
-    const ids = await this.#step(name, args, { limit: `${limit} 0` });
+    const ids = await this.take(name, args, { limit: `${limit} 0` });
+    if (this.held === 0) opened.last = 0;
     this.#send(opened, ids as number[]);
   }
 
   #send(stream: Stream, ids: readonly number[]): void {
     stream.pipe.push(...ids);
+    this.sent += ids.length;
     stream.last = ids.at(-1) ?? stream.last;
+  }
+
+  override lapse(name: Name): void {
+    (this.streams.get(name) as Stream).last = 0;
   }
 
   /** Performs a step of a stream. Then its client receives some updates. */
@@ -156,68 +116,25 @@ class World {
     const stream = this.streams.get(name);
     if (stream === undefined) return;
     const { poll, limit, last } = stream;
-    const ids = await this.#step(name, {
-      name,
-      poll,
-      lease,
-      first: false,
-      limit: `${limit} ${last}`,
-      offset: '0',
-    });
+    const args = { name, poll, lease, first: false, limit: `${limit} ${last}`, offset: '0' };
+    const ids = await this.take(name, args, { limit: `${limit} 0` });
     if (ids === null) this.streams.delete(name);
     else this.#send(stream, ids);
-    for (const id of stream.pipe.splice(0, arrive)) {
-      this.#see([id]);
-      this.seenBy[name].add(id);
-      this.offsets[name] = id + 1;
-    }
+    for (const id of stream.pipe.splice(0, arrive)) this.receive(name, [id]);
   }
 
-  /** Confirms what the process has seen. The call may be late, and then has an earlier offset. */
+  /** Confirms the updates that the process has seen. The call may be late, and then has an earlier offset. */
   async confirm(name: Name, late: boolean): Promise<void> {
     const before = await this.pending();
     const seen = [...this.seenBy[name]];
     const offset = late ? (seen.at(-2) ?? 0) + 1 : this.offsets[name];
-    expect((await confirm(client, name, offset))[0]).toBe('ok');
-    const pending = await this.pending();
-    for (const id of before) if (!pending.has(id)) expect(this.seenBy[name], `seen by ${name}`).toContain(id);
+    expect((await confirm(this.client, name, offset))[0]).toBe('ok');
+    this.expectSeen(name, before, await this.pending());
   }
 
-  #see(ids: readonly number[]): void {
-    expect(ids).toEqual([...ids].sort((one, other) => one - other));
-    for (const id of ids) {
-      for (const [other, chat] of this.chatOf)
-        if (other < id && chat === this.chatOf.get(id))
-          expect(this.seen, `before update ${id}`).toContain(other);
-      this.seen.add(id);
-    }
-  }
-
-  async pause(name: Name): Promise<void> {
-    for (const [id, holder] of this.got) if (holder === name) this.got.delete(id);
-    if ((await client.zscore(keys.consumers(bot), name)) !== null)
-      await client.zadd(keys.consumers(bot), 'XX', Math.min(Date.now() - 1, 1), name);
-  }
-
-  async plain(): Promise<void> {
-    for (const name of names) await this.pause(name);
-    await client.hset(keys.queueState(bot), 'poll', '*1');
-    const args = {
-      bot: `${bot}`,
-      poll: `p${++this.#polls}`,
-      first: true,
-      offset: '',
-      limit: '100',
-      mask: '',
-    };
-    const [status, rows] = await callScript(
-      client,
-      scripts.get('updates/poll') as Script,
-      consumerKeys,
-      args,
-    );
-    expect(status).toBe('ok');
-    this.#see((rows as [Buffer][]).map(([id]) => Number.parseInt(String(id), 10)));
+  override restart(name: Name): Promise<void> {
+    this.streams.delete(name);
+    return super.restart(name);
   }
 
   /** Gets and confirms everything, by a poll or a stream. */
@@ -235,11 +152,7 @@ class World {
     if (act.do === 'stream') return this.stream(act.name, act.limit, act.resumes);
     if (act.do === 'follow') return this.follow(act.name, act.arrive);
     if (act.do === 'confirm') return this.confirm(act.name, act.late);
-    if (act.do === 'restart') {
-      this.streams.delete(act.name);
-      this.offsets[act.name] = 0;
-      this.seenBy[act.name].clear();
-    }
+    if (act.do === 'restart') return this.restart(act.name);
     return this.pause(act.name);
   }
 }
@@ -250,16 +163,84 @@ test.each([
 ])('no history of %s loses an update, breaks the order in a chat, or gets stuck', async (_, polls) => {
   await fc.assert(
     fc.asyncProperty(historiesOf(polls), fc.boolean(), async (history, byStream) => {
-      await client.flushall();
-      for (const seed of [open(), seeds.queue({ seq: 100 })]) await seed(client);
-      const world = new World();
+      await emptied(client);
+      const world = new StreamWorld(client);
       for (const act of history) await world.act(act);
-      for (let round = 0; round < 40 && (await world.pending()).size > 0; round++)
-        for (const name of names) await world.drain(name, byStream);
-      expect(await world.pending()).toEqual(new Set());
-      expect(world.seen).toEqual(new Set(world.chatOf.keys()));
-      expect(await client.exists(keys.holders(bot), keys.assigned(bot))).toBe(0);
+      await world.finish((name) => world.drain(name, byStream));
     }),
-    { numRuns: Number(process.env.PETREL_CONSUMER_RUNS ?? 100) },
+    { numRuns: propertyRuns(100) },
   );
+});
+
+test.each([
+  ['an open stream', true],
+  ['a new stream', false],
+])(
+  '%s sends the updates of a dead consumer once, although the ids of these updates are not above its cursor',
+  async (_, open) => {
+    await emptied(client);
+    const world = new StreamWorld(client);
+    const count = 20;
+    await world.add(0);
+    await world.poll('a', count, true);
+    if (open) await world.stream('b', count, false);
+    for (let i = 1; i < count; i++) await world.add(0);
+    expect(await world.poll('a', count, true)).toHaveLength(count);
+    await world.pause('a');
+    if (!open) await world.stream('b', count, false);
+    for (let round = 0; round < 2 * count && (await world.pending()).size > 0; round++) {
+      await world.follow('b', count);
+      await world.confirm('b', false);
+    }
+    expect(await world.pending()).toEqual(new Set());
+    expect(world.sent).toBe(count);
+  },
+);
+
+test('if a consumer loses an update and gets it again, confirming this update confirms no earlier one', async () => {
+  await emptied(client);
+  const world = new StreamWorld(client);
+  await world.add(0);
+  await world.poll('a', 1, true);
+  await world.add(2);
+  await world.stream('c', 2, false);
+  await world.follow('c', 2);
+  expect(world.seenBy.c).toEqual(new Set([102]));
+  await world.pause('c');
+  await world.poll('a', 2, true);
+  await world.pause('a');
+  await world.stream('c', 2, false);
+  await world.confirm('c', false);
+  expect(await world.pending()).toEqual(new Set([101]));
+});
+
+test('after polls without a consumer, a stream’s first confirmation does not cover an update that its bot has not seen', async () => {
+  await emptied(client);
+  const world = new StreamWorld(client);
+  await world.add(0);
+  await world.poll('a', 1, false);
+  await world.add(2);
+  await world.poll('c', 1, false);
+  expect(world.seenBy).toEqual({ a: new Set([101]), b: new Set(), c: new Set([102]) });
+  await world.plain();
+  await world.stream('c', 2, false);
+  await world.confirm('c', false);
+  expect(await world.pending()).toEqual(new Set([101]));
+});
+
+test('if a stream loses its updates and gets them back in another order, it sends all of them again', async () => {
+  await emptied(client);
+  const world = new StreamWorld(client);
+  await world.add(0);
+  await world.stream('a', 1, false);
+  await world.stream('b', 3, false);
+  await world.add(1);
+  await world.follow('b', 0);
+  expect(world.streams.get('b')?.pipe.splice(0)).toEqual([102]);
+  await world.pause('b');
+  await world.follow('a', 0);
+  await world.follow('b', 0);
+  await world.pause('a');
+  await world.follow('b', 0);
+  expect(world.streams.get('b')?.pipe).toEqual([101, 102]);
 });

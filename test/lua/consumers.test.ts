@@ -1,15 +1,14 @@
 /**
- * Compares random histories of consumers with what their users may rely on: no update is lost even if answers are lost,
- * the updates of a chat come in order, and to one consumer at a time.
+ * Tests the guarantees for consumers in random histories: no update is lost even if answers are lost, the updates of a
+ * chat arrive in order, and only one consumer at a time gets them.
  */
 import fc from 'fast-check';
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Script } from '../../src/redis/scripts/contract.js';
 import { storeLimits as limits } from '../../src/store/limits.js';
-import { consumerKeys, step } from './consumer_world.js';
-import { open } from './update_world.js';
-import { bot, callScript, keys, scripts, seeds, startClusterNode } from './world.js';
+import { propertyRuns } from '../support/property_runs.js';
+import { ConsumerWorld, emptied, lease, type Name, names, step } from './consumer_world.js';
+import { bot, keys, startClusterNode } from './world.js';
 
 let node: Awaited<ReturnType<typeof startClusterNode>>;
 let client: Redis;
@@ -19,10 +18,6 @@ beforeAll(async () => {
 });
 afterAll(() => node.stop());
 
-/** In ms. No lease ends by itself during a test, however slow the machine is. */
-const lease = '600000';
-const names = ['a', 'b', 'c'] as const;
-type Name = (typeof names)[number];
 type Act =
   | { readonly do: 'add'; readonly chat: number }
   | { readonly do: 'poll' | 'wait'; readonly name: Name; readonly limit: number; readonly lost: boolean }
@@ -49,111 +44,31 @@ const acts: fc.Arbitrary<Act> = fc.oneof(
   { weight: 1, arbitrary: fc.constant({ do: 'plain' as const }) },
 );
 
-/** A bot with three processes, and what it has seen. */
-class World {
-  readonly offsets: Record<Name, number> = { a: 0, b: 0, c: 0 };
-  readonly chatOf = new Map<number, number>();
-  readonly seen = new Set<number>();
-  /** What each process has seen since its start. */
-  readonly seenBy: Record<Name, Set<number>> = { a: new Set(), b: new Set(), c: new Set() };
-  /** Who got an update last. A consumer without a lease may be replaced, so it holds nothing. */
-  readonly got = new Map<number, Name>();
-  #last = 100;
-  #polls = 0;
+/** A bot whose processes make polls, which may wait for updates. */
+class PollWorld extends ConsumerWorld {
   /** The last poll of each process. It may still wait for updates. */
   readonly #waits: Partial<
     Record<Name, { name: Name; poll: string; lease: string; limit: string; offset: string }>
   > = {};
 
-  async add(chat: number): Promise<void> {
-    this.#last++;
-    this.chatOf.set(this.#last, chat);
-    await seeds.entry(this.#last, { c: `${bot}.${chat}` })(client);
-    await client.hset(keys.queueState(bot), 'seq', this.#last);
-  }
-
-  async pending(): Promise<Set<number>> {
-    return new Set((await client.xrange(keys.queue(bot), '-', '+')).map(([id]) => Number.parseInt(id, 10)));
-  }
-
-  async #idsOf(args: object): Promise<number[] | undefined> {
-    let answer = await step(client, args);
-    while (answer[2] === 1) answer = await step(client, { ...args, first: false });
-    if (answer[0] === 'terminated') return undefined;
-    expect(answer[0]).toBe('ok');
-    return (answer[1] as [Buffer][]).map(([id]) => Number.parseInt(String(id), 10));
-  }
-
-  async poll(name: Name, limit: number, lost: boolean): Promise<number[]> {
-    const poll = `p${++this.#polls}`;
-    this.#waits[name] = { ...{ name, poll, lease }, limit: `${limit}`, offset: `${this.offsets[name]}` };
-    return (await this.#take(name, lost, this.#waits[name])) ?? [];
+  override async poll(name: Name, limit: number, lost: boolean): Promise<number[]> {
+    const poll = this.newPoll();
+    const args = { ...{ name, poll, lease }, limit: `${limit}`, offset: `${this.offsets[name]}` };
+    const ids = await super.poll(name, limit, lost, poll);
+    // A poll that has returned updates makes no further step.
+    if (ids.length === 0) this.#waits[name] = args;
+    else delete this.#waits[name];
+    return ids;
   }
 
   /** Makes a later step of the last poll. A step that returns nothing must not overlook anything. */
   async wait(name: Name, limit: number, lost: boolean): Promise<void> {
     const args = this.#waits[name];
     if (args === undefined) return;
-    const ids = await this.#take(name, lost, { ...args, first: false });
+    const ids = await this.take(name, { ...args, first: false });
+    if (!lost && ids !== null) this.receive(name, ids);
     if (ids?.length === 0) expect(await this.poll(name, limit, false)).toEqual([]);
     else delete this.#waits[name];
-  }
-
-  /** Returns undefined if the poll was replaced. */
-  async #take(name: Name, lost: boolean, args: object): Promise<number[] | undefined> {
-    const before = await this.pending();
-    const ids = await this.#idsOf(args);
-    if (ids === undefined) return undefined;
-    const pending = await this.pending();
-    for (const id of before) if (!pending.has(id)) expect(this.seenBy[name], `seen by ${name}`).toContain(id);
-    for (const id of ids) {
-      for (const other of pending) {
-        const holder = this.chatOf.get(other) === this.chatOf.get(id) ? this.got.get(other) : undefined;
-        expect(holder ?? name, `consumer with the chat of update ${id}`).toBe(name);
-      }
-    }
-    for (const id of ids) this.got.set(id, name);
-    if (!lost) this.#see(ids);
-    for (const id of lost ? [] : ids) this.seenBy[name].add(id);
-    if (!lost && ids.length > 0) this.offsets[name] = (ids.at(-1) as number) + 1;
-    return ids;
-  }
-
-  #see(ids: readonly number[]): void {
-    expect(ids).toEqual([...ids].sort((one, other) => one - other));
-    for (const id of ids) {
-      for (const [other, chat] of this.chatOf)
-        if (other < id && chat === this.chatOf.get(id))
-          expect(this.seen, `before update ${id}`).toContain(other);
-      this.seen.add(id);
-    }
-  }
-
-  async pause(name: Name): Promise<void> {
-    for (const [id, holder] of this.got) if (holder === name) this.got.delete(id);
-    if ((await client.zscore(keys.consumers(bot), name)) !== null)
-      await client.zadd(keys.consumers(bot), 'XX', Math.min(Date.now() - 1, 1), name);
-  }
-
-  async plain(): Promise<void> {
-    for (const name of names) await this.pause(name);
-    await client.hset(keys.queueState(bot), 'poll', '*1');
-    const args = {
-      bot: `${bot}`,
-      poll: `p${++this.#polls}`,
-      first: true,
-      offset: '',
-      limit: '100',
-      mask: '',
-    };
-    const [status, rows] = await callScript(
-      client,
-      scripts.get('updates/poll') as Script,
-      consumerKeys,
-      args,
-    );
-    expect(status).toBe('ok');
-    this.#see((rows as [Buffer][]).map(([id]) => Number.parseInt(String(id), 10)));
   }
 
   async act(act: Act): Promise<void> {
@@ -161,10 +76,7 @@ class World {
     if (act.do === 'plain') return this.plain();
     if (act.do === 'poll') return void (await this.poll(act.name, act.limit, act.lost));
     if (act.do === 'wait') return this.wait(act.name, act.limit, act.lost);
-    if (act.do === 'restart') {
-      this.offsets[act.name] = 0;
-      this.seenBy[act.name].clear();
-    }
+    if (act.do === 'restart') return this.restart(act.name);
     return this.pause(act.name);
   }
 }
@@ -172,23 +84,18 @@ class World {
 test('no history of consumers loses an update, breaks the order in a chat, or gets stuck', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(acts, { minLength: 1, maxLength: 40 }), async (history) => {
-      await client.flushall();
-      for (const seed of [open(), seeds.queue({ seq: 100 })]) await seed(client);
-      const world = new World();
+      await emptied(client);
+      const world = new PollWorld(client);
       for (const act of history) await world.act(act);
-      for (let round = 0; round < 40 && (await world.pending()).size > 0; round++)
-        for (const name of names) await world.poll(name, 100, false);
-      expect(await world.pending()).toEqual(new Set());
-      expect(world.seen).toEqual(new Set(world.chatOf.keys()));
-      expect(await client.exists(keys.holders(bot), keys.assigned(bot))).toBe(0);
+      await world.finish((name) => world.poll(name, 100, false));
     }),
-    { numRuns: Number(process.env.PETREL_CONSUMER_RUNS ?? 500) },
+    { numRuns: propertyRuns(100) },
   );
 });
 
 test('a consumer that joins gets its share of the chats, and no other chat moves', async () => {
-  for (const seed of [open(), seeds.queue({ seq: 100 })]) await seed(client);
-  const world = new World();
+  await emptied(client);
+  const world = new ConsumerWorld(client);
   const chats = 200;
   const who = new Map<number, Name>();
   const round = async (members: readonly Name[]) => {
@@ -203,8 +110,6 @@ test('a consumer that joins gets its share of the chats, and no other chat moves
         }
     return moved;
   };
-  await client.flushall();
-  for (const seed of [open(), seeds.queue({ seq: 100 })]) await seed(client);
   expect(await world.poll('a', 100, false)).toEqual([]);
   expect(await world.poll('b', 100, false)).toEqual([]);
   const first = await round(['a', 'b']);
@@ -219,11 +124,10 @@ test('a consumer that joins gets its share of the chats, and no other chat moves
   expect(moved.length).toBeLessThan(chats / 2);
 });
 
-test('updates that left the queue leave the assignments of a consumer that does not read', async () => {
-  await client.flushall();
-  for (const seed of [open(), seeds.queue({ seq: 100 })]) await seed(client);
-  const world = new World();
-  // A single consumer holds the chat of many updates, and the other one reads those of all other chats.
+test('updates that are removed from the queue are also removed from the assignments of a consumer that does not read', async () => {
+  await emptied(client);
+  const world = new ConsumerWorld(client);
+  // One consumer holds the chat with many updates, and the other consumer reads the updates of all other chats.
   await world.add(1);
   await world.poll('a', 1, false);
   for (let round = 0; round < 20; round++) {
@@ -239,9 +143,8 @@ test('updates that left the queue leave the assignments of a consumer that does 
   });
 });
 
-test('a step of a waiting consumer without news costs a few commands, however many others wait', async () => {
-  await client.flushall();
-  for (const seed of [open(), seeds.queue({ seq: 100 })]) await seed(client);
+test('a step that finds no update for a waiting consumer takes a few commands, however many other consumers wait', async () => {
+  await emptied(client);
   const names = Array.from({ length: limits.consumers_max }, (_, i) => `c${i}`);
   for (const name of names) await step(client, { name, poll: name, lease });
   const counted = async () => {

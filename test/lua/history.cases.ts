@@ -3,7 +3,7 @@ import { limits } from '../../src/limits.js';
 import type { Case } from './cases.js';
 import { keys, seeds } from './world.js';
 
-const at = { history: keys.postgres(), revoked: keys.revoked() };
+const at = { history: keys.postgres(), revoked: keys.revoked(), flushed: keys.flushed() };
 const known = seeds.hash(at.history, {
   ...{ 'mark:3': 7, id: 100, version: 50, server: 'a 1', running: '5 1 10', incarnation: 2 },
   ...{ 'gone:a 0': 1_000, 'gone:5 0 9': 1_000 },
@@ -24,6 +24,7 @@ export const historyCases: Case[] = [
       mark: '8',
       id: '99',
       version: '51',
+      hint: '',
       changes: ['+new', '-bot:5', '+user:6'],
     },
     seeds: [known, revoked],
@@ -38,7 +39,7 @@ export const historyCases: Case[] = [
     script: 'history/note',
     what: 'ignores a late report',
     keys: at,
-    args: { running: '5 1 10', shard: '3', mark: '6', id: '1', version: '1', changes: [] },
+    args: { running: '5 1 10', shard: '3', mark: '6', id: '1', version: '1', hint: '', changes: [] },
     seeds: [known, revoked],
     answer: ['ok', 0],
     changes: [],
@@ -47,7 +48,7 @@ export const historyCases: Case[] = [
     script: 'history/note',
     what: 'reports that a replaced server’s commits do not count',
     keys: at,
-    args: { running: '5 0 9', shard: '3', mark: '8', id: '101', version: '52', changes: [] },
+    args: { running: '5 0 9', shard: '3', mark: '8', id: '101', version: '52', hint: '3 7', changes: [] },
     seeds: [known, revoked],
     answer: ['ok', 1],
     changes: ['postgres'],
@@ -61,7 +62,7 @@ export const historyCases: Case[] = [
     what: 'adds revocations of a replaced server and removes none',
     keys: at,
     args: {
-      ...{ running: '5 0 9', shard: '3', mark: '8', id: '1', version: '1' },
+      ...{ running: '5 0 9', shard: '3', mark: '8', id: '1', version: '1', hint: '' },
       changes: ['+new', '-bot:5'],
     },
     seeds: [known, revoked],

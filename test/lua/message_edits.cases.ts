@@ -411,21 +411,25 @@ function edits(script: 'messages/edit_direct' | 'messages/edit_shared'): Case[] 
   ];
 }
 
+/** The owner of the bot whose edits are pending. */
+const payer = 55;
+
 /** An edit that waits in Redis. Its text is `newer`. */
 const pendingEdit = (
   chat: ChatRef,
-  given: { version?: number; token?: string; due?: number; editor?: number } = {},
+  given: { version?: number; token?: string; due?: number; owner?: number } = {},
 ): Seed[] => {
   const place = `${chatText(chat)}:${id}`;
-  const { version = base, token = 'P', due = 5, editor = user } = given;
+  const { version = base, token = 'P', due = 5, owner = payer } = given;
   return [
     (client) =>
       client.eval(
-        `local packed = cmsgpack.pack({ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5], '', '{"id":1}', false})
-         redis.call('HSET', KEYS[1], ARGV[1], packed, ARGV[3], #packed + ARGV[6], 'all', #packed + ARGV[6])`,
+        `local packed = cmsgpack.pack({ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5], '', '{"id":1}', false, ARGV[7]})
+         redis.call('HSET', KEYS[1], ARGV[1], packed, 'owner:' .. ARGV[7], #packed + ARGV[6], 'all', #packed + ARGV[6])`,
         1,
         keys.pendingEdits(partitionOf(chat)),
-        ...[place, token, `${editor}`, version, pack({ text: 'newer' }), limits.pending_edit_overhead_bytes],
+        ...[place, token, `${user}`, version, pack({ text: 'newer' }), limits.pending_edit_overhead_bytes],
+        owner,
       ),
     (client) => client.zadd(keys.editsDue(partitionOf(chat)), due, place),
   ];
@@ -456,14 +460,14 @@ function coalesced(script: 'messages/edit_direct' | 'messages/edit_shared'): Cas
   const on = (given = {}): Seed[] => [...at0, seeds.message(chat, id, { sender: user, ...given })];
   const early = (given = {}): Seed[] => on({ editedAt: Date.now() + 3_600_000, ...given });
   const late = (): Seed[] => on({ editedAt: Date.now() - 1_500 });
-  const coalesce = ['coalesce', '{"id":1}'];
+  const coalesce = ['coalesce', '{"id":1}', `${payer}`];
   const shows = (text: string) => async (client: Redis) =>
     expect(unpackMessage((await client.getBuffer(keys.message(chat, id))) as Buffer).content.text).toBe(text);
   const remembered = seeds.text(keys.request(partitionOf(chat), 'r'), '1');
   const sizes = (bytes: Record<string, number>): Seed =>
     seeds.hash(keys.pendingEdits(partitionOf(chat)), bytes);
   const wait = expect.toSatisfy((ms) => Number(ms) > 3_000_000);
-  /** Repeats under an idempotency key of an edit that became pending. Durable calls have no mode. */
+  /** Repeats of an edit that became pending, under its idempotency key. Durable calls have no mode. */
   const durableRepeats = (): Case[] => {
     const repeated = (what: string, more: Partial<Case> & Pick<Case, 'answer'>): Case => ({
       ...edit(what, [], {
@@ -512,8 +516,8 @@ function coalesced(script: 'messages/edit_direct' | 'messages/edit_shared'): Cas
       async after(client) {
         await shows('old')(client);
         const all = await client.hgetall(keys.pendingEdits(partitionOf(chat)));
-        expect(Object.keys(all).sort()).toEqual([place, `${user}`, 'all'].sort());
-        expect(all[user]).toBe(all.all);
+        expect(Object.keys(all).sort()).toEqual([place, `owner:${payer}`, 'all'].sort());
+        expect(all[`owner:${payer}`]).toBe(all.all);
       },
     }),
     edit('replaces the pending edit and its size', coalesce, {
@@ -577,15 +581,15 @@ function coalesced(script: 'messages/edit_direct' | 'messages/edit_shared'): Cas
       changes: [...applied, ...waiting, `granted_edits:${place}`],
       after: shows('new'),
     }),
-    edit('refuses a coalesced edit if the bot has too many pending edits', coalesce, {
-      seeds: [...early(), sizes({ [user]: limits.pending_edits_bytes_per_bot_max - 1_000 })],
+    edit('refuses a coalesced edit if the bots of the owner have too many pending edits', coalesce, {
+      seeds: [...early(), sizes({ [`owner:${payer}`]: limits.pending_edits_bytes_per_owner_max - 1_000 })],
       answer: ['too_often'],
     }),
-    edit('refuses a too large coalesced edit in place of the edit of another editor', coalesce, {
+    edit('refuses a too large coalesced edit in place of the edit of another owner', coalesce, {
       seeds: [
         ...early(),
-        ...pendingEdit(chat, { editor: 77 }),
-        sizes({ [user]: limits.pending_edits_bytes_per_bot_max - 1_000 }),
+        ...pendingEdit(chat, { owner: 77 }),
+        sizes({ [`owner:${payer}`]: limits.pending_edits_bytes_per_owner_max - 1_000 }),
       ],
       answer: ['too_often'],
     }),

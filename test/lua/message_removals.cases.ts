@@ -179,7 +179,7 @@ const erasures: Case[] = [
       async after(client) {
         expect(await client.hget(keys.chat(group), 'pin')).toBe('0');
         const log = await client.xrange(keys.changes(group), '-', '+');
-        // The log contains only the unpin. The version before it, of the deletion, has no entry.
+        // The log contains only the unpin. The deletion has the version before the unpin, and no entry.
         expect(log.map(([, [, before, , kind]]) => [before, kind])).toEqual([[`${base + 2}`, 'p']]);
       },
     },

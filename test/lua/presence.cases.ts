@@ -1,4 +1,6 @@
+import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
+import { limits } from '../../src/limits.js';
 import type { Case } from './cases.js';
 import { keys } from './world.js';
 
@@ -26,7 +28,59 @@ const open =
       ...Object.entries(nodes).flatMap(([node, ms]) => [Date.now() + ms, node]),
     );
 
+const { history_step_ms: step, history_points_max: places } = limits;
+/** Seeds the current point and the next one, because the next one may begin before the script runs. */
+const points =
+  (former: string, age = 0) =>
+  async (client: Redis) => {
+    const [seconds] = await client.time();
+    const current = Math.floor((Number(seconds) * 1_000) / step);
+    for (const number of [current, current + 1])
+      await client.hset(keys.figures(), String(number % places), `${number - age} ${former}`);
+  };
+const addFigures = (what: string, more: Partial<Case>): Case => ({
+  ...{ script: 'presence/add_figures', what, keys: { figures: keys.figures() } },
+  ...{ args: { added: '+calls 3 lag_ms 20' }, answer: ['ok'], changes: ['figures'] },
+  ...more,
+});
+/** Returns the figures of the point that the script wrote, without its number. */
+async function written(client: Redis, former: string): Promise<string | undefined> {
+  const texts = Object.values(await client.hgetall(keys.figures())).map((text) => text.replace(/^\d+ /, ''));
+  return texts.find((text) => text !== former);
+}
+
 export const presenceCases: Case[] = [
+  addFigures('begins a point, and says when the middle of the next point is', {
+    answer: ['ok', expect.any(Number), 1],
+    async after(client) {
+      const [[place, text] = []] = Object.entries(await client.hgetall(keys.figures()));
+      const [seconds] = await client.time();
+      const [number] = (text ?? '').split(' ');
+      expect(text).toBe(`${number} +calls 3 lag_ms 20`);
+      expect(Number(place)).toBe(Number(number) % places);
+      expect(Math.abs(Number(number) * step - Number(seconds) * 1_000)).toBeLessThan(2 * step);
+      expect(await client.pttl(keys.figures())).toBeGreaterThan((places - 1) * step);
+    },
+  }),
+  addFigures('adds sums and keeps the largest of other figures', {
+    seeds: [points('+calls 4 +failed 1 lag_ms 30 redis_bytes 5000000000')],
+    ...{ args: { added: '+calls 3 lag_ms 20 redis_bytes 6000000000 +slowed 2' } },
+    answer: ['ok', expect.any(Number), 0],
+    after: async (client) =>
+      expect(await written(client, '+calls 4 +failed 1 lag_ms 30 redis_bytes 5000000000')).toBe(
+        '+calls 7 +failed 1 lag_ms 30 redis_bytes 6000000000 +slowed 2',
+      ),
+  }),
+  addFigures('replaces the point of an hour ago', {
+    seeds: [points('+calls 4', places)],
+    answer: ['ok', expect.any(Number), 1],
+    after: async (client) => expect(await written(client, '+calls 4')).toBe('+calls 3 lag_ms 20'),
+  }),
+  addFigures('refuses a point that grows too large', {
+    seeds: [points('+calls 4')],
+    args: { added: `+${'x'.repeat(limits.history_point_bytes_max)} 1` },
+    ...{ answer: ['too_large'], changes: [] },
+  }),
   {
     ...{
       script: 'presence/announce',

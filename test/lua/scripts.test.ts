@@ -1,4 +1,7 @@
-/** Runs every script on a real Redis in cluster mode, for every status that it can return. A refusal changes only tickets. */
+/**
+ * Runs every script on a real Redis in cluster mode, for every status that it can return. A refusal changes only
+ * tickets.
+ */
 import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -30,6 +33,7 @@ import { pressCases } from './update_presses.cases.js';
 import { updateCases } from './updates.cases.js';
 import { voteCases } from './votes.cases.js';
 import { webhookReplayCases } from './webhook_replays.cases.js';
+import { webhookRouteCases } from './webhook_routes.cases.js';
 import { stepCases } from './webhook_steps.cases.js';
 import { switchCases } from './webhook_switches.cases.js';
 import { webhookCases } from './webhooks.cases.js';
@@ -66,6 +70,7 @@ const cases: readonly Case[] = [
   ...voteCases,
   ...inlineCases,
   ...webhookReplayCases,
+  ...webhookRouteCases,
   ...writeAccessCases,
   ...boundCases,
 ];
@@ -128,7 +133,9 @@ describe.each([...scripts.keys()])('%s', (name) => {
   });
 });
 
-/** Returns the keys by kind, with the names of their fields; '' for a key without fields. Tickets belong to no record. */
+/**
+ * Returns the keys by kind, with the names of their fields; '' for a key without fields. Tickets belong to no record.
+ */
 async function recordsIn(from: Redis): Promise<Map<string, string[]>> {
   const found = new Map<string, string[]>();
   for (const key of await from.keys('*')) {

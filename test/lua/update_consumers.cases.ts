@@ -2,6 +2,7 @@
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
+import { pack, unpack } from '../../src/store/core/codec.js';
 import type { Case } from './cases.js';
 import { consumerKeys, lapsed, stepArgs, stepped } from './consumer_world.js';
 import { full, home, ids, type More, open, state, stream, three } from './update_world.js';
@@ -337,6 +338,18 @@ const overtaken: Seed[] = [
     }
   },
 ];
+const shared = seeds.queue({ poll: `*${Date.now() + 600_000}` });
+const theirs = { name: 'b', poll: 'theirs' };
+type Taken = readonly [name: string, id: number];
+const taken =
+  (...list: readonly Taken[]): Seed =>
+  (client) =>
+    client.hset(keys.consumption(bot), 'taken', pack(list));
+const takenIn = async (client: Redis) =>
+  unpack<Taken[]>((await client.hgetBuffer(keys.consumption(bot), 'taken')) as Buffer);
+const former = Array.from({ length: limits.consumers_max }, (_, i): Taken => [`c${i}`, 9 - (i % 9)]);
+const startsAbove = (id: number) => async (client: Redis) =>
+  expect(await client.hget(keys.consumption(bot), 'o:a')).toBe(`stream ${id}`);
 const settle = (what: string, more: More, args = {}): Case => ({
   ...{ script: 'updates/confirm', what, keys: consumerKeys, args: { name: 'a', offset: '102', ...args } },
   ...more,
@@ -396,6 +409,71 @@ const streams: Case[] = [
     },
     { first: false, limit: '2 101' },
   ),
+  share(
+    'refuses a later step of a stream whose consumer lost its updates to another',
+    {
+      seeds: [...three, stepped(streamed(0)), lapsed('a'), stepped({ name: 'b', poll: 'other' })],
+      answer: ['lapsed'],
+    },
+    streamed(41, { first: false }),
+  ),
+  share(
+    'remembers the highest update that was taken over from a consumer',
+    {
+      seeds: [...three, stepped(), lapsed('a'), taken(['a', 7], ['c', 3])],
+      answer: reads(...whole),
+      changes: [consumers, consumption, holders, state],
+      after: async (client) =>
+        expect(await takenIn(client)).toEqual([
+          ['c', 3],
+          ['a', 41],
+        ]),
+    },
+    theirs,
+  ),
+  share(
+    'remembers 64 consumers from which updates were taken over, and one update of all former ones',
+    {
+      seeds: [...three, stepped(), lapsed('a'), taken(...former)],
+      answer: reads(...whole),
+      changes: [consumers, consumption, holders, state],
+      async after(client) {
+        expect(await takenIn(client)).toEqual([...former.slice(1), ['a', 41]]);
+        expect(await client.hget(keys.consumption(bot), 'moved')).toBe('9');
+      },
+    },
+    theirs,
+  ),
+  share(
+    'trusts the order of a new stream only above the updates that were taken over from its consumer',
+    {
+      seeds: [...three, shared, seeds.hash(keys.consumption(bot), { cur: 0 }), taken(['a', 40], ['b', 50])],
+      answer: reads(...whole),
+      changes: [consumers, consumption, holders],
+      after: startsAbove(40),
+    },
+    streamed(0),
+  ),
+  share(
+    'trusts the order of a new stream only above the updates of former consumers',
+    {
+      seeds: [...three, shared, seeds.hash(keys.consumption(bot), { cur: 0, moved: 40 }), taken(['b', 50])],
+      answer: reads(...whole),
+      changes: [consumers, consumption, holders],
+      after: startsAbove(40),
+    },
+    streamed(0),
+  ),
+  share(
+    'trusts the order of a new stream only above the updates that polls of its consumer returned',
+    {
+      seeds: [...three, stepped({ limit: '2' })],
+      answer: reads(...whole),
+      changes: [consumers, consumption, state, assigned],
+      after: startsAbove(40),
+    },
+    { ...later, ...streamed(0) },
+  ),
   settle('confirms what a stream sent up to the offset', {
     seeds: overtaken,
     answer: ['ok', 0],
@@ -416,9 +494,9 @@ const streams: Case[] = [
     { offset: '101' },
   ),
   settle(
-    'confirms after a takeover only the update just below the offset, which may have been seen before',
+    'confirms only the update just below the offset if the consumer may have seen it before',
     {
-      seeds: [...overtaken, (client) => client.hset(keys.consumption(bot), 'moved', 101)],
+      seeds: [...overtaken, (client) => client.hset(keys.consumption(bot), 'o:a', 'stream 101')],
       answer: ['ok', 0],
       changes: [consumption, holders, state, stream],
       after: keeps('101-0'),

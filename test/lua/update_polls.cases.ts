@@ -163,8 +163,8 @@ const polls: Case[] = [
 ];
 
 const follow = (what: string, more: More, args = {}): Case => ({
-  ...{ script: 'updates/follow', what, keys: queue },
-  args: { poll: 'mine', after: '0', limit: '100', ...args },
+  ...{ script: 'updates/follow', what, keys: { ...queue, consumption: keys.consumption(bot) } },
+  args: { name: '', poll: 'mine', after: '0', limit: '100', ...args },
   ...more,
 });
 const streaming = [...three, seeds.queue({ poll: 'mine' })];
@@ -205,6 +205,30 @@ const follows: Case[] = [
     seeds: [...streaming, seeds.queue({ poll: 'mine', hook: 'w' })],
     answer: ['terminated_by_webhook'],
   }),
+  follow(
+    'reads nothing for a consumer, whose stream was not replaced',
+    {
+      seeds: [...three, seeds.queue({ poll: '*1' }), seeds.hash(keys.consumption(bot), { 'p:a': 'mine' })],
+      answer: ['ok', [], 0, 0, 41],
+    },
+    { name: 'a' },
+  ),
+  follow(
+    'ends the stream of a consumer that another poll of this consumer replaced',
+    {
+      seeds: [...three, seeds.queue({ poll: '*1' }), seeds.hash(keys.consumption(bot), { 'p:a': 'theirs' })],
+      answer: ['terminated'],
+    },
+    { name: 'a' },
+  ),
+  follow(
+    'ends the stream of a consumer that a poll without a consumer replaced',
+    {
+      seeds: [...three, seeds.queue({ poll: 'mine' }), seeds.hash(keys.consumption(bot), { 'p:a': 'mine' })],
+      answer: ['terminated'],
+    },
+    { name: 'a' },
+  ),
 ];
 
 export const pollCases: readonly Case[] = [...polls, ...follows];

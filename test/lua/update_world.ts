@@ -13,6 +13,7 @@ export const queue = {
     journal: keys.journal(home),
     state: keys.queueState(bot),
     queue: keys.queue(bot),
+    retries: keys.retries(bot),
   },
   ...{ marks: keys.queueMarks(bot), channel: keys.botChannel(bot), due: keys.webhooksDue(home) },
 };

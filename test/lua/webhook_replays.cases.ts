@@ -11,8 +11,8 @@ const at = {
 const [state, stream] = [`queue_state:${bot}`, `queue:${bot}`];
 const kept = 'req:once.replay.1.1';
 const updates = [
-  ...['17', 'message', `${bot}.9`, '1', 'r', 'f', 'p', 'y', 'x'],
-  ...['18', 'edited_message', `${bot}.9`, '2', 'R', 'F', '', '', ''],
+  ...['17', 'message', `${bot}.9`, '1', 'r', 'f', 'p', 'y', 'x', ''],
+  ...['18', 'edited_message', `${bot}.9`, '2', 'R', 'F', '', '', '', ''],
 ];
 const replay = (what: string, more: Partial<Case> & Pick<Case, 'answer'>, args = {}): Case => ({
   ...{ script: 'webhooks/replay', what, keys: at, args: { bot: `${bot}`, updates, ...args } },

@@ -30,7 +30,8 @@ import { base, bot, keys, seeds } from './world.js';
 
 const report = (more = {}) =>
   pack({
-    ...{ acked: [], failed: [], chats: 10, updates: 10, error: '', gone: '', hold: 0, probes: 0, hook: 7 },
+    ...{ acked: [], repeated: false, failed: [], chats: 10, updates: 10, error: '', gone: '' },
+    ...{ hold: 0, probes: 0, hook: 7 },
     ...more,
   });
 const advance = (what: string, more: More, reported = {}, args = {}): Case => ({
@@ -63,6 +64,26 @@ const steps: Case[] = [
     { acked: ['12', 100, ''] },
   ),
   advance(
+    'does not count the bytes of acknowledged updates that were removed from the start of the queue',
+    {
+      seeds: [...three, mine()],
+      answer: ['ok', '7'],
+      changes: [stream, state, due],
+      after: async (client) => expect(await field(client, 'bytes')).toBe('180'),
+    },
+    { acked: ['40', 120, '', '9', 100, '', '38', 70, ''] },
+  ),
+  advance(
+    'counts repeated acknowledgements only if their updates are in the queue',
+    {
+      seeds: [...three, mine()],
+      answer: ['ok', '7'],
+      changes: [stream, state, due],
+      after: async (client) => expect(await field(client, 'bytes')).toBe('180'),
+    },
+    { acked: ['42', 100, '', '40', 120, ''], repeated: true },
+  ),
+  advance(
     'parks a failed chat and records the error',
     {
       seeds: [...three, mine()],
@@ -75,6 +96,19 @@ const steps: Case[] = [
       },
     },
     { failed: [failedChat], error: 'why' },
+  ),
+  advance(
+    'parks new updates of a chat that fails in the same step',
+    {
+      seeds: [...three, seeds.entry(42), mine()],
+      answer: ['ok', '7', any, [], [], '42', 0, 60_000],
+      changes: [state, due, parked, retries, attempts],
+      after: async (client) =>
+        expect(await client.zrange(keys.parked(bot), '0', '-1')).toEqual(
+          [39, 40, 42].map((id) => member(id)),
+        ),
+    },
+    { failed: [failedChat] },
   ),
   advance(
     'parks no dropped updates',

@@ -1,4 +1,6 @@
-/** Test cases for the scripts that let a person write to a bot, by the stored policy and the stored answer of the chat. */
+/**
+ * Test cases for the scripts that check a bot's write policy, by the stored policy and the stored answer of the chat.
+ */
 import { expect } from 'vitest';
 import { pack, packMessageTail } from '../../src/store/core/codec.js';
 import { chatText } from '../../src/store/core/keys.js';
@@ -99,6 +101,7 @@ const closing = (what: string, args = {}) => ({
   keys: {
     ...{ meta: keys.meta(home), state: keys.queueState(bot) },
     ...{ queue: keys.queue(bot), marks: keys.queueMarks(bot) },
+    ...{ routes: keys.routes(bot), due: keys.webhooksDue(home) },
   },
   args: { version: '9', ...args },
 });

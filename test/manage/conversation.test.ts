@@ -10,7 +10,7 @@ import { labels, newTalker, type Talker, tokenIn } from './talker.js';
 
 let service: Service;
 beforeAll(async () => {
-  service = await startService();
+  service = await startService({ flushing: false });
 });
 afterAll(() => service?.stop());
 

@@ -64,7 +64,7 @@ test('if an update is handled twice, only one bot is created and only one new to
   const [bot, ...others] = await node.store.bots.listOf(ann.id, 0, 100);
   if (bot === undefined) throw new Error('no bot was made');
   expect(others).toEqual([]);
-  // An update that was answered long ago is not handled as a new one.
+  // An update that was answered long ago is not handled again.
   await world.manager.handle(asked);
   expect(await texted()).toHaveLength(3);
 
@@ -201,7 +201,7 @@ test('forged buttons cannot change the bot of another person', async () => {
   }
   expect(await node.store.bots.owned(ann.id, bot.id)).toEqual(before);
 
-  // The owner presses buttons whose question has expired.
+  // The owner presses buttons of a question that has expired.
   const late = Math.floor(Date.now() / 1_000) - 1;
   const received = await said(ann, 'anything');
   for (const [i, ask] of (['issue', 'delete'] as const).entries()) {

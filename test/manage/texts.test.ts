@@ -97,6 +97,8 @@ test('every notice has a text in every language, with all its values', () => {
     { kind: 'user_token_leaked', name: 'laptop', where: '' },
     { kind: 'webhook_failing', since: 1_700_000_000, error: 'Connection timed out', ...of },
     { kind: 'webhook_removed', ...of },
+    { kind: 'webhook_route_failing', route: 'pay', since: 1_700_000_000, error: 'Bad Gateway', ...of },
+    { kind: 'webhook_route_removed', route: 'pay', ...of },
     { kind: 'transferred_to_you', from: 'ann', ...of },
     { kind: 'transfer_offered', from: '', ...of },
     { kind: 'transfer_accepted', to: 'bob', ...of },
@@ -105,14 +107,17 @@ test('every notice has a text in every language, with all its values', () => {
   for (const language of languages) {
     const said = notices.map((notice) => noticeMessage(notice, language).content.text ?? '');
     for (const text of said) expect(text).not.toMatch(/[{}]|undefined/);
-    expect(said.filter((text) => text.includes('@some_bot'))).toHaveLength(7);
+    expect(said.filter((text) => text.includes('@some_bot'))).toHaveLength(9);
     expect(said[0]).toContain('https://example.org/a');
     expect(said[1]).toContain(texts[language].somewhere);
     expect(said[2]).toContain('2023-11-14 22:13 UTC');
     expect(said[2]).toContain('Connection timed out');
-    expect(said[4]).toContain('@ann');
+    for (const text of said.slice(4, 6)) expect(text).toContain(' pay ');
+    expect(said[4]).toContain('2023-11-14 22:13 UTC');
+    expect(said[4]).toContain('Bad Gateway');
+    expect(said[6]).toContain('@ann');
     // The sender has no username, so others see no name.
-    expect(said[5]).toMatch(new RegExp(`^${texts[language].somebody}`));
+    expect(said[7]).toMatch(new RegExp(`^${texts[language].somebody}`));
   }
 });
 

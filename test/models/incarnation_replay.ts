@@ -1,6 +1,6 @@
 /**
- * Replays a run of the model `incarnations` on the real scripts, with the statements of the flusher and of recovery on a
- * real PostgreSQL. The record of the model is a direct chat, and a change sends a message.
+ * Replays a run of the model `incarnations` on the real scripts, with the statements of the flusher and of recovery on
+ * a real PostgreSQL. The record of the model is a direct chat, and a change sends a message.
  */
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';

@@ -49,7 +49,7 @@ byte row_version = 0;
 byte row_id = 0;
 byte row_id_under = 1; /* the incarnation under which the chat was created */
 
-/* The highest version and id that were ever assigned, also by a Redis that lost them. */
+/* The highest version and id ever assigned, including those assigned by a Redis that later lost the data. */
 byte version_max = 0;
 byte id_max = 0;
 byte changes = 0; /* since the partition was opened */

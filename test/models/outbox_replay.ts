@@ -1,4 +1,6 @@
-/** Replays a run of the model `outbox` on the real scripts. Update `n` is the message that step `send update=n` sends. */
+/**
+ * Replays a run of the model `outbox` on the real scripts. Update `n` is the message that step `send update=n` sends.
+ */
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import { kindBit } from '../../src/rules/update_kinds.js';
@@ -66,8 +68,12 @@ export class OutboxReplay {
   async #openQueues(): Promise<void> {
     const known = String(this.#replay.incarnation);
     for (const [i, bot] of bots.entries()) {
-      const at = { meta: keys.meta(targets[i] as number), state: keys.queueState(bot) };
-      const args = { known, start: '1', mask: '63', hook: '', set: '' };
+      const at = {
+        meta: keys.meta(targets[i] as number),
+        state: keys.queueState(bot),
+        routes: keys.routes(bot),
+      };
+      const args = { known, start: '1', mask: '63', hook: '', set: '', routes: '' };
       expect((await this.#replay.call('updates/open_queue', at, args))[0]).toBe('ok');
     }
   }
@@ -76,7 +82,7 @@ export class OutboxReplay {
     const { client, incarnation } = this.#replay;
     const [chat, member] = [keys.chat(group), keys.member(group.id, user)];
     const place = { meta: keys.meta(source), journal: keys.journal(source), outbox: keys.outbox(source) };
-    // The copies of the chat and of the member that fills under this incarnation create.
+    // The copies of the chat and of the member that fills create under this incarnation.
     const copy = { p: pack({ id: group.id, n: 'G' }), pv: 1, t: 'group', b: bots.join(), pi: incarnation };
     await client.hset(chat, copy);
     await client.hsetnx(chat, 's', '0');

@@ -1,4 +1,4 @@
-/** What the replays of models share: a Redis that can lose its latest writes, and the numbers of a step. */
+/** The common parts of the replays of models: a Redis that can lose its latest writes, and the numbers of a step. */
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import type { Script } from '../../src/redis/scripts/contract.js';
@@ -22,7 +22,7 @@ export class Replay {
     return callScript(this.client, scripts.get(name) as Script, at, { run: `run-${this.runs}`, ...args });
   }
 
-  /** Calls `partition/recover` for a partition. The incarnation 0 only queries it. */
+  /** Calls `partition/recover` for a partition. With the incarnation 0, the call only reads the state. */
   open(partition: number, incarnation: number, expected = `run-${this.runs}`): Promise<unknown[]> {
     const at = { meta: keys.meta(partition), journal: keys.journal(partition) };
     const args = { expected, incarnation: `${incarnation}`, post: '0' };

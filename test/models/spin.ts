@@ -19,7 +19,7 @@ export function canRun(...programs: readonly string[]): boolean {
   return missing.length === 0;
 }
 
-/** Runs a program in a folder. Returns its output, also if it fails. */
+/** Runs a program in a folder. Returns its output, even if the program fails. */
 function run(folder: string, program: string, args: readonly string[]): Promise<string> {
   return new Promise((resolve) => {
     execFile(program, args, { cwd: folder, maxBuffer: 64 * 1024 ** 2 }, (_, stdout, stderr) => {

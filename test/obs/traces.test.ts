@@ -44,6 +44,7 @@ beforeAll(async () => {
   await new Promise<void>((resolve) => collector.listen(0, '127.0.0.1', resolve));
   const { port } = collector.address() as AddressInfo;
   service = await startService({
+    flushing: false,
     extraEnv: {
       OTLP_TRACES_URL: `http://127.0.0.1:${port}/v1/traces`,
       OTLP_TRACES_RATIO: '1',
@@ -71,6 +72,9 @@ test('one trace covers the request, its script, the event and the delivery, acro
   await expect.poll(() => named(path)).toHaveLength(1);
   const [root] = named(path) as [Seen];
   await expect.poll(() => named('delivery', root.traceId)).toHaveLength(2);
+  // Each process sends its spans once a second.
+  for (const name of ['script messages/send_to_bot', 'event message'])
+    await expect.poll(() => named(name, root.traceId)).toHaveLength(1);
   const [script] = named('script messages/send_to_bot', root.traceId) as [Seen];
   const [event] = named('event message', root.traceId) as [Seen];
   const [first, second] = named('delivery', root.traceId) as [Seen, Seen];
@@ -91,7 +95,32 @@ test('one trace covers the request, its script, the event and the delivery, acro
   await books.close();
 });
 
-test('the call of a bot joins the trace of the update if it returns the header of the delivery', async () => {
+test('the call of a bot joins the trace of the update if the bot returns the header of the poll', async () => {
+  const owner = await service.newUser('owner');
+  const bot = await service.newBot(owner, 'polling');
+  await service.openChat(owner, bot);
+  const call = (method: string, body: object, headers: Record<string, string> = {}) =>
+    fetch(`${service.fronts[0].url}/bot${bot.token}/${method}`, {
+      ...{ method: 'POST', headers: { 'content-type': 'application/json', ...headers } },
+      body: JSON.stringify(body),
+    });
+  const { result } = (await (await call('getUpdates', {})).json()) as { result: { update_id: number }[] };
+  const offset = (result.at(-1)?.update_id ?? 0) + 1;
+  await resultOf(service.app(owner, 'POST', `/api/chats/${bot.id}/messages`, { text: 'polled' }));
+  const traceparent = String((await call('getUpdates', { timeout: 5, offset })).headers.get('traceparent'));
+  const [, traceId, parentSpanId] = /^00-([0-9a-f]{32})-([0-9a-f]{16})-01$/.exec(traceparent) ?? [];
+  await call('sendMessage', { chat_id: owner.id, text: 'an answer' }, { traceparent });
+  const named = (name: string) => spans.filter((span) => span.name === name && span.traceId === traceId);
+  const names = ['request /api/chats/{chat_id}/messages', 'event message', 'request sendMessage'];
+  for (const name of names) await expect.poll(() => named(name)).toHaveLength(1);
+  const [update, event, sent] = names.map((name) => named(name)[0] as Seen);
+  expect(event?.spanId).toBe(parentSpanId);
+  expect([event?.parentSpanId, sent?.parentSpanId]).toEqual([update?.spanId, parentSpanId]);
+  const empty = await call('getUpdates', { offset: offset + 1 });
+  expect(empty.headers.get('traceparent')).toBeNull();
+});
+
+test('the call of a bot joins the trace of the update if the bot returns the header of the delivery', async () => {
   const headers: string[] = [];
   const books = await keepBooks(({ headers: { traceparent } }) => {
     headers.push(String(traceparent));
@@ -115,7 +144,6 @@ test('the call of a bot joins the trace of the update if it returns the header o
   const named = (name: string) => spans.filter((span) => span.name === name && span.traceId === traceId);
   await call('sendMessage', headers[0] as string, { chat_id: owner.id, text: 'an answer' });
   await call('getMe', headers[0] as string, {});
-  // Each process sends its spans once a second.
   const names = [
     'request /api/chats/{chat_id}/messages',
     'event message',

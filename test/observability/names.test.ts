@@ -1,4 +1,7 @@
-/** Tests that alert rules, dashboard and runbooks name only existing metrics and alerts, and cover all of them. */
+/**
+ * Tests that alert rules, dashboard and runbooks name only existing metrics and alerts, and that they cover every
+ * metric and alert.
+ */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -1,6 +1,6 @@
 /**
- * Watches a running installation with a real Prometheus. Each alert fires when it is provoked, and each query of the
- * dashboard has data.
+ * Watches a running installation with a real Prometheus. Tests that each alert fires when its condition is provoked,
+ * and that each query of the dashboard has data.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -256,7 +256,7 @@ test(
 );
 
 test(
-  'lost transactions of Postgres fire the alert for them',
+  'lost transactions of Postgres fire their alert',
   () =>
     provoke(['PetrelPostgresWentBack'], () =>
       pool.query(statement('forget', 'update control_marks set mark = mark - 1 where mark > 0')),

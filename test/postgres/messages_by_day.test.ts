@@ -176,9 +176,7 @@ test('the migration derives the day of each message of an older installation', a
     await holder.query('select from messages');
     const done = migrate(old.url);
     await expect
-      .poll(async () => (await client.query('select from pg_locks where not granted')).rowCount, {
-        timeout: 10_000,
-      })
+      .poll(async () => (await client.query('select from pg_locks where not granted')).rowCount)
       .toBeGreaterThan(0);
     await holder.query('commit');
     await holder.end();

@@ -98,6 +98,39 @@ describe('the pool runs statements and transactions', () => {
     await one.close();
   });
 
+  it('the pool runs a batch of prepared statements in one transaction, and returns the last rows', async () => {
+    const one = createPool({ url, max: 1, name: 'prepared' });
+    const insert = statement('insert_now', 'insert into counters values ($1, 1) returning id');
+    const rows = statement(
+      'rows',
+      `select count(distinct xmin::text)::int as transactions, array_agg(id order by id) as ids, $1::bytea as raw,
+         $2::text as nothing from counters`,
+    );
+    const batch = (from: number, raw: unknown) => [
+      { statement: insert, values: [from] },
+      { statement: insert, values: [String(from + 1)] },
+      { statement: rows, values: [raw, null] },
+    ];
+    const circle: { self?: unknown } = {};
+    circle.self = circle;
+    for (const from of [1, 3]) {
+      await one.query(statement('clear', 'delete from counters'));
+      const found = await one.batch(batch(from, Buffer.from([0, 255])));
+      expect(found).toEqual([
+        { transactions: 1, ids: [from, from + 1], raw: Buffer.from([0, 255]), nothing: null },
+      ]);
+      // This batch fails before any part of the batch is sent. The next query must therefore not commit part of the
+      // batch.
+      await expect(one.batch(batch(from + 10, circle))).rejects.toThrow(/circular/i);
+      expect(await one.batch([{ statement: insert, values: [from + 2] }])).toEqual([{ id: from + 2 }]);
+      expect((await one.query(statement('ids', 'select id from counters order by 1'))).rows).toEqual(
+        [from, from + 1, from + 2].map((id) => ({ id })),
+      );
+    }
+    await one.query(statement('clear', 'delete from counters'));
+    await one.close();
+  });
+
   it('the pool applies a transaction once even after a serialisation failure', async () => {
     await pool.query(statement('seed', 'insert into counters values (7, 0)'));
     const level = statement('level', 'set transaction isolation level repeatable read');

@@ -1,6 +1,6 @@
 /**
- * Tests copies of partitions between two databases: which process may change them, and which rows the target must keep
- * meanwhile.
+ * Tests copies of partitions between two databases: which process may change a copy, and which rows the target must
+ * keep during the copy.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { purgeTombstones } from '../../src/journal/purge.js';
@@ -22,8 +22,8 @@ async function open(id: number): Promise<Shard> {
 }
 
 /**
- * Returns the data by which a process takes part in a move: the partitions (by default the only one) and the id of the
- * process.
+ * Describes a move of partitions from shard 1 to shard 2 by the process `runner`. By default, the move covers partition
+ * 0.
  */
 const shareOf = (runner: string, partitions: readonly number[] = [0]) =>
   copy.shareOf({
@@ -103,7 +103,7 @@ test('a process changes nothing after another process has taken over its move of
   await source.db.query('delete from posts');
 });
 
-test('a call repeated after a move of its partition gets its former result and changes nothing', async () => {
+test('a call repeated after a move of its partition gets the former result and changes nothing', async () => {
   const share = shareOf('repeats');
   await claim(share);
   const call = ({ db }: Shard, name: string) =>
@@ -124,7 +124,7 @@ test('a call repeated after a move of its partition gets its former result and c
   for (const { db } of [source, target]) await db.query('truncate posts, partitions, control_requests');
 });
 
-test('a database does not purge rows or drop daily partitions while rows are copied to it', async () => {
+test('while rows are copied to a database, the database purges no rows and drops no daily partitions', async () => {
   const share = shareOf('purges');
   await claim(share);
   // The source has not purged this tombstone yet.

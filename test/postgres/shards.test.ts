@@ -177,7 +177,9 @@ test('a database refuses rows of a partition that has moved away, even from a fl
   expect((await client.query('select from messages')).rowCount).toBe(1);
 });
 
-/** Runs `call` and makes it wait for a lock. Meanwhile partition 5 is moved, and one of its rows is deleted. */
+/**
+ * Runs `call` and makes it wait for a lock. While `call` waits, partition 5 is moved, and one of its rows is deleted.
+ */
 async function movedDuring<T>(call: () => Promise<T>): Promise<PromiseSettledResult<T>> {
   await client.query('begin');
   await client.query('lock table chat_pins in access exclusive mode');

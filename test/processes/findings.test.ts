@@ -26,11 +26,21 @@ const well: Facts = {
   servers: [server],
   journal: { waiting: 5, fullest: 0.01, flushedAgo: 100 },
   ...{ overdueWebhooks: 0, flushers: 2, nodes: 6, lostAgo: null, files: null, held: false },
-  ...{ databases: [database], moving: null },
+  ...{ databases: [database], moving: null, failingWebhooks: [] },
 };
 
 test('doctor reports nothing for a healthy installation', () => {
   expect(findingsOf(well)).toEqual([]);
+});
+
+/** Returns the fact of a webhook that fails. */
+const failing = (route: string | null = null): Partial<Facts> => ({
+  failingWebhooks: [
+    {
+      ...{ username: 'shop_bot', route, host: 'shop.example:8443', since: 1_800_000_000 },
+      error: 'Connection refused',
+    },
+  ],
 });
 
 test.each<[string, Partial<Facts>, boolean, RegExp, RegExp]>([
@@ -128,6 +138,20 @@ test.each<[string, Partial<Facts>, boolean, RegExp, RegExp]>([
     true,
     /no process continues the move; their/,
     /petrel shards list/,
+  ],
+  [
+    'a failing webhook',
+    failing(),
+    false,
+    /^the webhook of @shop_bot at shop.example:8443 .* since 2027-01-15 08:00 UTC: Connection refused$/,
+    /ask the owner .* dead letters/,
+  ],
+  [
+    'a failing webhook route',
+    failing('pay'),
+    false,
+    /^the webhook route pay of @shop_bot at /,
+    /check the receiver/,
   ],
   ['a recent loss', { lostAgo: 1_000 }, false, /lost changes/, /redis rebuild/],
 ])('doctor reports %s and what to do about it', (_, change, bad, what, todo) => {

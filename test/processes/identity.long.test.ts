@@ -59,7 +59,10 @@ async function keysIn(redis: FreshRedis): Promise<string[]> {
 
 let first: Service;
 let second: Service;
-/** The second installation has the same keys and peppers, so the nodes cannot distinguish the two by them. */
+/**
+ * The second installation has the same keys and peppers, so nodes cannot distinguish the installations by their keys
+ * and peppers.
+ */
 beforeAll(async () => {
   first = await startService({ redis: await freshRedis(), extraEnv: settings });
   ends.push(() => first.stop());
@@ -106,7 +109,7 @@ test('an empty Redis is refused while other nodes use another Redis', async () =
   expect(await readyz(first)).toBe(200);
 }, 60_000);
 
-test('a node stops serving when the Redis of another installation takes the place of its own', async () => {
+test('a node stops serving when the Redis of another installation replaces the Redis of the node', async () => {
   const dir = temporaryFolder();
   const start = (folder: string, port?: number) =>
     startRedis({ dir: folder, appendfsync: 'always', detached: false, ...(port ? { port } : {}) });
@@ -134,7 +137,7 @@ test('a node stops serving when the Redis of another installation takes the plac
   const keys = async () => (await client.keys('*')).filter((key) => !key.includes('doorbell')).sort();
   const before = await keys();
   await expect
-    .poll(() => service.fronts[0].log(), { timeout: 15_000 })
+    .poll(() => service.fronts[0].log())
     .toMatch(/this Redis belongs to the installation theirs.*do not belong together/);
   expect(await readyz(service)).toBe(503);
   expect((await service.app(person, 'GET', '/api/chats')).status).toBe(503);
@@ -144,7 +147,7 @@ test('a node stops serving when the Redis of another installation takes the plac
   rmSync(other, { recursive: true, force: true });
 
   server = await start(dir, redis.port);
-  await expect.poll(() => readyz(service), { timeout: 15_000 }).toBe(200);
+  await expect.poll(() => readyz(service)).toBe(200);
   await resultOf(service.app(person, 'GET', '/api/chats'));
 }, 90_000);
 
@@ -170,7 +173,7 @@ test('nodes recover by themselves after their common Redis lost its data', async
   await client.flushall();
   client.disconnect();
   await works();
-  await expect.poll(() => namedBy(service.databaseUrl), { timeout: 10_000 }).toBe(`${id} 2`);
+  await expect.poll(() => namedBy(service.databaseUrl)).toBe(`${id} 2`);
 
   await server.stop();
   server = await start(folderLike(dir), redis.port);

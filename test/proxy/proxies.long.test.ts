@@ -144,7 +144,7 @@ describe.each(here)('proxy %s', (kind) => {
       [Buffer.from(JSON.stringify(body))],
     );
 
-  test('the proxy ends TLS and returns the answers of fronts unchanged', async () => {
+  test('the proxy terminates TLS and returns the answers of fronts unchanged', async () => {
     const me = await ask(proxy, `/bot${bot.token}/getMe`);
     expect([me.status, JSON.parse(me.text).result.id]).toEqual([200, bot.id]);
     expect(me.headers['strict-transport-security']).toContain('max-age');
@@ -228,7 +228,7 @@ describe.each(here)('proxy %s', (kind) => {
     }
   });
 
-  test('the proxy forwards no header whose name a front cannot read', async () => {
+  test('the proxy drops headers with names that a front cannot read', async () => {
     const inner = `GET /bot${bot.token}/sendMessage?chat_id=${owner.id}&text=hidden HTTP/1.1\r\nHost: x\r\n\r\n`;
     const names = ['', ' ', 'a_b', 'a!b', 'a.b', '~', "'", 'Content_Length', 'Transfer.Encoding'];
     for (const name of names) {
@@ -321,7 +321,7 @@ describe.each(here)('proxy %s', (kind) => {
         expect([response.status, JSON.parse(response.text).result?.text]).toEqual([200, text]);
       }
     };
-    // Besides complete bodies, clients send interrupted bodies, and bodies that are refused before they are read.
+    // Clients send complete bodies, interrupted bodies, and bodies that are refused before they are read.
     const broken = async () => {
       for (let n = 0; n < 6; n++) {
         await new Promise<void>((resolve) => {

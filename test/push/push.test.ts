@@ -1,4 +1,7 @@
-/** Tests notifications through the whole service, with a push service on loopback that decrypts what it receives. */
+/**
+ * Tests notifications through the whole service, with a push service on loopback that decrypts the messages that it
+ * receives.
+ */
 import { createECDH } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -263,7 +266,7 @@ describe('some people get no notification', () => {
     expect((await service.app(cat, 'PUT', '/api/chats/4711/mute')).status).toBe(404);
   });
 
-  test('the sender of a message gets no notification about it', async () => {
+  test('the sender of a message gets no notification about the message', async () => {
     const [max, ned] = await Promise.all([person('max'), person('ned')]);
     const own = await service.newGroup(olga, 'Own', [max, ned]);
     const { message_id } = await app(max, 'POST', `/api/chats/${own}/messages`, { text: 'mine' });
@@ -316,7 +319,7 @@ test('a push subscription is removed when the push service reports it as unknown
   expect(of(ann).length).toBe(1);
 });
 
-test('a push subscription is not used after its host has got an internal address', async () => {
+test('nothing is sent to a push subscription once its host has an internal address', async () => {
   const ann = await person('ann');
   const inside = `https://[::1]:${receiver.port}/${ann.browser.device}`;
   await sql('update push_subscriptions set endpoint = $2 where user_id = $1', ann.id, inside);

@@ -31,7 +31,7 @@ test('the check of Redis accepts a private server without a warning', async () =
 });
 
 test.each(['allkeys-lru', 'volatile-ttl', 'volatile-lru'])(
-  'the check of Redis refuses the eviction policy %s and names it',
+  'the check of Redis refuses the eviction policy %s and names the policy',
   async (policy) => {
     await admin.config('SET', 'maxmemory-policy', policy);
     await expect(checkRedis(server.url)).rejects.toThrow(

@@ -9,6 +9,7 @@ import { pack, packMessageTail } from '../../src/store/core/codec.js';
 import { type ChatRef, chatText, directChat, makeKeys } from '../../src/store/core/keys.js';
 import { toUserKeys } from '../../src/store/core/script_keys.js';
 import { type FreshCluster, freshCluster } from '../support/cluster.js';
+import { ready_ms_max } from '../support/times.js';
 
 const keys = makeKeys(64);
 const slots = keys.partitions.slots;
@@ -21,7 +22,7 @@ const recovered: string[] = [];
 beforeAll(async () => {
   cluster = await freshCluster();
   connection = new RedisCluster({ seeds: [cluster.url], name: 'test', slots });
-  await connection.ready(10_000);
+  await connection.ready(ready_ms_max);
   runner = new Runner({
     connection,
     async recover(partition, run) {

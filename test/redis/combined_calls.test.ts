@@ -11,6 +11,7 @@ import { pack, packMessageTail } from '../../src/store/core/codec.js';
 import { type ChatRef, chatText, directChat, makeKeys } from '../../src/store/core/keys.js';
 import { toUserKeys } from '../../src/store/core/script_keys.js';
 import { temporaryFolder } from '../support/servers.js';
+import { ready_ms_max } from '../support/times.js';
 
 const keys = makeKeys(4);
 const bot = 100_001;
@@ -30,7 +31,7 @@ async function open() {
   connection = new RedisConnection({ url: redis.url, name: 'test' });
   client = new Redis(redis.url);
   client.on('error', () => undefined);
-  await connection.ready(5_000);
+  await connection.ready(ready_ms_max);
   runner = new Runner({
     connection,
     reconnectMsMax: 1_000,
@@ -175,7 +176,7 @@ test('in a combined run, a refused call changes nothing, and the other calls are
   expect(sent[4]).toMatchObject({ first: 2, reply: await record(chat, 1) });
   const kept = await Promise.all((await client.keys('*}:req:*')).map((key) => client.get(key)));
   expect(kept.flatMap((answers) => answers?.match(/^\d\d (?=.*\n)/gm) ?? []).sort()).toEqual([
-    // Two calls before each test share a key too.
+    // Two calls that are made before each test also share a key.
     ...['10 ', '10 ', '11 ', '14 '],
   ]);
   expect(await client.exists(keys.chat(unknown))).toBe(0);
@@ -227,7 +228,7 @@ test('a combined run contains a limited number of calls, messages and bytes', as
       );
   expect(await runsOf(many(16))).toBe(1);
   expect(await runsOf(many(17))).toBe(2);
-  // An album counts as its messages.
+  // An album counts as one call per message.
   expect(await runsOf(many(4, { texts: ['1', '2', '3', '4', '5', '6', '7', '8'] }))).toBe(2);
   // A call that exceeds a limit by itself is sent alone.
   expect(await runsOf(many(2, { texts: Array.from({ length: 20 }, (_, i) => `${i}`) }))).toBe(2);

@@ -16,6 +16,7 @@ import {
   withMessage,
 } from '../../src/store/core/script_keys.js';
 import { temporaryFolder } from '../support/servers.js';
+import { ready_ms_max } from '../support/times.js';
 
 const keys = makeKeys(4);
 const bot = 100_001;
@@ -36,7 +37,7 @@ beforeAll(async () => {
   redis = await startRedis({ dir, detached: false });
   connection = new RedisConnection({ url: redis.url, name: 'test' });
   client = new Redis(redis.url);
-  await connection.ready(5_000);
+  await connection.ready(ready_ms_max);
   runner = new Runner({
     connection,
     reconnectMsMax: 1_000,
@@ -215,7 +216,7 @@ test('reactions of one run are counted in order, and the same request id counts 
   ]);
 });
 
-test('in a full journal, a run removes reactions but sets none, in any order', async () => {
+test('while the journal is full, a run removes reactions but sets none, in any order', async () => {
   const post = await newPost();
   for (const user of [11, 12]) await react(`before ${user}`, post, user);
   await client.hset(meta, 'hw', await client.xlen(journal));
@@ -248,7 +249,7 @@ test('each edit, pin or reaction of a run is applied once, even if the answer of
   expect((await journaled()).length).toBe(5 + 2 + 4 + 4);
 });
 
-test('the longest run of edits, pins or reactions takes less than 2 ms of Redis', async () => {
+test('the longest combined run of edits, pins or reactions takes Redis less than 2 ms', async () => {
   await client.config('SET', 'slowlog-log-slower-than', '0');
   const post = await newPost();
   for (let i = 4; i <= 16; i++) await send(`more ${i}`);

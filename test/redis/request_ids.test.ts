@@ -1,4 +1,4 @@
-/** Tests that a request is applied once: lost answers, late attempts, restarts and trims, on a real Redis. */
+/** Tests on a real Redis that a request is applied once despite lost answers, late attempts, restarts and trims. */
 import { once } from 'node:events';
 import { rm } from 'node:fs/promises';
 import { connect, createServer, type Socket } from 'node:net';
@@ -12,6 +12,7 @@ import { pack, packMessageTail } from '../../src/store/core/codec.js';
 import { type ChatRef, chatText, directChat, makeKeys } from '../../src/store/core/keys.js';
 import { directKeys, toUserKeys, withMessage } from '../../src/store/core/script_keys.js';
 import { temporaryFolder } from '../support/servers.js';
+import { ready_ms_max } from '../support/times.js';
 
 const keys = makeKeys(4);
 const bot = 100_001;
@@ -100,7 +101,7 @@ async function open() {
   client = new Redis(redis.url);
   client.on('error', () => undefined);
   connection = new RedisConnection({ url: proxy.url, name: 'test' });
-  await connection.ready(5_000);
+  await connection.ready(ready_ms_max);
   runner = newRunner(connection);
 }
 
@@ -180,7 +181,7 @@ const requests = async () =>
     .filter((id) => !id.startsWith('once.'));
 const sequence = (ref = chat) => client.hget(keys.chat(ref), 's');
 
-test('the calls of a run share one key for their requests, and a lone call has its own', async () => {
+test('the calls of a combined run share one key for their requests, and a single call has its own key', async () => {
   await send('a');
   await Promise.all([send('b'), send('c', chats[1]), send('once.d.1', chats[2]), send('e', chats[3])]);
   const shared = (await requests()).filter((id) => id !== 'a');
@@ -204,7 +205,7 @@ test('a refused call leaves no answer, and a run of refused calls leaves no key'
 });
 
 test.each(['alone', 'in a run'])(
-  'a call that its run refused is applied when it is repeated %s',
+  'a call that was refused in a combined run is applied when the call is repeated %s',
   async (how) => {
     await client.hset(keys.chat(chat), 'pi', 2);
     const [refused, applied] = await Promise.all([send('a'), send('b', chats[1])]);
@@ -224,7 +225,7 @@ test('a request that other processes may repeat is applied once over two fronts'
   ]);
   expect(sent[2]).toEqual(sent[0]);
   expect(sent).toMatchObject(sent.map(() => ({ status: 'ok', first: 1 })));
-  // Each front has a key for its call.
+  // The call of each front has its own key.
   expect(await requests()).toHaveLength(2);
 });
 
@@ -298,7 +299,7 @@ test.each(formNames)(
   },
 );
 
-test('each pin of a run is applied once if its answer is lost or the run is late', async () => {
+test('each pin of a combined run is applied once, even if the answer is lost or the run arrives late', async () => {
   await Promise.all([send('a'), send('b')]);
   await Promise.all([pin('warm', 1), pin('warm2', 2)]);
   proxy.lose(`msg:${chatText(chat)}:1`);
@@ -313,7 +314,7 @@ test('each pin of a run is applied once if its answer is lost or the run is late
   expect(await client.hmget(keys.chat(chat), 's', 'pin')).toEqual(['8', '2']);
 });
 
-test('a late run is refused even if only one of its calls was repeated with success', async () => {
+test('a late run is refused even if only one of its calls was already repeated with success', async () => {
   proxy.delay('marked');
   await client.hset(keys.chat(chats[1] as ChatRef), 't', 'blocked');
   const sent = await Promise.all([send('a', chat, 'marked'), send('b', chats[1])]);

@@ -18,6 +18,7 @@ import {
   type TestBot,
   type TestUser,
 } from '../support/service.js';
+import { ready_ms_max } from '../support/times.js';
 
 let watched: FreshSentinels;
 let service: Service;
@@ -133,7 +134,7 @@ test('a connection that is looking for the master reconnects if a new master is 
       new RedisConnection({ url: { url: servers.masterUrl, sentinels: servers.sentinels }, name: `c${n}` }),
   );
   try {
-    await Promise.all(connections.map((connection) => connection.ready(20_000)));
+    await Promise.all(connections.map((connection) => connection.ready(ready_ms_max)));
     const ids = await Promise.all(connections.map(({ client }) => client.client('ID')));
     // A request to this Sentinel waits for a second, and another Sentinel fails over meanwhile.
     process.kill(stopped, 'SIGSTOP');

@@ -32,6 +32,7 @@ import type { ApiRequest } from '../../src/server/request.js';
 import { createRouter } from '../../src/server/router.js';
 import { parseCursor } from '../../src/store/core/cursors.js';
 import { chosenEncoding } from '../../src/web/pages.js';
+import { chosenLanguage } from '../../src/web/post_words.js';
 import { leakedTokens } from '../../src/wire/leak_results.js';
 import { allowedUpdates, chatId, entities, messageIds, replyMarkup } from '../../src/wire/schema.js';
 
@@ -150,6 +151,7 @@ const heads: Row[] = [
     ['a,'],
     ['q=0.0;', ';'],
   ),
+  ...texts('Accept-Language', headMax, 400, chosenLanguage, [' ', 'a', '-'], [';'], ['a,'], ['q=0.0;', ';']),
   ...texts('If-None-Match', headMax, 400, (t) => matchesTag(t, '"tag"'), [','], [' ', 'a', 'x'], ['W/']),
   ...texts(
     'X-Forwarded-For',

@@ -7,8 +7,8 @@ const roundsMax = 12;
 /** Runs below this time in ns always pass, because they do not matter and timers are too imprecise for them. */
 const nothing_ns = 1_000_000;
 /**
- * The maximum growth of the time for four times the input. A linear parser needs four times as long plus garbage
- * collection, a quadratic parser 16 times as long.
+ * How many times longer a parser may take for an input that is four times as long. A linear parser takes four times as
+ * long plus garbage collection, a quadratic parser 16 times.
  */
 const growthMax = 9;
 

@@ -1,4 +1,4 @@
-/** Most refused calls throw an error answer, so creating one must be cheap. */
+/** Tests that creating an error answer is cheap, because most refused calls throw one. */
 import { expect, test } from 'vitest';
 import { ApiError } from '../../src/errors.js';
 

@@ -21,7 +21,7 @@ test.each([[[]], [['mesage']], [['shipping_query', 'business_message']]])(
   },
 );
 
-test('a bot without a list of update kinds gets all kinds but chat_member and message_reaction_count', () => {
+test('a bot without a list of update kinds gets all kinds except chat_member and message_reaction_count', () => {
   const others = updateKinds.filter((kind) => !maskNames(defaultKinds).includes(kind));
   expect(others).toEqual(['chat_member', 'message_reaction_count']);
 });

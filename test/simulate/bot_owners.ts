@@ -11,11 +11,14 @@ import type { Receivers } from './receivers.js';
 import type { Scheduler } from './scheduler.js';
 
 interface BotState {
-  /** The valid token. Undefined while a call that replaces it is running, and after one with an unknown outcome. */
+  /**
+   * The valid token. Undefined while a call that replaces the token is running, and after such a call with an unknown
+   * outcome.
+   */
   token: string | undefined;
   readonly revoked: string[];
   replacing: boolean;
-  /** How the bot gets updates. Undefined while a call that changes it is running, and after an unknown outcome. */
+  /** How the bot gets updates. Undefined while a call is changing this, and after a call with an unknown outcome. */
   delivery: 'webhook' | 'polls' | undefined;
   calling: boolean;
   offset: number;

@@ -1,4 +1,4 @@
-/** How simulated clients call fronts, and when a call with an unknown outcome can no longer take effect. */
+/** Defines how simulated clients call fronts, and when a call with an unknown outcome can no longer take effect. */
 import { ApiError } from '../../src/errors.js';
 import type { SimulatedProcess } from './process.js';
 import type { SimulatedRedis } from './redis.js';

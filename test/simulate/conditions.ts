@@ -1,13 +1,13 @@
 /**
- * The conditions of one run: how fast the time moves, how long records stay in Redis, which chats clients use, and
- * which faults happen. Runs under different conditions reach more orders of steps than runs under equal conditions.
+ * Draws the conditions of one run: how fast the time moves, how long records stay in Redis, which chats clients use,
+ * and which faults happen. Runs under different conditions cover more orders of steps.
  */
 import type { ChatRef } from '../../src/store/core/keys.js';
 import { directs, group } from './people.js';
 import { SeededRandom } from './seeded_random.js';
 
 export interface Conditions {
-  /** The share of steps that move the time although another choice is possible. */
+  /** The share of steps that move the time even though another choice is possible. */
   readonly impatience: number;
   /** How long flushed records stay in Redis. Short, so that runs load them from Postgres again. */
   readonly hotTtlMs: number;
@@ -19,9 +19,9 @@ export interface Conditions {
   readonly owners: number;
   /** The share of the owners' calls that concern tokens. */
   readonly tokens: number;
-  /** The share of calls that concern pins and reactions. Other calls are more often concurrent if it is low. */
+  /** The share of calls about pins and reactions. With a low share, other calls are more often concurrent. */
   readonly marks: number;
-  /** The share of these calls that concern pins. */
+  /** The share of calls about pins among the calls about pins and reactions. */
   readonly pins: number;
   /** The maximum number of posts. With fewer posts, more calls are concurrent at one post. */
   readonly posts: number;
@@ -33,7 +33,7 @@ export interface Conditions {
   readonly patience: number;
   /** The share of message calls that delete a message. */
   readonly deletes: number;
-  /** How late the commands and replies of a connection are at most, in ms. A lease lasts 5 s. */
+  /** The maximum delay of the commands and replies of a connection, in ms. For comparison, a lease lasts 5 s. */
   readonly lateMsMax: number;
   /** The share of hints that are lost. */
   readonly hintsLost: number;
@@ -41,7 +41,7 @@ export interface Conditions {
   readonly slowAnswers: number;
   /** The share of statements of Postgres, and of their answers, that are late by up to 6 s. */
   readonly slowPostgres: number;
-  /** The share of steps after which Redis syncs its data. A failover loses what was not synced. */
+  /** The share of steps after which Redis syncs its data. A failover loses the data that Redis did not sync. */
   readonly syncs: number;
   /** The share of steps with a fault, outside of a series of faults. */
   readonly faults: number;
@@ -53,7 +53,7 @@ interface Focus extends Partial<Omit<Conditions, 'allows'>> {
   readonly kinds: readonly string[];
 }
 
-/** Half of the seeds concentrate on one subject: they have only some kinds of faults, and these often. */
+/** Half of the seeds concentrate on one subject: only a few kinds of faults happen, but often. */
 const focuses: readonly Focus[] = [
   {
     // A command of a worker reaches Redis after another worker got the lease.

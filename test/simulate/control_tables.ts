@@ -1,4 +1,6 @@
-/** The control tables of the stand-in for Postgres: bots with tokens, webhooks, the outbox, and rows that never change. */
+/**
+ * The control tables of the stand-in for Postgres: bots with tokens, webhooks, the outbox, and rows that never change.
+ */
 import type { BotRow } from '../../src/postgres/bots/bots.js';
 import type { WebhookRow } from '../../src/postgres/webhooks/webhooks.js';
 import { makeToken } from '../../src/rules/token.js';
@@ -75,7 +77,8 @@ export function firstControlTables(secrets: Secrets): ControlTables {
     });
     tables.webhooks.set(id, {
       url_box: secrets.seal(urlOf(id, 0), sealedFor(id, 'url')),
-      ...{ secret_box: null, certificate: null, max_connections: 10, ip_address: null },
+      ...{ secret_box: null, certificate: null, max_connections: 10, ip_address: null, retry: null },
+      routes_box: null,
       signing_box: secrets.seal(`whsec_${Buffer.alloc(32, 1).toString('base64')}`, sealedFor(id, 'signing')),
       ...{ former_signing_box: null, former_until: null, version: 1, set_version: 1, suspended: false },
       copy_version: 1,
@@ -93,6 +96,9 @@ const channelRow = {
   bots: [],
 };
 const sharedRows = [groupRow, channelRow];
+
+/** Queue settings of a bot that exists, is not suspended and has no routes. */
+const plain = { gone: false, suspended: false, routes_box: null, version: 1 };
 
 const some = <T>(row: T | undefined | false): T[] => (row ? [row] : []);
 
@@ -125,11 +131,18 @@ export function controlAnswers(nowMs: () => number): ControlAnswers {
     ],
     [
       /^\s*insert into webhooks as w/,
-      ([bot, url_box, secret_box, certificate, max_connections, ip_address, , sets], { webhooks }) => {
+      ([bot, url_box, secret_box, certificate, max_connections, ip_address, retry, , sets], { webhooks }) => {
         const was = webhooks.get(Number(bot)) as WebhookRow;
         const version = ++last;
         const set_version = sets ? version : was.set_version;
-        const next = { url_box, secret_box, certificate, max_connections, ip_address } as Partial<WebhookRow>;
+        const next = {
+          url_box,
+          secret_box,
+          certificate,
+          max_connections,
+          ip_address,
+          retry,
+        } as Partial<WebhookRow>;
         webhooks.set(Number(bot), { ...was, ...next, version, set_version, copy_version: version });
         return [{ version, set_version }];
       },
@@ -158,11 +171,11 @@ export function controlAnswers(nowMs: () => number): ControlAnswers {
       },
     ],
     [
-      /w\.version as hook/,
+      /as hook,/,
       ([bot], { webhooks }) => {
         const row = webhooks.get(Number(bot));
         const set = row?.url_box ? row : undefined;
-        return [{ hook: set?.version ?? null, set: set?.set_version ?? null, gone: false }];
+        return [{ hook: set?.version ?? null, set: set?.set_version ?? null, ...plain }];
       },
     ],
     [/from webhooks where bot_id/, ([bot], { webhooks }) => some(webhooks.get(Number(bot)))],

@@ -6,7 +6,10 @@ import { runSimulator } from './running.js';
 const file = new URL('./mutations.json', import.meta.url);
 const mutations = JSON.parse(readFileSync(file, 'utf8')) as Array<{ name: string; seed: number }>;
 
-/** The search begins with the seed that found the defect before. Later changes may let only other seeds find it. */
+/**
+ * The search begins with the seed that found the defect before. If the program has changed since, only another seed may
+ * find the defect.
+ */
 test.each(mutations)(
   'simulated installations find the defect: $name',
   { timeout: 600_000 },

@@ -12,27 +12,37 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { Redis } from 'ioredis';
 import { readScripts } from '../../src/redis/scripts/contract.js';
 import type { Verdicts } from './oracle.js';
 import { nameScripts, SharedRedis, simulatedScripts } from './redis.js';
 import { type Report, simulate } from './simulation.js';
 
-const { values } = parseArgs({
-  options: {
-    seed: { type: 'string' },
-    from: { type: 'string', default: '1' },
-    seeds: { type: 'string', default: '1' },
-    steps: { type: 'string', default: '3000' },
-    minutes: { type: 'string' },
-    trace: { type: 'string', default: '80' },
-    scripts: { type: 'string', default: 'lua' },
-    places: { type: 'string', default: '4' },
-  },
-});
+const wholeNumber = (text: string): number => {
+  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError('A whole number from 1 to 999999999 is needed.');
+};
+const values = new Command('npm run simulate --')
+  .description('Simulates installations with faults, one for each seed.')
+  .option('--seed <number>', 'one seed', wholeNumber)
+  .option('--from <number>', 'the first of several seeds', wholeNumber, 1)
+  .option('--seeds <count>', 'how many seeds', wholeNumber, 1)
+  .option('--steps <count>', 'steps of each seed', wholeNumber, 3_000)
+  .option('--minutes <number>', 'starts no further seed after this time', wholeNumber)
+  .option(
+    '--trace <count>',
+    'how many steps of a failure are printed, or 0 for none',
+    (text) => (text === '0' ? 0 : wholeNumber(text)),
+    80,
+  )
+  .option('--places <count>', 'how many seeds run at the same time', wholeNumber, 4)
+  .option('--mutation <name>', 'changes the program; test/simulate/mutations.json lists all')
+  .addOption(new Option('--scripts <folder>').default('lua').hideHelp())
+  .parse()
+  .opts();
 /** The number of seeds that run at the same time. While one run waits for Redis, the others continue. */
-const places = Number(values.places);
+const places: number = values.places;
 
 async function startRedis() {
   // A socket in a file takes less processor time than a port.
@@ -66,7 +76,7 @@ async function startRedis() {
   };
 }
 
-/** Tries to omit each fault in turn. Keeps the omissions under which the run still fails. */
+/** Omits each fault in turn, and omits it for good if the run still fails without it. */
 async function minimal(run: (omitted: ReadonlySet<number>) => Promise<Report>, report: Report) {
   let least = report;
   const omitted = new Set<number>();
@@ -86,11 +96,11 @@ const sum = (a: Verdicts, b: Verdicts): Verdicts => ({
   undecided: a.undecided + b.undecided,
 });
 
-const steps = Number(values.steps);
-const first = Number(values.seed ?? values.from);
-const end = first + (values.seed === undefined ? Number(values.seeds) : 1);
+const steps: number = values.steps;
+const first: number = values.seed ?? values.from;
+const end = first + (values.seed === undefined ? values.seeds : 1);
 const began = performance.now();
-const deadline = values.minutes === undefined ? Number.POSITIVE_INFINITY : Number(values.minutes) * 60_000;
+const deadline = values.minutes === undefined ? Number.POSITIVE_INFINITY : values.minutes * 60_000;
 const server = await startRedis();
 const scripts = simulatedScripts(readScripts(values.scripts));
 nameScripts(scripts);
@@ -100,7 +110,7 @@ const total = { seeds: 0, steps: 0, sent: 0, messages: none, marks: none };
 const failures: Array<{ readonly seed: number; readonly report: Report }> = [];
 let next = first;
 
-/** Runs seeds one after the other, until one fails here or at another place. */
+/** Runs seeds one after the other, until a seed fails in this or another slot. */
 async function runSeeds(place: number): Promise<void> {
   while (failures.length === 0 && next < end && performance.now() - began < deadline) {
     const seed = next++;
@@ -116,7 +126,7 @@ async function runSeeds(place: number): Promise<void> {
 
 async function explain(seed: number, report: Report): Promise<void> {
   console.log(`seed ${seed} fails after ${report.steps} steps: ${report.violation}`);
-  const trace = Number(values.trace);
+  const trace: number = values.trace;
   if (trace === 0) return;
   const least = await minimal((omitted) => simulate({ seed, steps, redis, omitted }), report);
   console.log(`It needs ${least.faults.length} of ${report.faults.length} faults:`);

@@ -29,7 +29,7 @@ type ReactionState = typeof reactions extends { readonly start: infer S } ? S : 
 
 const emojis = ['👍', '🔥'] as const;
 
-/** A call of a person about a post. It shows the post. */
+/** A person's call about a post. Its answer shows the post. */
 type PostCall = (front: SimulatedProcess, again: boolean) => Promise<PostState>;
 
 export class Marks {
@@ -45,7 +45,7 @@ export class Marks {
   /** The ids of all posts so far, including those that Redis lost. */
   readonly #created = new Set<number>();
   #lostAt = Number.NEGATIVE_INFINITY;
-  /** The number of calls that a person makes about a post, with those that may still take effect. */
+  /** The number of a person's calls about a post that are running or may still take effect. */
   readonly #running = new Map<string, number>();
   #calls = 0;
 
@@ -75,7 +75,10 @@ export class Marks {
     return this.#postCall(random.pick(posts), random.pick(reactors));
   }
 
-  /** A message was deleted, or may have been (`output` is null). Its pin must be gone. Returns as `Histories.note`. */
+  /**
+   * Records that a message was deleted, or may have been deleted (`output` is null). The message must no longer be
+   * pinned. Returns the same as `Histories.note`.
+   */
   deleted(chat: ChatRef, message: number, output: 'done' | null, from: number): () => void {
     return this.#pins.note(chatText(chat), `delete${from}`, { what: 'drop', message }, output, from);
   }
@@ -168,8 +171,8 @@ export class Marks {
   }
 
   /**
-   * A read that finds the person's own reactions in Postgres only shows them later than the counts. They are therefore
-   * checked only if a person makes one call about a post at a time.
+   * A read that loads the person's own reactions from Postgres may show these reactions later than the counts. The
+   * check of own reactions therefore needs runs in which a person makes only one call about a post at a time.
    */
   async #postCall(post: number, id: number): Promise<void> {
     const name = `${id} ${post}`;
@@ -219,7 +222,7 @@ export class Marks {
     };
   }
 
-  /** A post may be missing only if Redis lost it. */
+  /** A post may be missing only if Redis lost the post. */
   async #shown(post: number, call: () => Promise<PostState>): Promise<PostState | 'missing'> {
     try {
       return await call();

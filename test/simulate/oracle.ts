@@ -47,8 +47,8 @@ export class Histories<I extends { readonly what: string }, O, S> {
   }
 
   /**
-   * Records a call that was answered, or one with an unknown outcome (`output` is null). Returns a function to call when
-   * the call can no longer take effect.
+   * Records a call with an answer, or a call with an unknown outcome (`output` is null). Returns a function to call
+   * when the call can no longer take effect.
    */
   note(key: string, client: string, input: I, output: O | null, from: number): () => void {
     const known = this.#operations.get(key) ?? [];
@@ -56,7 +56,7 @@ export class Histories<I extends { readonly what: string }, O, S> {
     const answeredAt = output === null ? Number.POSITIVE_INFINITY : this.#scheduler.steps;
     const noted: Noted<I, O> = { client, key, input, output, invokedAt: from, answeredAt };
     known.push(noted);
-    // The change may have been made before a loss, and again after it.
+    // The change may have been made before a loss of data, and again after the loss.
     if (input.what !== 'read' && from <= this.#lostAt) this.loose.add(key);
     return () => {
       noted.effectBy = this.#scheduler.steps;
@@ -72,8 +72,8 @@ export class Histories<I extends { readonly what: string }, O, S> {
   }
 
   /**
-   * Checks the histories of all objects from which nothing was lost. `steps` returns the steps of a call that has more
-   * than one. Objects without a model are not checked.
+   * Checks the histories of all objects that have a model and lost no change. `steps` splits a call that consists of
+   * several steps.
    */
   verify(
     modelOf: (key: string) => Model<I, O, S> | undefined,
@@ -98,7 +98,7 @@ export interface Sent {
   readonly id: number;
   readonly text: string;
   readonly byBot: boolean;
-  /** Whether the answer came after the commit. Such a message survives any loss of Redis. */
+  /** Whether the answer came after the commit, so that the message survives any loss of Redis. */
   readonly durable: boolean;
   /** The steps at which the client made the call and got the answer. */
   readonly from: number;

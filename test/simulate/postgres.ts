@@ -1,8 +1,8 @@
 /**
- * Stands in for Postgres at the interface `Pool`. It implements the statements of the flusher, of recovery, of read-back
- * and of control changes, on rows in memory. The scheduler runs a statement or a batch in one step, and may deliver its
- * answer in a later step. A statement can commit, fail and roll back, or commit and lose its answer. A test compares
- * this stand-in with a real PostgreSQL.
+ * Stands in for Postgres at the interface `Pool`. It implements the statements of the flusher, of recovery, of
+ * read-back and of control changes, on rows in memory. The scheduler runs a statement or a batch in one step, and may
+ * deliver its answer in a later step. A statement can commit, fail and roll back, or commit and lose its answer. A test
+ * compares this stand-in with a real PostgreSQL.
  */
 import pg from 'pg';
 import { journalTables } from '../../src/journal/tables.js';
@@ -31,7 +31,7 @@ interface Partition {
   readonly run_id: string | null;
 }
 
-/** Called for each row that a batch writes, even if the table has a newer one. */
+/** Called for each row that a batch writes, even if the table has a newer version of the row. */
 export type OnRow = (kind: string, key: readonly number[], version: number, record: Buffer | null) => void;
 
 /** The flushed rows. Rows never change in place, so a copy of the maps is a copy of the state. */
@@ -286,7 +286,7 @@ const queries: ReadonlyArray<readonly [pattern: RegExp, run: Run]> = [
   ],
 ];
 
-/** Maintenance is not simulated, so its statements find no daily partitions and nothing to purge. */
+/** Maintenance is not simulated: its statements find no daily partitions and nothing to purge. */
 const idle = /^(purge_|claim_)/;
 const absent = /^read_spans_/;
 
@@ -302,7 +302,7 @@ export type Fault = 'none' | 'refused' | 'unanswered';
 /** No transaction uses both control tables and tables of flushed data (law 5). */
 type Domain = 'control' | 'flushed';
 
-/** A transaction. It begins in a domain with its first statement. */
+/** A transaction. Its first statement determines its domain. */
 interface Open {
   readonly owner: Owner;
   /** Undoes the changes of the transaction. */
@@ -314,22 +314,22 @@ interface Waiting {
   readonly what: string;
   readonly run: () => void;
   /**
-   * The transactions of a domain run one after the other. Null for a plain query, which waits for no
+   * The transactions of a domain run one after the other. A plain query has no domain (null) and waits for no
    * transaction.
    */
   readonly domain: Domain | null;
   readonly transaction: Open | null;
-  /** The statement reaches Postgres after this time. */
+  /** The statement does not reach Postgres before this time. */
   readonly atMs: number;
 }
 
 export class SimulatedPostgres {
   tables: Tables;
-  /** Postgres refuses everything before this time. */
+  /** Postgres refuses every statement until this time. */
   awayUntilMs = 0;
-  /** The statements of a process reach Postgres after this time. */
+  /** No statement of a process reaches Postgres before this time. */
   readonly lateUntilMs = new Map<Owner, number>();
-  /** A process gets the answers of Postgres after this time. */
+  /** A process gets no answer of Postgres before this time. */
   readonly answersLateUntilMs = new Map<Owner, number>();
   /** All transactions in order, for a comparison with a real PostgreSQL. */
   readonly transactions: Ended[] = [];

@@ -41,9 +41,9 @@ export interface Request {
   readonly body: Buffer;
   readonly signal: AbortSignal;
   arrived: boolean;
-  /** The receiver answers after this time. */
+  /** The receiver does not answer before this time. */
   answerAtMs: number;
-  /** Whether the sender was frozen meanwhile. A sender that was frozen may abort the request late. */
+  /** Whether the sender was frozen during the request. A frozen sender may abort the request late. */
   tainted: boolean;
   answer(status: number | 'lost'): void;
 }

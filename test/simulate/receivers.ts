@@ -30,7 +30,7 @@ interface Seen {
 export interface Leases {
   /** Whether the clock of Redis jumped, or Redis lost leases, so that two workers may have a lease. */
   mayOverlap(): boolean;
-  /** Whether a worker may still be unaware that Redis lost its lease. */
+  /** Whether a worker may not know yet that Redis lost its lease. */
   areLost(): boolean;
 }
 
@@ -76,7 +76,7 @@ export class Receivers {
     scheduler.addSource(() => this.#choices());
   }
 
-  /** Redis lost updates, so receivers no longer wait for those that they have refused. */
+  /** Call this when Redis lost updates. Receivers then no longer expect the updates that they refused. */
   forgive(): void {
     this.#chats.clear();
     this.#idOf.clear();
@@ -110,7 +110,7 @@ export class Receivers {
     if (!known && !this.#leases.areLost()) this.#checkOrder(request.bot, id, seen);
   }
 
-  /** A change of the webhook has returned. With undefined, a change has begun. */
+  /** Records that a change of the webhook has returned. With undefined, records that a change has begun. */
   expect(bot: number, url: string | null | undefined): void {
     if (url === undefined) this.#expected.delete(bot);
     else this.#expected.set(bot, { url, sinceMs: this.#scheduler.nowMs });
@@ -142,7 +142,9 @@ export class Receivers {
     return { known: known !== undefined, seen };
   }
 
-  /** Checks an update that arrives for the first time. Not called while workers may have updates that a failover lost. */
+  /**
+   * Checks an update that arrives for the first time. Not called while workers may have updates that a failover lost.
+   */
   #checkOrder(bot: number, id: number, seen: Seen): void {
     const before = this.#chats.get(seen.chat) ?? [];
     this.#chats.set(seen.chat, before);

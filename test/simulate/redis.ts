@@ -1,7 +1,7 @@
 /**
- * A real Redis under the control of the scheduler. It runs one command at a time, so the scheduler decides the order.
- * Its clock and the times to live of its keys follow the simulated time. It can restart with all data or with the data of
- * an earlier moment.
+ * A real Redis under the control of the scheduler. Redis runs one command at a time, so the scheduler decides the
+ * order. The clock of Redis and the expiry of its keys follow the simulated time. Redis can restart with all data or
+ * with the data of an earlier moment.
  */
 import { createHash } from 'node:crypto';
 import { Command, type Redis } from 'ioredis';
@@ -14,8 +14,8 @@ import type { Choice, Owner, ProcessTime, Scheduler } from './scheduler.js';
 const startSeconds = 1_800_000_000;
 
 /**
- * Replaces `redis` in a script: the time comes from the key `sim:now`, times to live are in the set `sim:ttl`, and hints
- * go to the list `sim:hints`. The key `sim:ticket_ms` contains the time to live of fill tickets, the only keys
+ * Replaces `redis` in a script: the time comes from the key `sim:now`, times to live are in the set `sim:ttl`, and
+ * hints go to the list `sim:hints`. The key `sim:ticket_ms` contains the time to live of fill tickets, the only keys
  * that are set with GET.
  */
 const shim = `
@@ -99,8 +99,8 @@ export class SharedRedis {
   }
 
   /**
-   * Sends commands to a database. The commands that all installations send in one turn share a write. A write for each
-   * would take as much time as the rest of a step.
+   * Sends commands to a database. All commands of one turn, from all installations, are sent in one write. Separate
+   * writes would take as much time as the rest of a step.
    */
   send<T>(database: number, commands: (client: Redis) => T): T {
     const { stream } = this.#client;
@@ -118,7 +118,7 @@ export class SharedRedis {
   }
 }
 
-/** More than the number of channels and hints of one script. */
+/** A limit above the number of channels and hints of one script. */
 const hintsMax = 1_000_000;
 
 export type OnHint = (channel: string, hint: Buffer) => void;
@@ -132,7 +132,7 @@ export class SimulatedRedis {
   #tickedAt = -1;
   /** How far the clock of Redis is ahead of the time of the scheduler, in ms. */
   skewMs = 0;
-  /** How late commands of a slow connection are at most. Those of a lost connection are late by up to half as much. */
+  /** The maximum delay of commands on a slow connection. On a lost connection, the maximum delay is half as long. */
   lateMsMax = 6_000;
   readonly connections = new Set<SimulatedConnection>();
   /** The commands that Redis received over lost connections. Redis runs them after `atMs`. */
@@ -152,15 +152,17 @@ export class SimulatedRedis {
   }
 
   /**
-   * Redis has received commands over a connection that was then lost. It runs them later, in order. `step` is the step
-   * at which the first one was sent.
+   * Commands that Redis received over a connection that was then lost. Redis runs them later, in order. `step` is the
+   * step in which the first of them was sent.
    */
   receive(from: string, commands: Command[], step: number): void {
     const atMs = this.#scheduler.nowMs + this.#scheduler.random.int(0, this.lateMsMax / 2);
     if (commands.length > 0) this.#received.push({ atMs, step, from, commands });
   }
 
-  /** Returns the step at which the oldest command was sent that Redis may still run. Infinity if there is none. */
+  /**
+   * Returns the step at which the oldest command that Redis may still run was sent, or Infinity without such a command.
+   */
   oldestStep(): number {
     const steps = [...this.connections].map((each) => each.oldestStep());
     return Math.min(...steps, ...this.#received.map(({ step }) => step));
@@ -233,7 +235,7 @@ export class SimulatedRedis {
     await this.#send((client) => client.eval(syncScript, 0, this.#database, this.#database + 1));
   }
 
-  /** Starts under a new run id. With `loses`, the data is that of the last `sync`. */
+  /** Starts under a new run id. With `loses`, starts with the data of the last `sync`. */
   async restart(loses: boolean): Promise<void> {
     this.#runs++;
     this.#received = [];
@@ -266,7 +268,10 @@ const closed = () => new Error('Connection is closed.');
 
 /** The connection of one process. Redis runs its commands in order, and it receives their replies in order. */
 export class SimulatedConnection implements RedisServers {
-  /** True, so that waits for journals end by a timeout and do not need a connection of their own. */
+  /**
+   * True, because a wait for a journal then ends by a timeout. On a single server, the wait would block a separate
+   * connection.
+   */
   readonly clustered = true;
   readonly client: unknown;
   readonly #owner: Owner;
@@ -276,9 +281,9 @@ export class SimulatedConnection implements RedisServers {
   readonly #waiting: ReturnType<typeof createWaiting>;
   #runId: string | null = null;
   #sent: Sent[] = [];
-  /** Replies arrive after this time. */
+  /** No reply arrives before this time. */
   lateUntilMs = 0;
-  /** Commands reach Redis after this time. */
+  /** No command reaches Redis before this time. */
   commandsLateUntilMs = 0;
   /** The process cannot connect before this time. */
   awayUntilMs = 0;
@@ -329,7 +334,9 @@ export class SimulatedConnection implements RedisServers {
     return new Promise((resolve, reject) => this.#sent.push({ command, step, resolve, reject }));
   }
 
-  /** Returns the step at which the oldest command was sent that Redis has not run. Infinity if there is none. */
+  /**
+   * Returns the step at which the oldest command that Redis has not run was sent, or Infinity without such a command.
+   */
   oldestStep(): number {
     return this.#sent.find(({ answer }) => answer === undefined)?.step ?? Number.POSITIVE_INFINITY;
   }

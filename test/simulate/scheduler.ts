@@ -1,5 +1,5 @@
 /**
- * Decides what happens next in a simulated installation. Everything that a node waits for is a choice: a command of
+ * Decides what happens next in a simulated installation. Each event that a node waits for is a choice: a command of
  * Redis, a reply, a statement of Postgres, an answer of a receiver, or the next timer. A step makes one choice and lets
  * all promises settle.
  */
@@ -118,7 +118,7 @@ export class Scheduler {
   readonly #traceMax: number;
   readonly #impatience: number;
 
-  /** `impatience` is the share of steps that move the time although another choice is possible. */
+  /** `impatience` is the share of steps that move the time even though another choice is possible. */
   constructor(random: SeededRandom, impatience: number, traceMax: number) {
     this.random = random;
     this.#impatience = impatience;

@@ -23,7 +23,7 @@ export interface Options {
   /** The number of steps with clients and faults. In further steps, the installation becomes idle. */
   readonly steps: number;
   readonly redis: SharedRedis;
-  /** The place of the run in this Redis. Runs at the same time have different places. */
+  /** The slot of this run in the shared Redis. Simultaneous runs have different slots. */
   readonly place?: number;
   /** The faults to omit, by number. Used to find the faults that a failure needs. */
   readonly omitted?: ReadonlySet<number>;
@@ -32,7 +32,7 @@ export interface Options {
 export interface Report {
   readonly steps: number;
   readonly faults: readonly string[];
-  /** What went wrong, or null. */
+  /** The violation that was found, or null. */
   readonly violation: string | null;
   readonly trace: readonly string[];
   readonly sent: number;
@@ -54,13 +54,15 @@ const layout: ReadonlyArray<readonly Role[]> = [
 ];
 /** How many steps the installation may need to become idle. */
 const restSteps = 60_000;
-/** The number of steps between two checks whether it is idle. Two checks in a row must find it idle. */
+/** The number of steps between two checks whether the installation is idle. Two checks in a row must find it idle. */
 const restCheckSteps = 50;
 const clientsMax = 10;
 /** The number of steps after which the owner of a bot gives up. */
 const ownersPatience = 3_000;
 const traceMax = 400;
-/** The kinds of journal entries whose key begins with the partition. The keys of other kinds begin with a chat or bot. */
+/**
+ * The kinds of journal entries whose key begins with the partition. The keys of other kinds begin with a chat or bot.
+ */
 const postKinds = new Set(['post', 'react', 'tally']);
 const leaseMs = deliveryLimits.webhook_lease_ms;
 
@@ -356,10 +358,7 @@ class Simulation {
       : this.#owners.deleteWebhook(front, bot);
   }
 
-  /**
-   * Waits of clients. Each ends when its front is dead, or after the number of steps at which clients give
-   * up.
-   */
+  /** The calls that clients wait for. A client gives up when its front is dead, or after a number of steps. */
   readonly #waiting = new Set<{ readonly front: SimulatedProcess; readonly atStep: number; end(): void }>();
   #gone(front: SimulatedProcess, patience: number): Promise<undefined> {
     return new Promise((resolve) => {
@@ -415,7 +414,7 @@ class Simulation {
       }
       return true as const;
     });
-    // A refusal after an attempt with an unknown outcome may come from the effect of that attempt.
+    // An attempt with an unknown outcome may have succeeded, and may be why a later attempt is refused.
     const output = done && !refused ? 'done' : null;
     const closed = [this.#oracle.messages.note(key, seed, { what: 'write', text }, output, from)];
     if (deletes) closed.push(this.#marks.deleted(chat, id, output, from));
@@ -476,7 +475,7 @@ class Simulation {
     this.#finalChecks();
   }
 
-  /** Returns what the installation has yet to finish. */
+  /** Returns the work that the installation has not finished. */
   async #unfinished(): Promise<string[]> {
     const { redis, keys, network } = this.#world;
     const streams = new Map<string, string>();

@@ -1,4 +1,7 @@
-/** Tests what durable calls wait for (decision 0055): each read, hint, lost connection and moment comes from the test. */
+/**
+ * Tests the conditions that durable calls wait for (decision 0055). The test controls each read, each hint, each lost
+ * connection and the time.
+ */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { ScriptRunner } from '../../src/redis/scripts/scripts.js';
 import type { StoreContext } from '../../src/store/core/context.js';
@@ -13,12 +16,12 @@ const run = 'run a';
 
 let time: VirtualTime;
 let durability: Durability;
-/** What the next read of the journal finds. */
+/** The result of the next read of the journal. */
 let journal: { under: string; first: number | null; last: number | null };
 let reads: number;
 let requests: string[];
 let announce: (hint: Buffer) => void;
-/** Ends the caller's connection. Undefined until the call listens for this. */
+/** Ends the caller's connection. Undefined until the call listens for the end of the connection. */
 let disconnect: (() => void) | undefined;
 
 beforeEach(() => {
@@ -81,11 +84,11 @@ async function settled(): Promise<void> {
 const idle = { waiting: 0, bytes: 0 };
 const laterIncarnation = 3 * limits.versions_per_incarnation + 1;
 
-// A request that is still to be sent belongs to this test.
+// Waits until the requests of this test were sent, so that the next test does not count them.
 afterEach(settled);
 
 describe('a durable call', () => {
-  test('is confirmed by an announcement of its version, and not by one of an earlier version', async () => {
+  test('a durable call is confirmed when its version is announced, and not when an earlier version is announced', async () => {
     const outcome = start();
     await settled();
     flushed(4);
@@ -99,8 +102,8 @@ describe('a durable call', () => {
 
   test.each([
     ['its version', 5, 'confirmed'],
-    ['a later incarnation, whose commits do not cover its change', laterIncarnation, 'not_durable'],
-  ])('is answered at once if %s was announced before it waits', async (_, version, answer) => {
+    ['a later incarnation', laterIncarnation, 'not_durable'],
+  ])('a durable call that starts after %s was announced is answered at once', async (_, version, answer) => {
     start();
     await settled();
     flushed(version);
@@ -109,7 +112,7 @@ describe('a durable call', () => {
     expect(outcome.is).toBe(answer);
   });
 
-  test('gets an error if a later incarnation is announced, whose commits do not cover its change', async () => {
+  test('a durable call gets an error if a later incarnation is announced', async () => {
     const outcome = start();
     await settled();
     flushed(laterIncarnation);
@@ -121,7 +124,7 @@ describe('a durable call', () => {
     ['was empty', null, 'confirmed'],
     ['had lost its oldest entries', 6, 'confirmed'],
     ['still had the entry', 5, 'waits'],
-  ])('needs no announcement: after a read whose journal %s', async (_, first, answer) => {
+  ])('a durable call needs no announcement after a read whose journal %s', async (_, first, answer) => {
     const outcome = start();
     await settled();
     journal.first = first;
@@ -132,7 +135,7 @@ describe('a durable call', () => {
   test.each([
     ['before the newest entry was read', 0],
     ['after it', limits.durable_look_ms],
-  ])('gets an error if Redis was replaced %s, although the new journal is empty', async (_, ms) => {
+  ])('a durable call gets an error if Redis was replaced %s', async (_, ms) => {
     const replaced = { under: 'run b', first: null, last: null };
     if (ms === 0) journal = replaced;
     const outcome = start();
@@ -142,7 +145,7 @@ describe('a durable call', () => {
     expect(outcome.is).toBe('not_durable');
   });
 
-  test('requests a flush with its read, and again with each later read', async () => {
+  test('a durable call requests a flush with each read of the journal', async () => {
     start();
     await settled();
     expect([reads, requests]).toEqual([1, [String(partition)]]);
@@ -151,7 +154,7 @@ describe('a durable call', () => {
     expect([reads, requests]).toEqual([4, Array(4).fill(String(partition))]);
   });
 
-  test('shares its read and its request with the calls of the same turn of the event loop', async () => {
+  test('durable calls of one turn of the event loop share one read and one request for a flush', async () => {
     const outcomes = Array.from({ length: 12 }, () => start());
     await settled();
     expect([reads, requests.length]).toEqual([1, 1]);
@@ -160,7 +163,7 @@ describe('a durable call', () => {
     expect(outcomes.map(({ is }) => is)).toEqual(outcomes.map(() => 'confirmed'));
   });
 
-  test('gets an error after five seconds', async () => {
+  test('a durable call that is not confirmed gets an error after five seconds', async () => {
     const outcome = start();
     await settled();
     await time.advance(limits.durable_wait_ms_max - 1);
@@ -171,7 +174,7 @@ describe('a durable call', () => {
   });
 });
 
-describe('the number of durable calls', () => {
+describe('the number of durable calls is limited', () => {
   const never = new Promise<void>(() => undefined);
   const startMany = (count: number, account: (i: number) => number) => {
     for (let i = 0; i < count; i++) start({ account: account(i), work: never });
@@ -182,13 +185,13 @@ describe('the number of durable calls', () => {
     return outcome.is;
   };
 
-  test('is bounded', async () => {
+  test('the number of durable calls of all accounts is limited', async () => {
     startMany(limits.durable_calls_max - 1, (i) => i);
     expect(await next(-1)).toBe('waits');
     expect(await next(-2)).toBe('too_many_requests');
   });
 
-  test('is bounded for each account', async () => {
+  test('the number of durable calls of each account is limited', async () => {
     startMany(limits.durable_calls_per_account_max - 1, () => 1);
     expect([await next(1), await next(1), await next(2)]).toEqual(['waits', 'too_many_requests', 'waits']);
     flushed(5);
@@ -196,7 +199,7 @@ describe('the number of durable calls', () => {
     expect(await next(1)).toBe('confirmed');
   });
 
-  test('is bounded by the bytes of the answers of all accounts, and of each', async () => {
+  test('the bytes of durable answers are limited for each account and for all accounts', async () => {
     const each = limits.durable_bytes_per_account_max;
     start({ account: 1, bytes: each });
     await settled();
@@ -207,7 +210,7 @@ describe('the number of durable calls', () => {
     expect(await next(2)).toBe('too_many_requests');
   });
 
-  test('drops when the caller of a waiting call disconnects', async () => {
+  test('a waiting durable call ends when its caller disconnects', async () => {
     const outcome = start();
     await settled();
     disconnect?.();
@@ -216,7 +219,7 @@ describe('the number of durable calls', () => {
     expect(durability.stats).toEqual({ ...idle, confirmed: 0, unconfirmed: 0 });
   });
 
-  test('drops at once if the caller disconnected while the scripts of the call ran', async () => {
+  test('a durable call ends at once if its caller disconnected while its scripts ran', async () => {
     const outcome = start({ isGone: true });
     await settled();
     expect(outcome.is).toBe('not_durable');

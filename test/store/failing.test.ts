@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { queueId } from '../../src/store/core/queue_ids.js';
 import type { NewAttempt } from '../../src/store/webhooks/attempts.js';
 import {
   makeBot,
@@ -34,14 +35,14 @@ async function hook(): Promise<void> {
   await node.db.query("update webhooks set set_at = now() - interval '2 hours' where bot_id = $1", [bot.id]);
 }
 
-async function tried(minutes: number, error: string | null, on = node): Promise<void> {
+async function tried(minutes: number, error: string | null, on = node, queue = bot.id): Promise<void> {
   const attempt: NewAttempt = {
-    ...{ bot: bot.id, updateId: 7, at: Date.now() - minutes * minute, delivered: error === null },
+    ...{ bot: queue, updateId: 7, at: Date.now() - minutes * minute, delivered: error === null },
     ...{ status: error === null ? 200 : null, error, latencyMs: 1, answer: '', tries: 1 },
     ...{ nextTryAt: null, dead: null, record: null },
   };
   const counts = { delivered: error === null ? 1 : 0, failed: error === null ? 0 : 1, dead: 0, unkept: 0 };
-  await on.store.attempts.append([attempt], new Map([[bot.id, counts]]));
+  await on.store.attempts.append([attempt], new Map([[queue, counts]]));
 }
 
 const notices = async () =>
@@ -102,5 +103,57 @@ test('an owner gets no notice of a failing webhook if the bot polls or the webho
   await node.store.webhooks.remove(bot.id, false);
   await tried(90, 'a');
   await tried(0, 'a');
+  expect(await notices()).toEqual([]);
+});
+
+const setRoute = (name: string) =>
+  node.store.webhooks.setRoute(bot.id, {
+    ...{ ...settings, name, mask: null, retry: null, chats: null, percent: 100 },
+    ...{ position: null, drop: false },
+  });
+const triedOn = (slot: number, error: string | null, on = node) => tried(0, error, on, queueId(bot.id, slot));
+const anHourPasses = () =>
+  node.db.query("update failing_routes set since = since - interval '60 minutes' where bot_id = $1", [
+    bot.id,
+  ]);
+
+test('the owner of a route that has failed for an hour is notified once, with its name and last error', async () => {
+  await setRoute('pay');
+  await setRoute('fine');
+  await triedOn(1, 'Connection timed out');
+  expect(await notices()).toEqual([]);
+  await anHourPasses();
+  const other = await cluster.node();
+  await Promise.all([triedOn(1, 'Connection refused'), triedOn(1, 'Connection refused', other)]);
+  await triedOn(1, 'Connection refused');
+  await triedOn(2, 'Connection refused');
+  expect(await notices()).toEqual([
+    {
+      ...{ kind: 'webhook_route_failing', route: 'pay', bot: bot.id, username: bot.sender.profile.u },
+      ...{ since: expect.any(Number), error: 'Connection refused' },
+    },
+  ]);
+});
+
+test('the hour of a failing route begins again after a delivery, and after the route was set', async () => {
+  await setRoute('pay');
+  const begin = async (heal: () => Promise<unknown>) => {
+    await triedOn(1, 'a');
+    await anHourPasses();
+    await heal();
+    await triedOn(1, 'b');
+    expect(await notices()).toEqual([]);
+  };
+  await begin(() => triedOn(1, null));
+  await node.db.query('delete from failing_routes where bot_id = $1', [bot.id]);
+  await begin(() => setRoute('pay'));
+});
+
+test('an owner gets no notice of a route that was deleted', async () => {
+  await setRoute('pay');
+  await node.store.webhooks.removeRoute(bot.id, 'pay', false);
+  await triedOn(1, 'a');
+  await anHourPasses();
+  await triedOn(1, 'a');
   expect(await notices()).toEqual([]);
 });

@@ -75,7 +75,7 @@ const waitsOn = (node: TestNode, script: string) => {
   return held;
 };
 
-test('if a forwarder dies before any bot has its updates, the next one delivers them once and in order', async () => {
+test('if a forwarder dies before any bot has its updates, the next forwarder delivers all updates once and in order', async () => {
   await send('1', '2');
   a.hooks.call = (name, run) =>
     name === 'updates/accept_forwarded' ? Promise.reject(new Error('died')) : run();
@@ -122,7 +122,7 @@ test('a forwarder that pauses while another one empties the outbox neither loses
   await send('4', '5');
   held.open();
   await slow;
-  // The late trim must not remove updates 4 and 5 unless this forwarder has read them.
+  // The late trim may remove updates 4 and 5 only if this forwarder has read them.
   await b.store.forwarder.forwardAll(source);
   await expectQueues('1', '2', '3', '4', '5');
 });
@@ -175,7 +175,7 @@ test('a bot whose server is unavailable delays no other bot', async () => {
   await expect(a.store.forwarder.forwardAll(source)).rejects.toThrow('away');
   await send(...values.slice(3));
   expect(await outboxLength()).toBe(values.length);
-  // The server is up again. Newer updates must not overtake those that are still to be forwarded.
+  // The server is up again. Newer updates must not overtake the updates that are still to be forwarded.
   gone = false;
   a.store.forwarder.follow(group.id, { forward: true });
   const received: string[] = [];

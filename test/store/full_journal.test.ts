@@ -74,7 +74,7 @@ test('a journal at its byte limit refuses new messages but accepts deletions', a
   await client.hset(cluster.keys.meta(0), 'hwb', Math.floor((await bytesHeld(client)) / 2));
   const over = messages.removeMany(chat, bot.sender, [first.id]);
   await expect(over).rejects.toMatchObject({ kind: 'too_many_requests' });
-  // After entries are flushed, there is room again.
+  // After a flush, the journal has room again.
   await settle(`${(await entriesOf(client)).at(-1)?.[0]}`);
   await messages.send(chat, bot.sender, text('yes'));
   await client.hset(cluster.keys.meta(0), 'hwb', 64 * 1024 ** 2);
@@ -96,13 +96,13 @@ test('the byte count of the journal stays exact, whatever the order and number o
     expect(await bytesReported()).toBe(await bytesHeld(client));
     const ids = (await entriesOf(client)).map(([id]) => id);
     const pick = () => ids[Math.floor(Math.random() * ids.length)] as string;
-    // Two flushers work on one partition, and one of them is late.
+    // Two flushers work on one partition, and one of them settles its batch late.
     for (const after of [pick(), pick(), ids[0] as string]) {
       await settle(after);
       expect(await bytesReported()).toBe(await bytesHeld(client));
     }
   }
-  // A wrong count becomes exact again once the entries that it covers are settled.
+  // A wrong count becomes exact again once all counted entries are settled.
   await client.hincrby(meta, 'jw', 1_000_000);
   await client.hset(meta, 'jt', 3);
   await messages.send(chat, bot.sender, text('after'));

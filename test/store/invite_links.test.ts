@@ -94,7 +94,7 @@ test('an invite link that is revoked, expired or unknown is refused and changes 
   await expect(create({ expire_date: 1 })).rejects.toEqual(refusal('link_expiry_invalid'));
 });
 
-test('after an invite link is revoked, it admits nobody, not even people who are just joining', async () => {
+test('an invite link that is revoked while people join admits nobody afterwards', async () => {
   const { code, id } = await create();
   const people = await Promise.all(Array.from({ length: 3 }, () => makeUser(node)));
   const joins = people.map((who) => join(code, who).catch(() => null));
@@ -155,7 +155,7 @@ test('only administrators with the right to invite can manage invite links and d
   expect(await standing(ben)).toBe('member');
 });
 
-test('a chat has a limited number of invite links, without expired ones', async () => {
+test('a chat has a limited number of invite links, and expired links do not count', async () => {
   const fill = (expire: string) =>
     node.db.query(
       `insert into invite_links (chat_id, code, creator_id, is_primary, creates_join_request, expire_date)
@@ -223,7 +223,7 @@ test('a join request ends when the person is approved, declined, banned or joins
   expect(await pending()).toEqual([]);
 });
 
-test('only bots with the right to invite are told about a join request', async () => {
+test('only bots with the right to invite are notified of a join request', async () => {
   const [deciding, reading] = [await makeBot(node, owner), await makeBot(node, owner)];
   await put(deciding, 'administrator', { can_invite_users: true }, true);
   await put(reading, 'administrator', { can_change_info: true }, true);
@@ -241,7 +241,7 @@ test('only bots with the right to invite are told about a join request', async (
   expect(await kinds(reading)).toEqual([]);
 });
 
-test('when a primary link is revoked, an administrator without the right to invite gets no new one', async () => {
+test('when a primary link is revoked, an administrator without the right to invite gets no new primary link', async () => {
   await put(ben, 'administrator', { can_invite_users: true });
   const live = async () => (await node.store.chats.links(chat, 1e15, 100)).filter((link) => !link.is_revoked);
   const before = (await live()).length;

@@ -92,7 +92,7 @@ test('after Redis lost its latest writes, new message ids, update ids and versio
   expect(Math.floor(raised / limits.versions_per_incarnation)).toBe(2);
 });
 
-test('if a node registers an incarnation that Redis never uses, a new chat skips no ids', async () => {
+test('if Redis never uses an incarnation that a node has registered, a new chat skips no ids', async () => {
   await node.written.query('update partitions set incarnation = incarnation + 1');
   const { chat, user } = await makeDirect(node);
   const next = async () => (await node.store.messages.send(chat, user.sender, text('x'))).id;
@@ -344,7 +344,7 @@ test('if the call that opened a queue is repeated after Redis lost the queue, no
   node.hooks.call = async (name, run, partition) => {
     const reply = (await call(name, run, partition)) as { readonly status: string };
     if (name !== 'updates/open_queue' || reply.status !== 'ok' || lost !== undefined) return reply as never;
-    // The reply is lost. Another node uses the queue before Redis loses it.
+    // The reply is lost. Another node uses the queue before Redis loses the queue.
     await say(other);
     lost = await firstId(other);
     await loseTail();

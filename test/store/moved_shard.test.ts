@@ -1,5 +1,5 @@
 /**
- * The machine of a node was suspended, so its clock stood still and the node still trusts an old shard map. The
+ * Tests a node whose machine was suspended. Its clock stood still, so the node still trusts an old shard map. The
  * database that a partition has left refuses the statements of this node.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';

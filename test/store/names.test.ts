@@ -150,7 +150,7 @@ describe('Redis has copies of bots', () => {
     expect(await bytes()).toEqual(before);
   });
 
-  test('if a process dies between the commit and the refresh of the copies, the sweep refreshes them', async () => {
+  test('if a process dies between the commit and the refresh of the copies, the sweep refreshes the copies', async () => {
     await Promise.all([nameOn(a), copied(a)]);
     b.hooks.call = async (name, run) => {
       if (name.startsWith('control/')) throw new Error('the process died');

@@ -1,4 +1,4 @@
-/** A notice is sent exactly once, and only if the change that it reports was committed. */
+/** Tests that a notice is sent exactly once, and only if the change that it reports was committed. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';

@@ -12,7 +12,7 @@ const { createSecrets } = await load('store/core/secrets');
 const { createStore } = await load('store/store');
 
 const connection = new RedisConnection({ url: redisUrl, name: 'child' });
-await connection.ready(5_000);
+await connection.ready(30_000);
 const runner = new Runner({ connection, recover: () => Promise.reject(new Error('not expected')) });
 const pool = createPool({ url: postgresUrl, max: 4, name: 'child' });
 const db = asDatabase(pool);

@@ -1,4 +1,4 @@
-/** Tests that a queue opens with the settings that Postgres has, even if Redis loses the queue meanwhile. */
+/** Tests that a queue opens with the current settings in Postgres, even if Redis loses the queue at the same time. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { loadQueueSettings } from '../../src/postgres/webhooks/webhooks.js';

@@ -186,7 +186,7 @@ describe('repeated control calls', () => {
     await expect(create(true)).rejects.toMatchObject({ kind: 'not_bot_owner' });
   });
 
-  test('a repeated deletion of a bot completes the deletion that the first run began', async () => {
+  test('a repeated deletion of a bot completes the unfinished first deletion', async () => {
     const group = await a.store.chats.create('group', 'g', owner.id);
     await a.store.chats.putMember(group, { id: bot.id, is_bot: true }, 'member', {}, owner.id);
     a.hooks.call = async (name, run) => {

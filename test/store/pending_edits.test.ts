@@ -26,9 +26,13 @@ beforeEach(async () => {
 afterEach(() => cluster.close());
 
 const edit = (value: string, node = first) =>
-  node.store.messages.editCoalesced(made.chat, made.bot.sender, sent.id, {
-    ...{ what: 'text', content: { text: value }, markup: null },
-  });
+  node.store.messages.editCoalesced(
+    made.chat,
+    made.bot.sender,
+    sent.id,
+    { what: 'text', content: { text: value }, markup: null },
+    made.user.id,
+  );
 const stored = async (node: TestNode) =>
   (await node.store.messages.readMany(made.chat, made.bot.sender, [sent.id]))[0]?.record.content.text;
 const place = () => `${made.chat.id}.${made.chat.user}:${sent.id}`;
@@ -37,7 +41,7 @@ const partition = () => first.keys.partitions.of(made.chat.id);
 /** Makes a pending edit that is due. No timer applies it. */
 async function makePending(): Promise<void> {
   await edit('one');
-  // However long the second edit takes, it follows the first one within a second.
+  // The second edit follows the first within a second, however long it takes.
   await moveLastEdit(first, made.chat, sent.id, Date.now() + 3_600_000);
   expect(await edit('two')).toMatchObject({ isPending: true, record: { content: { text: 'two' } } });
   first.store.pendingEdits.stop();
@@ -65,7 +69,7 @@ test('others see the stored text until a pending edit is applied, and an older t
   const pending = first.keys.pendingEdits(partition());
   const due = () => first.connection.client.zscore(first.keys.editsDue(partition()), place());
   expect(Object.keys(await first.connection.client.hgetall(pending)).sort()).toEqual(
-    [place(), String(made.bot.id), 'all'].sort(),
+    [place(), `owner:${made.user.id}`, 'all'].sort(),
   );
   // A normal edit is possible once the second has passed.
   const normal = () =>
@@ -79,14 +83,14 @@ test('others see the stored text until a pending edit is applied, and an older t
   expect(await first.connection.client.exists(pending)).toBe(0);
 });
 
-/** Applies the edits of this partition that are due, once one of them is. */
+/** Waits until an edit of this partition is due, and applies all due edits. */
 async function applyOnceDue(): Promise<void> {
   const due = () => first.connection.client.zscore(first.keys.editsDue(partition()), place());
   await expect.poll(async () => Number(await due()) <= Date.now()).toBe(true);
   await first.store.pendingEdits.apply(partition());
 }
 
-test('an edit that replaces a pending edit just before it is applied is applied on its own', async () => {
+test('if a newer edit replaces a pending edit that is being applied, only the newer edit is stored', async () => {
   await makePending();
   let replaced = false;
   const outcomes: unknown[] = [];
@@ -94,7 +98,7 @@ test('an edit that replaces a pending edit just before it is applied is applied 
     if (name === 'messages/edit_direct' && !replaced) {
       replaced = true;
       const { client } = first.connection;
-      // Stands for an edit of another bot at this moment.
+      // Simulates an edit by another bot before the script runs.
       await client.eval(
         `local edit = cmsgpack.unpack(redis.call('HGET', KEYS[1], ARGV[1]))
          edit[1], edit[4] = 'other', ARGV[2]
@@ -123,7 +127,7 @@ test.each([
     () => first.store.leaks.report([{ token: made.bot.token, place: 'https://a.example/' }], 'report'),
   ],
   ['deleted', () => first.store.bots.remove(made.user.id, made.bot.id)],
-])('a pending edit of a bot that was %s meanwhile is dropped', async (_, stop) => {
+])('a pending edit is dropped if its bot was %s', async (_, stop) => {
   await makePending();
   await stop();
   await applyOnceDue();

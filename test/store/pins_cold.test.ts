@@ -91,7 +91,7 @@ test('an evicted chat is read back with its pin and reply keyboards, even if man
   ]);
 });
 
-test('interface §3: a pinned message is unpinned when it is deleted, even if Redis has evicted it', async () => {
+test('interface §3: deleting a pinned message unpins it, even if Redis has evicted the message', async () => {
   const { chat, bot } = await makeDirect(a);
   const { id } = await a.store.messages.send(chat, bot.sender, text('gone'));
   await a.store.pins.pin(chat, bot.sender, id, true);
@@ -162,7 +162,7 @@ test('interface §5.11, §5.12: in a channel, can_edit_messages lets a bot pin a
   expect(service?.record).toMatchObject({ post: 0, origin: { service: { pinned: id } } });
 });
 
-test('behaviour §11: history and event stream show the message that a reply answers, even an evicted one', async () => {
+test('behaviour §11: history and event stream show the message that a reply answers, even if that message was evicted', async () => {
   const { chat, bot, user } = await makeDirect(a);
   const question = await a.store.messages.send(chat, bot.sender, text('question'));
   await a.store.messages.send(chat, bot.sender, text('between'));

@@ -139,7 +139,7 @@ test("an update that arrives between a poll's first read and its subscription is
   expect(shown((await within(limits.poll_tick_ms / 2, answer)) as never)).toEqual(['meanwhile']);
 });
 
-test('an offset of a poll confirms the updates below it', async () => {
+test('an offset of a poll confirms the updates below this offset', async () => {
   for (const value of ['1', '2', '3', '4']) await send(value);
   const [first] = await poll(a, made.bot);
   const id = first?.updateId ?? 0;

@@ -121,7 +121,7 @@ describe('message records are encoded without loss', () => {
   });
 });
 
-describe('ids are assigned to partitions', () => {
+describe('every id belongs to one partition', () => {
   const counts = fc.integer({ min: 1, max: limits.partitions_max });
 
   test('each partition has its own hash tag, which is in the slot range of the partition', () => {

@@ -92,7 +92,7 @@ test('after 500 users toggled one emoji at once, the counts are the same everywh
   expect(cold.reactions[0]?.count).toBe(expected.length);
   expect(cold.reactions[0]?.users.slice(0, 100).length).toBe(limits.reactors_listed_max);
   expect(await a.connection.client.hget(cluster.keys.post(post), 'u')).toBe(String(expected.length));
-  // The reactions of a user who returns are only in the user’s row in Postgres.
+  // The user comes back when only the row in Postgres still has the user’s reactions.
   const [first, second] = users as [User, User];
   expect((await a.store.posts.react(post, first, set('👍'))).reactions[0]?.count).toBe(expected.length);
   expect((await a.store.posts.react(post, first, remove('👍'))).reactions[0]?.count).toBe(

@@ -196,7 +196,7 @@ test('when several nodes read the same missing record, one of them stores it and
   expect(fills.sort()).toEqual([false, true]);
 });
 
-test('messages to delete that are not in Redis are all read by one statement', async () => {
+test('when messages are deleted, one statement reads all of those that are not in Redis', async () => {
   const { chat, bot } = await makeDirect(b);
   const ids: number[] = [];
   for (const words of ['one', 'two', 'three'])

@@ -48,7 +48,9 @@ interface Shown {
 
 let keys = 0;
 
-/** Runs a call whose node dies, then `meanwhile`, then the call again on another node. Returns the result of the repeat. */
+/**
+ * Runs a call whose node dies, then `meanwhile`, then the call again on another node. Returns the result of the repeat.
+ */
 async function again(
   method: string,
   params: object,
@@ -259,7 +261,7 @@ test('behaviour §4: a repeated leaveChat does not remove a bot that was added a
   const stay = () => one.store.chats.putMember(group, { id: bot.id, is_bot: true }, 'member', {}, user.id);
   expect(await again('leaveChat', { chat_id: group.id }, stay)).toBe(true);
   expect(await member(group, bot)).toBe('member');
-  // A repetition without a change in between is not refused either.
+  // Repeating the call without a change in between also succeeds.
   expect(await again('leaveChat', { chat_id: group.id }, async () => undefined)).toBe(true);
   expect(await member(group, bot)).toBe('left');
 });
@@ -331,7 +333,7 @@ test('behaviour §8: a repeated reaction succeeds without reactions in its answe
   expect(await again(`${path}/reactions`, { emoji: '👍' }, gone, user)).toEqual(none);
 });
 
-test('a bot that is started twice under one key sends one message', async () => {
+test('starting a bot twice under one idempotency key sends one message', async () => {
   const eve = await makeUser(one);
   const { username } = (await one.store.bots.find(bot.id)) as { username: string };
   const start = `POST /api/bots/${username}/start`;

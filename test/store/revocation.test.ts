@@ -17,7 +17,7 @@ import {
   type TestNode,
   within,
 } from '../support/store.js';
-import { fastest } from '../support/times.js';
+import { fastest, ready_ms_max } from '../support/times.js';
 
 let time: RunningTime;
 let cluster: TestCluster;
@@ -36,7 +36,7 @@ const fromMemory = (node: TestNode, token: string) => {
   return null;
 };
 
-/** A revocation checks whether Redis accepts it before it commits. */
+/** Before a revocation commits, it checks whether Redis accepts the revocation. */
 const beforeCommit = ['auth/pending', 'control/forget'];
 const dyingAfterCommit: TestNode['hooks']['call'] = (name, run) =>
   beforeCommit.includes(name) ? run() : Promise.reject(new Error('the process died'));
@@ -51,7 +51,7 @@ beforeEach(async () => {
 });
 afterEach(() => cluster.close());
 
-describe('a revocation takes effect while Redis works', () => {
+describe('while Redis is available, every node refuses a revoked token', () => {
   // Nodes that have known Redis for less than a lease wait for one whole lease.
   beforeEach(() => pass(time, leaseMs, [a, b]));
 
@@ -183,7 +183,7 @@ describe('a revocation takes effect while Redis works', () => {
     await eventually('forgotten', () => a.store.auth.stats.remembered === 0);
   });
 
-  test('if a process dies between the commit and the refresh of a revocation, the sweep completes it', async () => {
+  test('if a process dies between the commit and the refresh of a revocation, the sweep completes the revocation', async () => {
     await a.store.auth.bot(bot.token);
     b.hooks.call = dyingAfterCommit;
     await expect(regenerate(b)).rejects.toThrow('died');
@@ -196,7 +196,7 @@ describe('a revocation takes effect while Redis works', () => {
     await eventually('struck off', async () => (await left()).length === 0);
   });
 
-  test('if a sweep dies at work, another sweep processes the row', async () => {
+  test('if a sweep dies while it processes a row, another sweep processes the row', async () => {
     b.hooks.call = dyingAfterCommit;
     await expect(regenerate(b)).rejects.toThrow('died');
     await sleep(1_000);
@@ -298,7 +298,7 @@ describe('a revocation takes effect after Redis has lost its data', () => {
     time.skip(limits.auth_lease_ms);
     expect(fromMemory(a, bot.token)).toBeNull();
     await cluster.redis.start();
-    await Promise.all([a.connection.ready(5_000), b.connection.ready(5_000)]);
+    await Promise.all([a.connection.ready(ready_ms_max), b.connection.ready(ready_ms_max)]);
     await b.connection.client.flushall();
     await eventually('forgotten', () => a.store.auth.stats.remembered === 0);
     expect(await a.store.auth.bot(bot.token)).toBeNull();

@@ -115,7 +115,7 @@ test(`after a drain, Postgres has the rows of Redis and every acknowledged chang
     ).finally(() => {
       busy = false;
     });
-    // Meanwhile the flusher writes entities that are changing, and Redis evicts records that are in use.
+    // During the workload, the flusher writes entities that are changing, and Redis evicts records that are in use.
     const cooling = (async () => {
       while (busy) {
         await cluster.flush();

@@ -22,7 +22,7 @@ function paced() {
   return { time, shown, taking, pace };
 }
 
-test('a client that reads slowly skips drafts, and gets the newest one after it has read the former one', async () => {
+test('a client that reads slowly skips drafts, and gets the newest draft after it has read the previous one', async () => {
   const { time, shown, taking, pace } = paced();
   pace.take(chat, draft('a'));
   for (const text of ['b', 'c', 'd']) {

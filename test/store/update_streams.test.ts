@@ -17,6 +17,7 @@ import {
 } from '../support/store.js';
 
 const time = new RunningTime();
+const short_lease_ms = 200;
 let cluster: TestCluster;
 let a: TestNode;
 let b: TestNode;
@@ -35,15 +36,22 @@ afterAll(() => cluster.close());
 const say = (value: string) => b.store.messages.send(directChat(bot.id, user.id), user.sender, text(value));
 
 /** A stream with a client that accepts everything unless `blocked` is true. */
-function open(node: TestNode, consumer?: string, limit = 100) {
-  const client = { blocked: false, got: [] as string[], ids: [] as number[], begun: false };
+function open(
+  node: TestNode,
+  consumer?: string,
+  {
+    limit = 100,
+    lastSeen = 0,
+    blocked = false,
+    leaseMs = limits.consumer_lease_s_default * 1_000,
+  }: { limit?: number; lastSeen?: number; blocked?: boolean; leaseMs?: number } = {},
+) {
+  const client = { blocked, got: [] as string[], ids: [] as number[], begun: false };
   let release = () => {};
   let disconnect = () => {};
   const asked = {
-    ...{ offset: 0, limit, mask: null, lastSeen: 0 },
-    ...(consumer === undefined
-      ? {}
-      : { consumer: { name: consumer, leaseMs: limits.consumer_lease_s_default * 1_000 } }),
+    ...{ offset: 0, limit, mask: null, lastSeen },
+    ...(consumer === undefined ? {} : { consumer: { name: consumer, leaseMs } }),
     onGone: (listener: () => void) => {
       disconnect = listener;
     },
@@ -75,7 +83,7 @@ function open(node: TestNode, consumer?: string, limit = 100) {
 }
 
 test.each([undefined, 'one'])(
-  'a client that accepts nothing gets the rest when it does (consumer %s)',
+  'a client that accepts nothing for a while gets the rest when it accepts again (consumer %s)',
   async (name) => {
     const stream = open(a, name);
     await say('0');
@@ -113,6 +121,10 @@ test('an idle stream of a consumer does not end', async () => {
   await pass(time, 2 * limits.stream_confirm_ms_max, [a, b]);
   await say('0');
   await eventually('the update', () => stream.got.length === 1);
+  await pass(time, limits.stream_confirm_ms_max / 2, [a, b]);
+  await say('1');
+  await eventually('the next update', () => stream.got.length === 2);
+  expect(a.store.polls.streaming()).toBe(1);
   stream.disconnect();
   await stream.over;
 });
@@ -129,10 +141,10 @@ test.each([undefined, 'one'])('a stream gets updates whose hints are lost (consu
 });
 
 test.each([undefined, 'one'])(
-  'a stream that is full continues if the hint is lost (consumer %s)',
+  'a full stream continues after a confirmation even if the hint is lost (consumer %s)',
   async (name) => {
     a.hooks.hint = () => false;
-    const stream = open(a, name, 1);
+    const stream = open(a, name, { limit: 1 });
     await eventually('begun', () => stream.begun);
     for (const value of ['0', '1']) await say(value);
     await pass(time, 2 * limits.poll_tick_ms, [a, b]);
@@ -155,19 +167,159 @@ test('streams end when their node shuts down, and no new ones start', async () =
   expect(a.store.polls.streaming()).toBe(0);
 });
 
+/** Returns the names of the scripts of updates that a node calls from now on. */
+function callsOf(node: TestNode): string[] {
+  const calls: string[] = [];
+  node.hooks.call = (name, run) => {
+    if (name.startsWith('updates/')) calls.push(name);
+    return run();
+  };
+  return calls;
+}
+
 test('an idle stream makes no call of its own', async () => {
   const stream = open(a);
   await eventually('begun', () => stream.begun);
   await pass(time, 2_000, [a, b]);
-  const calls: string[] = [];
-  a.hooks.call = (name, run) => {
-    calls.push(name);
-    return run();
-  };
+  const calls = callsOf(a);
   await pass(time, 10 * limits.poll_tick_ms, [a, b]);
-  expect(calls.filter((name) => name.startsWith('updates/') && name !== 'updates/peek')).toEqual([]);
-  expect(calls.filter((name) => name === 'updates/peek').length).toBeGreaterThanOrEqual(5);
+  expect(calls.filter((name) => name !== 'updates/peek')).toEqual([]);
+  expect(calls.length).toBeGreaterThanOrEqual(5);
   stream.disconnect();
   await stream.over;
   expect(await poll(b, bot)).toEqual([]);
+});
+
+/** Opens a stream whose client accepts one update and then nothing. A second update is pending. */
+async function openStuck(name: string | undefined): Promise<ReturnType<typeof open>> {
+  const stuck = open(a, name);
+  await say('0');
+  await eventually('the first', () => stuck.got.length === 1);
+  stuck.blocked = true;
+  await say('1');
+  return stuck;
+}
+
+test.each([undefined, 'one'])(
+  'a stream whose client accepts nothing ends when another one replaces it (consumer %s)',
+  async (name) => {
+    const stuck = await openStuck(name);
+    const newer = open(b, name);
+    await eventually('begun', () => newer.begun);
+    await eventually('ended', () => a.store.polls.streaming() === 0);
+    expect(await stuck.over).toMatchObject({ kind: 'poll_terminated_by_poll' });
+    newer.disconnect();
+    await newer.over;
+  },
+);
+
+test.each([undefined, 'one'])(
+  'a stream whose client accepts nothing ends when a webhook is set, even if the hint is lost (consumer %s)',
+  async (name) => {
+    const stuck = await openStuck(name);
+    a.hooks.hint = () => false;
+    const settings = {
+      ...{ url: 'https://example.com/hook', secretToken: null, certificate: null },
+      ...{ maxConnections: 1, address: '192.0.2.1' },
+    };
+    await b.store.webhooks.set(bot.id, settings, { drop: false, mask: null });
+    await pass(time, 2 * limits.poll_tick_ms, [a, b]);
+    await eventually('ended', () => a.store.polls.streaming() === 0);
+    expect(await stuck.over).toMatchObject({ kind: 'poll_terminated_by_webhook' });
+  },
+);
+
+test('new updates cause no Redis calls for a stream that waits for confirmations', async () => {
+  const stream = open(a, undefined, { limit: 1 });
+  await say('0');
+  await eventually('the first', () => stream.got.length === 1);
+  await pass(time, 2 * limits.poll_tick_ms, [a, b]);
+  const calls = callsOf(a);
+  const begunMs = performance.now();
+  for (let n = 1; n <= 100; n++) await say(`${n}`);
+  await b.store.polls.confirm(bot.id, (stream.ids[0] ?? 0) + 1);
+  await eventually('the second', () => stream.got.length === 2);
+  // The stream checks its queue each second, and after the confirmation.
+  const checks = 2 + Math.ceil((performance.now() - begunMs) / limits.poll_tick_ms);
+  expect(calls.length).toBeLessThanOrEqual(4 * checks);
+  stream.disconnect();
+  await stream.over;
+});
+
+test('an update that arrives while a full stream is checked causes no further check', async () => {
+  const stream = open(a, undefined, { limit: 1 });
+  await say('0');
+  await eventually('the first', () => stream.got.length === 1);
+  await pass(time, 2 * limits.poll_tick_ms, [a, b]);
+  let notice = () => {};
+  const noticed = new Promise<void>((resolve) => {
+    notice = resolve;
+  });
+  a.hooks.hint = () => {
+    notice();
+    return true;
+  };
+  // Once a second, the node looks at all polls of the partition, and then checks each of them.
+  let looks = 0;
+  let checks = 0;
+  a.hooks.call = async (name, run) => {
+    if (name === 'updates/peek') looks++;
+    if (name === 'updates/follow' && looks > 0 && ++checks === 1) {
+      await say('1');
+      await noticed;
+    }
+    return run();
+  };
+  await pass(time, 3 * limits.poll_tick_ms, [a, b]);
+  await eventually('three checks', () => checks >= 3);
+  expect(checks).toBeLessThanOrEqual(looks);
+  stream.disconnect();
+  await stream.over;
+});
+
+test('a resumed stream sends every unconfirmed update, even if its client accepts nothing at first', async () => {
+  for (const value of ['0', '1']) await say(value);
+  const consumer = { name: 'one', leaseMs: limits.consumer_lease_s_default * 1_000 };
+  const asked = { offset: 0, limit: 100, timeout: 0, mask: null, onGone: () => undefined };
+  const [first] = await b.store.polls.poll(bot.id, { ...asked, consumer });
+  const stream = open(a, 'one', { lastSeen: first?.updateId ?? 0, blocked: true });
+  await eventually('begun', () => stream.begun);
+  await pass(time, limits.poll_tick_ms, [a, b]);
+  stream.accept();
+  await eventually('the second', () => stream.got.includes('1'));
+  expect(stream.got).toEqual(['0', '1']);
+  stream.disconnect();
+  await stream.over;
+});
+
+test('a stream whose updates moved to another consumer sends all of them again when they move back', async () => {
+  const stream = open(a, 'one', { leaseMs: short_lease_ms });
+  await say('0');
+  await eventually('the first', () => stream.got.length === 1);
+  stream.blocked = true;
+  await say('1');
+  const asked = { offset: 0, limit: 100, timeout: 0, mask: null, onGone: () => undefined };
+  const other = { ...asked, consumer: { name: 'two', leaseMs: short_lease_ms } };
+  await expect.poll(async () => shown(await b.store.polls.poll(bot.id, other))).toEqual(['0', '1']);
+  stream.accept();
+  await eventually('all updates', () => stream.got.length === 3);
+  expect(stream.got).toEqual(['0', '0', '1']);
+  stream.disconnect();
+  await stream.over;
+});
+
+test('a resumed stream sends the updates that it gets later, even those up to its Last-Event-ID', async () => {
+  for (const value of ['0', '1']) await say(value);
+  const consumer = { name: 'other', leaseMs: 60_000 };
+  const asked = { offset: 0, limit: 100, timeout: 0, mask: null, onGone: () => undefined };
+  const got = await b.store.polls.poll(bot.id, { ...asked, consumer });
+  expect(got).toHaveLength(2);
+  const stream = open(a, 'one', { lastSeen: got.at(-1)?.updateId ?? 0 });
+  await eventually('begun', () => stream.begun);
+  await a.connection.client.zadd(cluster.keys.consumers(bot.id), Date.now() - 1, consumer.name);
+  await pass(time, 2 * limits.poll_tick_ms, [a, b]);
+  await eventually('both', () => stream.got.length === 2);
+  expect(stream.got).toEqual(['0', '1']);
+  stream.disconnect();
+  await stream.over;
 });

@@ -37,7 +37,7 @@ test('people can read messages with polls while Postgres is unavailable', async 
   const { query } = hooks;
   hooks.query = () => Promise.reject(new ApiError('unavailable', { retry_after: 1 }));
   const during = await seen(person);
-  // A forward stores the results, so it must not be made without them.
+  // A forward stores the results, so Petrel forwards a poll only together with its results.
   await expect(seen(robot)).rejects.toMatchObject({ kind: 'unavailable' });
   hooks.query = query;
   expect(during).toEqual(poll);

@@ -79,6 +79,9 @@ export async function differencesFromBotApi(answers: readonly Recorded[]): Promi
 /** Methods that the Bot API does not have, or has under another name. */
 const others: Readonly<Record<string, string | null>> = {
   confirmUpdates: null,
+  deleteWebhookRoute: null,
+  getWebhookRoutes: null,
+  setWebhookRoute: null,
   createPost: null,
   editPost: null,
   getPost: null,
@@ -86,7 +89,9 @@ const others: Readonly<Record<string, string | null>> = {
   kickChatMember: 'banChatMember',
 };
 
-/** Without an error, `getWebhookInfo` has nulls (interface §2). In the Bot API, these fields are then absent. */
+/**
+ * Without an error, `getWebhookInfo` returns its error fields as null (interface §2). The Bot API omits such fields.
+ */
 const withoutNulls = (info: object) =>
   Object.fromEntries(Object.entries(info).filter(([, value]) => value !== null));
 

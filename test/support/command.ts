@@ -14,7 +14,7 @@ export interface Ran {
 export function petrel(env: Readonly<Record<string, string>>, ...args: readonly string[]): Promise<Ran> {
   return new Promise((resolve) => {
     const options = { env: { ...env }, maxBuffer: 64 * 1024 * 1024 };
-    execFile(process.execPath, ['--enable-source-maps', main, ...args], options, (error, stdout, stderr) => {
+    execFile(process.execPath, [main, ...args], options, (error, stdout, stderr) => {
       const lines = stdout.split('\n');
       const logged = lines.filter((line) => line.startsWith('{'));
       const out = lines.filter((line) => !line.startsWith('{')).join('\n');

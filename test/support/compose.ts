@@ -1,6 +1,7 @@
 /**
- * Runs the services of a Compose file without a container engine, from software installed here. Each service has its own namespaces
- * (network, processes, mounts) and the addresses, names, volumes, environment, capabilities and health checks of the file. Needs Linux and root.
+ * Runs the services of a Compose file without a container engine, from software installed here. Each service has its
+ * own network, process and mount namespaces. Its addresses, names, volumes, environment, capabilities and health checks
+ * are those of the file. Needs Linux and root.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -205,7 +206,7 @@ class Container {
     return exited;
   }
 
-  /** The pid of the container's process 1 on this machine. */
+  /** The host pid of the container's process 1. */
   #pid(): string {
     const pid = this.#running?.process.pid;
     return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
@@ -270,7 +271,9 @@ class Container {
 
 export interface Composition {
   readonly containers: ReadonlyMap<string, Container>;
-  /** Starts every service once its dependencies are ready. Throws with the log of a service that is not ready in time. */
+  /**
+   * Starts every service once its dependencies are ready. Throws with the log of a service that is not ready in time.
+   */
   up(): Promise<void>;
   /**
    * Stops all containers cleanly, dependents first. Volumes stay, but dynamic addresses may change at the next `up`.

@@ -24,7 +24,7 @@ export function environment(
     TOKEN_KEYS: `t1:${randomBytes(32).toString('base64')}`,
     POSTGRES_POOL: '4',
     // Most tests make calls as fast as they can.
-    ...{ RATE_PER_BOT: '0', RATE_PER_PERSON: '0', RATE_PER_CHAT: '0' },
+    ...{ RATE_PER_BOT: '0', RATE_PER_PERSON: '0', RATE_PER_CHAT: '0', RATE_PER_READER: '0' },
     DRAIN_MS: '0',
     UWS_HTTP_MAX_HEADERS_SIZE: '65536',
   };

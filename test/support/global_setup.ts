@@ -1,13 +1,14 @@
 /**
  * Starts the shared servers before the first test file and stops them after the last. All temporary files of the run
- * are in one folder. A run fails if it leaves a process running. The processes of a run end with it, even if the run is
- * killed.
+ * are in one folder. If the system has enough memory, the data of PostgreSQL is in a second folder, which is in memory.
+ * A run fails if it leaves a process running. The processes of a run end with it, even if the run is killed.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { TestProject } from 'vitest/node';
+import { createMemoryFolder, removeLeftovers } from './memory_folder.js';
 import { killProcessesOf, processesOf } from './run_processes.mjs';
 import { startTestServers, temporaryFolder } from './servers.js';
 
@@ -16,22 +17,26 @@ const watcher = fileURLToPath(new URL('./run_processes.mjs', import.meta.url));
 const ending_ms_max = 10_000;
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  await removeLeftovers();
   const folder = temporaryFolder();
+  const memory = createMemoryFolder() ?? folder;
+  const folders = [...new Set([folder, memory])];
   // Runs in a separate process group, so that a terminal's Ctrl-C does not end it. Its stdin closes when this process
   // ends.
-  const guard = spawn(process.execPath, [watcher, folder], {
+  const guard = spawn(process.execPath, [watcher, ...folders], {
     detached: true,
     stdio: ['pipe', 'ignore', 'inherit'],
   });
-  // Test workers inherit this variable.
+  // Test workers inherit these variables.
   process.env.TMPDIR = folder;
+  process.env.PETREL_TEST_MEMORY = memory;
   const servers = await startTestServers();
   project.provide('redisUrl', servers.redisUrl);
   project.provide('databaseUrl', servers.databaseUrl);
   return async () => {
     await servers.stop();
     try {
-      await failOnLeft(folder, [process.pid, guard.pid ?? 0]);
+      await failOnLeft(folders, [process.pid, guard.pid ?? 0]);
     } finally {
       guard.stdin?.end();
       await once(guard, 'exit');
@@ -40,12 +45,12 @@ export default async function setup(project: TestProject): Promise<() => Promise
 }
 
 /** Sets the exit code, because the test runner only logs an error that is thrown here. */
-async function failOnLeft(folder: string, except: readonly number[]): Promise<void> {
+async function failOnLeft(folders: readonly string[], except: readonly number[]): Promise<void> {
   const end = performance.now() + ending_ms_max;
-  while (processesOf(folder, except).length > 0 && performance.now() < end) await sleep(50);
-  const left = processesOf(folder, except);
+  while (processesOf(folders, except).length > 0 && performance.now() < end) await sleep(50);
+  const left = processesOf(folders, except);
   if (left.length === 0) return;
-  await killProcessesOf(folder, except);
+  await killProcessesOf(folders, except);
   process.exitCode = 1;
   const lines = left.map(({ pid, command }) => `  ${pid} ${command}`);
   throw new Error(`the tests left processes, which were killed:\n${lines.join('\n')}`);

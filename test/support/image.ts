@@ -1,6 +1,6 @@
 /**
- * The image of infra/deploy/Dockerfile, built by buildah without a container engine or a registry. Its base is the Debian 13 root of
- * infra/build/debian13.mjs with Node.js 24. Needs buildah and everything that this script needs.
+ * The image of infra/deploy/Dockerfile, built by buildah without a container engine or a registry. Its base is the
+ * Debian 13 root of infra/build/debian13.mjs with Node.js 24. Needs buildah and everything that this script needs.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { readFileSync, rmSync } from 'node:fs';
@@ -40,8 +40,8 @@ export interface Image {
   readonly files: string;
   readonly addedBytes: number;
   /**
-   * Starts a command as an engine does: the image’s user, process 1, no capabilities, a read-only root with its own `/tmp`. The folder
-   * `volume` is mounted as the image’s volume. The network is that of this machine.
+   * Starts a command as an engine does: the image’s user, process 1, no capabilities, a read-only root with its own
+   * `/tmp`. The folder `volume` is mounted as the image’s volume. The network is that of this machine.
    */
   start(command: readonly string[], env: Readonly<Record<string, string>>, volume: string): ChildProcess;
   remove(): void;

@@ -19,8 +19,8 @@ export interface Reply {
 }
 
 /**
- * The uploaded parts of a call by name, and the file store. Without them the call has no files. Also the header `Prefer`,
- * the setting DURABLE, and what gets the listener for a lost connection.
+ * The uploaded parts of a call by name, and the file store. Without them the call has no files. `prefer` is the header
+ * `Prefer`, and `durable` is the setting DURABLE. `onAbort` gets the listener for a lost connection.
  */
 export interface Upload {
   readonly files?: DispatchOptions['files'];
@@ -80,7 +80,15 @@ export function call(
         consumer: '',
         consumerTimeout: '',
         ...{ range: '', ifRange: '', ifNoneMatch: '', forwardedFor: '', keyId: '', signature: '' },
-        ...{ called: '', calledBy: 0, host: 'localhost', acceptEncoding: '', acceptedTypes: '' },
+        ...{
+          called: '',
+          calledBy: 0,
+          answerTraceparent: '',
+          host: 'localhost',
+          acceptEncoding: '',
+          acceptedTypes: '',
+          acceptLanguage: '',
+        },
         remoteAddress: '127.0.0.1',
         requestId: '',
         handover: false,

@@ -90,10 +90,10 @@ export class Ledger {
   }
 
   /**
-   * Compares the ledger with the history of every chat, in any order, and with the updates that bots must receive. A
-   * bot must receive each message of the history for which `hears` returns true. If updates are `pushed`, the updates
-   * of different chats arrive in any order. An update can arrive again at any time, and only its first arrival
-   * counts.
+   * Compares the ledger with the history of every chat, given in any order, and with the updates that bots must
+   * receive. A bot must receive each message of the history for which `hears` returns true. If updates are `pushed`,
+   * the updates of different chats arrive in any order. An update can arrive again at any time, and only its first
+   * arrival counts.
    */
   check(
     history: ReadonlyMap<string, readonly Seen[]>,

@@ -1,60 +1,99 @@
-/** Searches for tokens in plain text in all data that a service wrote: its logs, the append-only file of Redis, every row of Postgres. */
+/**
+ * Searches for tokens in plain text in all data that a service wrote: its logs, the append-only file of Redis, every
+ * row of Postgres.
+ */
+import { createReadStream } from 'node:fs';
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
 import pg from 'pg';
 import { createFinder } from '../../src/leaks/finder.js';
-import { scan } from '../../src/leaks/scan.js';
 
 /** Checks at most this many rows of a table, because a larger table contains rows of only one kind. */
 const rowsMax = 20_000;
 
-async function inPostgres(url: string): Promise<Array<readonly [place: string, token: string]>> {
-  const client = new pg.Client(url);
-  await client.connect();
-  try {
-    const { rows: tables } = await client.query<{ name: string }>(
-      `select quote_ident(relname) as name from pg_stat_user_tables where schemaname = 'public'`,
-    );
-    const found: Array<readonly [string, string]> = [];
-    for (const { name } of tables) {
-      const finder = createFinder();
-      const { rows } = await client.query({
-        text: `select * from ${name} limit ${rowsMax}`,
-        rowMode: 'array',
-      });
-      for (const row of rows as unknown[][]) {
-        for (const value of row) {
-          if (value === null || typeof value === 'number' || typeof value === 'boolean') continue;
-          const bytes = Buffer.isBuffer(value) ? value : Buffer.from(JSON.stringify(value) ?? '');
-          for (const { token } of finder.take(bytes)) found.push([`table ${name}`, token]);
+/** Called with each token that a search finds. */
+type OnToken = (place: string, token: string) => void;
+type Search = (onToken: OnToken) => Promise<void>;
+
+/**
+ * Returns a function that searches the rows that were written since its previous call. Each row names the transaction
+ * that wrote it. The earliest transaction that is open during a search may write rows that only the next search sees.
+ */
+function searchPostgres(url: string): Search {
+  let open = '0';
+  return async (onToken) => {
+    const client = new pg.Client(url);
+    await client.connect();
+    try {
+      const { rows: snapshots } = await client.query<{ open: string }>(
+        'select pg_snapshot_xmin(pg_current_snapshot())::text as open',
+      );
+      // Most tables of a test are empty. A partitioned table has no rows of its own.
+      const { rows: tables } = await client.query<{ name: string }>(
+        `select quote_ident(relname) as name from pg_class
+         where relnamespace = 'public'::regnamespace and relkind = 'r' and pg_relation_size(oid) > 0`,
+      );
+      for (const { name } of tables) {
+        const finder = createFinder();
+        const { rows } = await client.query({
+          text: `select * from ${name} where xmin::text::bigint >= $1 limit ${rowsMax}`,
+          values: [open],
+          rowMode: 'array',
+        });
+        for (const row of rows as unknown[][]) {
+          for (const value of row) {
+            if (value === null || typeof value === 'number' || typeof value === 'boolean') continue;
+            const bytes = Buffer.isBuffer(value) ? value : Buffer.from(JSON.stringify(value) ?? '');
+            for (const { token } of finder.take(bytes)) onToken(`table ${name}`, token);
+          }
         }
       }
+      open = snapshots[0]?.open ?? open;
+    } finally {
+      await client.end();
     }
-    return found;
-  } finally {
-    await client.end();
-  }
+  };
+}
+
+/** Returns a function that searches the bytes that were appended to the files of a folder since its previous call. */
+function searchFolder(folder: string): Search {
+  const read = new Map<string, { bytes: number; readonly finder: ReturnType<typeof createFinder> }>();
+  return async (onToken) => {
+    for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
+      if (!entry.isFile()) continue;
+      const path = join(entry.parentPath, entry.name);
+      const { size } = await stat(path);
+      const known = read.get(path);
+      const file = known && known.bytes <= size ? known : { bytes: 0, finder: createFinder() };
+      read.set(path, file);
+      for await (const chunk of createReadStream(path, { start: file.bytes })) {
+        file.bytes += (chunk as Buffer).length;
+        for (const { token } of file.finder.take(chunk as Buffer)) onToken(`file ${entry.name}`, token);
+      }
+    }
+  };
 }
 
 /**
- * Returns the places that contain issued tokens, without the secret part. `folder` is the data folder of Redis, if this
- * test may read it. Stores that can no longer be read are skipped.
+ * Returns a function that resolves with the places that contain issued tokens, without the secret part. Each call
+ * searches only what was written since the previous call. `folder` is the data folder of Redis, if this test may read
+ * it. Stores that can no longer be read are skipped.
  */
-export async function findPlainTokens(
+export function createTokenSearch(
   databaseUrl: string,
   folder: string | undefined,
   roles: ReadonlyArray<{ readonly role: string; readonly leaked: readonly string[] }>,
   issued: Pick<ReadonlySet<string>, 'has'>,
-): Promise<string[]> {
-  const found: Array<readonly [place: string, token: string]> = [];
-  for (const { role, leaked } of roles) for (const token of leaked) found.push([`log of ${role}`, token]);
-  found.push(...(await inPostgres(databaseUrl).catch(() => [])));
-  try {
-    for await (const { place, token } of folder === undefined
-      ? []
-      : scan(folder, { onUnread: () => undefined }))
-      found.push([`file ${place}`, token]);
-  } catch {
-    // The test has already removed this file.
-  }
-  const plain = found.filter(([, token]) => issued.has(token));
-  return [...new Set(plain.map(([place, token]) => `${place}: ${token.slice(0, token.indexOf(':'))}:…`))];
+): () => Promise<string[]> {
+  const searches = [searchPostgres(databaseUrl), ...(folder === undefined ? [] : [searchFolder(folder)])];
+  const written: Array<readonly [place: string, token: string]> = [];
+  return async () => {
+    for (const search of searches)
+      await search((...found) => void written.push(found)).catch(() => undefined);
+    const logged = roles.flatMap(({ role, leaked }) =>
+      leaked.map((token) => [`log of ${role}`, token] as const),
+    );
+    const plain = [...logged, ...written].filter(([, token]) => issued.has(token));
+    return [...new Set(plain.map(([place, token]) => `${place}: ${token.slice(0, token.indexOf(':'))}:…`))];
+  };
 }

@@ -1,4 +1,7 @@
-/** A Postgres with a standby that follows it by streaming replication, and an address that can be pointed at either server. */
+/**
+ * A Postgres with a standby that follows it by streaming replication, and an address that can be pointed at either
+ * server.
+ */
 import { spawnSync } from 'node:child_process';
 import { appendFileSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';

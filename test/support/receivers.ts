@@ -65,7 +65,7 @@ export async function startReceiver(
 /** Starts a plain TCP listener that only counts, or that answers something other than TLS. */
 export async function startListener(talk: (socket: Socket) => void = () => {}): Promise<Receiver> {
   const server = createTcp((socket) => {
-    // Without reading, the server would not notice the end of the connection.
+    // Reads the connection, because the server would otherwise not notice its end.
     socket.resume();
     talk(socket);
   });

@@ -1,4 +1,4 @@
-/** Validates every successful answer and every received event in a test against its schema in the OpenAPI document. */
+/** In a test, validates every successful answer and every received event against its schema in the OpenAPI document. */
 import type { z } from 'zod';
 import { endpoints } from '../../src/endpoints/endpoints.gen.js';
 import { methods } from '../../src/methods/methods.gen.js';
@@ -11,7 +11,7 @@ export const answered = new Set<string>();
 
 let listener: ((method: string, result: unknown) => void) | undefined;
 
-/** From now on calls `take` with each successful answer of a method, until this is called without a function. */
+/** Calls `take` with each later successful answer of a method, until this function is called without an argument. */
 export function onMethodAnswer(take?: (method: string, result: unknown) => void): void {
   listener = take;
 }

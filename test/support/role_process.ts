@@ -53,7 +53,7 @@ export function createRole(role: string, env: () => Promise<Record<string, strin
   const alive = () => child !== undefined && child.exitCode === null && child.signalCode === null;
 
   async function spawnOnce(): Promise<string> {
-    const started = spawn(process.execPath, ['--enable-source-maps', main, role], {
+    const started = spawn(process.execPath, [main, role], {
       env: await env(),
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     });

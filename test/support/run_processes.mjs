@@ -1,9 +1,9 @@
 /**
- * Finds the processes of a test run: those whose command line, environment or working folder contains its temporary
- * folder. Works only on Linux.
+ * Finds the processes of a test run: those whose command line, environment or working folder contains one of its
+ * temporary folders. Works only on Linux.
  *
- * As a program with the folder as argument, waits until its stdin closes, which happens however the test runner ends.
- * Then kills the processes that still run, and removes the folder.
+ * When this file is run as a program, its arguments are the folders. The program waits until its stdin closes, which
+ * happens however the test runner ends. Then the program kills the processes that still run, and removes the folders.
  */
 import { readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -20,11 +20,11 @@ function readable(read) {
 
 /**
  * Pids and command lines, without those in `except`.
- * @param {string} folder
+ * @param {readonly string[]} folders
  * @param {readonly number[]} except
  * @returns {{ pid: number, command: string }[]}
  */
-export function processesOf(folder, except) {
+export function processesOf(folders, except) {
   const pids = readable(() => readdirSync('/proc').map(Number).filter(Number.isSafeInteger));
   return [...pids].flatMap((pid) => {
     const command = readable(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8'));
@@ -33,19 +33,20 @@ export function processesOf(folder, except) {
       readable(() => readFileSync(`/proc/${pid}/environ`, 'utf8')),
       readable(() => readlinkSync(`/proc/${pid}/cwd`)),
     ];
-    if (except.includes(pid) || !facts.some((text) => text.includes(folder))) return [];
+    if (except.includes(pid) || !folders.some((folder) => facts.some((text) => text.includes(folder))))
+      return [];
     return [{ pid, command: command.replaceAll('\0', ' ').trim() }];
   });
 }
 
 /**
  * Kills these processes and waits until they have ended, at most 10 s.
- * @param {string} folder
+ * @param {readonly string[]} folders
  * @param {readonly number[]} except
  */
-export async function killProcessesOf(folder, except) {
+export async function killProcessesOf(folders, except) {
   for (let tries = 0; tries < 200; tries++) {
-    const found = processesOf(folder, except);
+    const found = processesOf(folders, except);
     if (found.length === 0) return;
     for (const { pid } of found) readable(() => process.kill(pid, 'SIGKILL'));
     await sleep(50);
@@ -53,10 +54,10 @@ export async function killProcessesOf(folder, except) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const folder = process.argv[2] ?? '';
+  const folders = process.argv.slice(2);
   process.stdin.resume();
   process.stdin.once('close', async () => {
-    await killProcessesOf(folder, [process.pid]);
-    rmSync(folder, { recursive: true, force: true });
+    await killProcessesOf(folders, [process.pid]);
+    for (const folder of folders) rmSync(folder, { recursive: true, force: true });
   });
 }

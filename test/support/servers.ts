@@ -25,16 +25,20 @@ export interface TestServers {
   stop(): Promise<void>;
 }
 
-/** Creates a temporary folder that PostgreSQL’s own user may enter. */
-export function temporaryFolder(): string {
-  const dir = mkdtempSync(join(tmpdir(), 'petrel-test-'));
+/** Creates a temporary folder that PostgreSQL’s own user may enter. Its path begins with `prefix`. */
+export function temporaryFolder(prefix = join(tmpdir(), 'petrel-test-')): string {
+  const dir = mkdtempSync(prefix);
   chmodSync(dir, 0o711);
   return dir;
 }
 
+/** Creates a temporary folder for data of PostgreSQL. The folder is in memory if the system has enough memory. */
+export const memoryFolder = (): string =>
+  temporaryFolder(join(process.env.PETREL_TEST_MEMORY ?? tmpdir(), 'petrel-test-'));
+
 /** Starts both servers in a temporary folder, without durability. `stop` removes the folder. */
 export async function startTestServers(): Promise<TestServers> {
-  const dir = temporaryFolder();
+  const dir = memoryFolder();
   const [redis, postgres] = await Promise.all([
     startRedis({ dir: join(dir, 'redis'), appendfsync: 'no', detached: false }),
     // With TEST_SHARDS, each node has connections to three databases.
@@ -46,7 +50,8 @@ export async function startTestServers(): Promise<TestServers> {
   if (process.platform === 'linux')
     await onServer(postgres.url, "alter system set file_copy_method = 'clone'");
   await onServer(postgres.url, 'select pg_reload_conf()');
-  // A run opens thousands of connections. With 4,096 iterations, each costs both sides some milliseconds.
+  // A run opens thousands of connections. With 4,096 iterations of SCRAM, each would take several
+  // milliseconds of processor time on both sides.
   const { username, password } = new URL(postgres.url);
   await onServer(
     postgres.url,
@@ -74,6 +79,19 @@ async function onServer(url: string, statement: string): Promise<void> {
   }
 }
 
+/** The connection of this worker to the shared server, which starts a process for each connection. */
+let connection: pg.Pool | undefined;
+
+async function onSharedServer(statement: string): Promise<void> {
+  connection ??= new pg.Pool({
+    connectionString: inject('databaseUrl'),
+    max: 1,
+    idleTimeoutMillis: 0,
+    allowExitOnIdle: true,
+  }).on('error', () => undefined);
+  await connection.query(statement);
+}
+
 /** The template with the current schema. No client connects to it. */
 const template = 'migrated';
 
@@ -87,11 +105,10 @@ export interface FreshDatabase {
 
 async function createDatabase(options: string): Promise<FreshDatabase> {
   const name = `test_${randomBytes(8).toString('hex')}`;
-  const server = inject('databaseUrl');
-  await onServer(server, `create database ${name} ${options}`);
+  await onSharedServer(`create database ${name} ${options}`);
   return {
-    url: databaseNamed(server, name),
-    drop: () => onServer(server, `drop database if exists ${name} with (force)`),
+    url: databaseNamed(inject('databaseUrl'), name),
+    drop: () => onSharedServer(`drop database if exists ${name} with (force)`),
   };
 }
 

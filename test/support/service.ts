@@ -17,7 +17,7 @@ import { migrate } from '../../src/postgres/migrate.js';
 import { freshCluster } from './cluster.js';
 import { petrel } from './command.js';
 import { environment } from './environment.js';
-import { findPlainTokens } from './plain_tokens.js';
+import { createTokenSearch } from './plain_tokens.js';
 import { createFront, createRole, type Front, type RoleProcess } from './role_process.js';
 import { freshSentinels } from './sentinels.js';
 import {
@@ -81,7 +81,7 @@ export interface Service {
   newBot(owner: TestUser, name: string): Promise<TestBot>;
   openChat(user: TestUser, bot: TestBot, payload?: string): Promise<Answer['body']>;
   newGroup(owner: TestUser, title: string, members?: readonly { readonly id: number }[]): Promise<number>;
-  /** Adds a token that no call returned. `stop` then searches for it too. */
+  /** Adds a token that no call returned. `stop` then also searches for this token. */
   issued(token: string): void;
   checkTokens(): Promise<void>;
   /** Stops exactly these processes and the private Redis, and drops the database. Throws if a process wrote a token. */
@@ -97,6 +97,8 @@ export interface ServiceOptions {
   readonly combined?: boolean;
   /** If false, `flush` is not started. A test may start it later. */
   readonly flushing?: boolean;
+  /** If false, `deliver` is not started: no webhook is called, the management bot is silent, and nothing is swept. */
+  readonly delivering?: boolean;
   /** Settings of all roles, for instance `{ JOURNAL_HIGH_WATER: '200' }`. */
   readonly extraEnv?: Readonly<Record<string, string>>;
   readonly frontEnv?: Readonly<Record<string, string>>;
@@ -155,7 +157,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     bodyTimeout: 70_000,
   });
 
-  const plainTokens = () => findPlainTokens(database.url, redis.dir, roles, issued);
+  const plainTokens = createTokenSearch(database.url, redis.dir, roles, issued);
   const places = 'places where tokens lie in plain text';
 
   async function stop(): Promise<void> {
@@ -179,7 +181,10 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
       const { code, log } = await petrel(env, 'migrate');
       if (code !== 0) throw new Error(log);
     }
-    const started = roles.filter((role) => role !== flush || options.combined || options.flushing !== false);
+    const left = new Set<RoleProcess>();
+    if (!options.combined && options.flushing === false) left.add(flush);
+    if (!options.combined && options.delivering === false) left.add(deliver);
+    const started = roles.filter((role) => !left.has(role));
     await Promise.all(started.map((role) => role.start()));
   } catch (error) {
     await stop();

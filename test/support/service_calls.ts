@@ -5,7 +5,9 @@ import { type Answer, resultOf, type Service } from './service.js';
 
 type Calls = Pick<Service, 'app' | 'bot' | 'newUser' | 'newBot' | 'openChat' | 'newGroup'>;
 
-/** Makes calls to fronts over HTTP. Validates answers against the OpenAPI documents, and adds their tokens to `issued`. */
+/**
+ * Makes calls to fronts over HTTP. Validates answers against the OpenAPI documents, and adds their tokens to `issued`.
+ */
 export function createCalls(
   fronts: readonly Front[],
   admin: string,

@@ -1,4 +1,7 @@
-/** Databases for tests with several shards. A statement on the wrong kind of table fails, because the table does not exist there. */
+/**
+ * Databases for tests with several shards. A statement on the wrong kind of table fails, because the table does not
+ * exist there.
+ */
 import pg from 'pg';
 import { createPool, type Pool } from '../../src/postgres/pool.js';
 import {
@@ -30,7 +33,10 @@ export interface ShardDatabases {
   drop(): Promise<void>;
 }
 
-/** Removes the sharded tables from this control database, makes `count` shards with them, and spreads the partitions over the shards. */
+/**
+ * Removes the sharded tables from this control database, makes `count` shards with them, and spreads the partitions
+ * over the shards.
+ */
 export async function divideDatabase(
   controlUrl: string,
   count: number,

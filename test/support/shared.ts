@@ -1,6 +1,7 @@
 /**
- * One running service for all files of a worker that need no special settings. The state of earlier files stays: a file
- * makes new people, bots and chats, stops no process and changes no setting. Files of one worker run one after another.
+ * One running service for all files of a worker that need no special settings. The state of earlier files stays, so a
+ * file creates new people, bots and chats. A file stops no process and changes no setting. Files of one worker run one
+ * after another.
  */
 import { expect, test } from 'vitest';
 import { type Service, startService } from './service.js';

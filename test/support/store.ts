@@ -1,6 +1,10 @@
-/** Whole stores on a fresh Redis and database, in this process: any number of nodes, each with hooks at which a test can stop it. */
+/**
+ * Whole stores on a fresh Redis and database, in this process: any number of nodes, each with hooks at which a test can
+ * stop it.
+ */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import { createFlusher } from '../../src/journal/flusher.js';
 import { Recovery } from '../../src/journal/recovery.js';
@@ -19,10 +23,11 @@ import { createStore, type Store } from '../../src/store/store.js';
 import type { UpdateEntry } from '../../src/store/updates/queues.js';
 import { systemTime, type Time } from '../../src/time.js';
 import { type RedisServer, startRedis } from '../journal/support.js';
-import { findPlainTokens } from './plain_tokens.js';
+import { createTokenSearch } from './plain_tokens.js';
 import type { RunningTime } from './running_time.js';
 import { migratedDatabase } from './servers.js';
 import { divideDatabase, openTestShards } from './shards.js';
+import { ready_ms_max } from './times.js';
 
 export interface Hooks {
   call: (name: string, run: () => Promise<unknown>, partition: number) => Promise<unknown>;
@@ -141,7 +146,7 @@ async function openNode(
     reactorsListed,
     onError: (error) => errors.push(error),
   });
-  await connection.ready(5_000);
+  await connection.ready(ready_ms_max);
   return {
     ...{ store, runner, connection, pool, shards, db, keys, hooks, errors },
     written: sqlOver(async <T>(text: string, params?: readonly unknown[]) => {
@@ -193,9 +198,9 @@ export async function startCluster(
     },
     async close() {
       await Promise.all(nodes.map((each) => each.close()));
-      const plain = await findPlainTokens(database.url, redis.dir, [], anyToken);
+      const plain = await createTokenSearch(database.url, redis.dir, [], anyToken)();
       for (const url of divided?.urls ?? [])
-        plain.push(...(await findPlainTokens(url, redis.dir, [], anyToken)));
+        plain.push(...(await createTokenSearch(url, undefined, [], anyToken)()));
       await redis.remove();
       await Promise.all([database.drop(), divided?.drop()]);
       expect(plain, 'places with tokens in plain text').toEqual([]);
@@ -208,7 +213,7 @@ export async function pass(time: RunningTime, ms: number, nodes: readonly TestNo
   const step = limits.auth_lease_renew_ms;
   for (let left = ms; left > 0; left -= step) {
     time.skip(Math.min(left, step));
-    // Redis answers in order, so a renewal that was sent before is complete. A second one acknowledges a new epoch.
+    // Redis answers in order, so a renewal that was sent before is complete. A second renewal acknowledges a new epoch.
     for (const _ of ['renewed', 'acknowledged']) {
       await new Promise((resolve) => setImmediate(resolve));
       await Promise.all(nodes.map(({ connection }) => connection.client.ping()));
@@ -279,7 +284,10 @@ export function within<T>(ms: number, promise: Promise<T>): Promise<T | 'late'> 
  * past makes it due.
  */
 export async function moveLastEdit(
-  { keys, connection }: Pick<TestNode, 'keys' | 'connection'>,
+  {
+    keys,
+    connection,
+  }: { readonly keys: Keys; readonly connection: { readonly client: Pick<Redis, 'eval'> } },
   chat: ReturnType<typeof directChat>,
   id: number,
   ms: number,

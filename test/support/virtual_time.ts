@@ -88,7 +88,7 @@ export class VirtualTime extends Time {
     this.#ms = endMs;
   }
 
-  /** Moves the clock by `ms`, as while the process is frozen: timers that become due fire at the next `advance`. */
+  /** Moves the clock by `ms` as if the process were frozen: timers that become due fire only at the next `advance`. */
   freeze(ms: number): void {
     this.#ms += ms * this.#rate;
   }

@@ -57,7 +57,7 @@ export async function attempt<T>(call: Promise<T>): Promise<T | null> {
   try {
     return await call;
   } catch (error) {
-    // After an unknown outcome, it is not known whether the change is stored.
+    // After a call with an unknown outcome, the change may or may not be stored.
     const cause = error instanceof Error ? (error.cause as Error | undefined) : undefined;
     const known = !/is unknown|unreachable/.test(cause?.message ?? '');
     if (error instanceof ApiError && refusals.has(error.kind) && known) return null;

@@ -1,7 +1,7 @@
 /** Tests that limits, expiries and retention follow the movable clock of a test server. */
 import { expect, test } from 'vitest';
 import type { Json, TestServer, World } from '../../src/testing/client.js';
-import { call, onTestServer, webhookOf } from './server.js';
+import { call, onOwnTestServer, webhookOf } from './server.js';
 
 const second = 1_000;
 const minute = 60 * second;
@@ -9,10 +9,7 @@ const hour = 60 * minute;
 const day = 24 * hour;
 
 let server: TestServer;
-onTestServer(
-  (started) => {
-    server = started;
-  },
+onOwnTestServer(
   // Real time refills no call during a test.
   {
     RATE_PER_BOT: '60/86400',
@@ -21,6 +18,9 @@ onTestServer(
     RATE_PER_PERSON: '30/86400',
     UPLOAD_BYTES_PER_DAY: '1000000',
     MESSAGE_DAYS: '3',
+  },
+  (started) => {
+    server = started;
   },
 );
 
@@ -208,7 +208,7 @@ test('messages are removed after MESSAGE_DAYS', async () => {
   await expect.poll(later, { interval: 1_000 }).toEqual([]);
 });
 
-test('a receiver that asks to wait gets the next attempt when the moved clock says so', async () => {
+test('after Retry-After, the next attempt is made when the test clock reaches its time', async () => {
   const world = await server.world();
   const { texts } = await webhookOf(world);
   await world.fault('delivery', { status: 429, retry_after: 1_800 });

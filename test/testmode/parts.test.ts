@@ -14,7 +14,7 @@ const entry = (params: unknown): NewEntry => ({
   ...{ kind: 'call', name: 'getMe', params, status: 200, answer: true },
 });
 
-/** Moves a clock whose machine is `real`. */
+/** Moves the test clock `time`, which runs on the machine clock `real`. */
 async function advance(real: VirtualTime, time: MovableTime, ms: number): Promise<void> {
   const moved = time.advance(ms);
   await real.advance(1);
@@ -39,7 +39,7 @@ test('a jump fires due timers once, in the order in which they are due', async (
   expect(fired.slice(3)).toEqual(['every 0.7 s']);
 });
 
-test('the clock stays ahead of an answer of Redis by what was added', async () => {
+test('after a reply of Redis, the test clock is still ahead by the added time', async () => {
   const real = new VirtualTime();
   const time = new MovableTime(real);
   await advance(real, time, 3_600_000);
@@ -64,7 +64,10 @@ const calm: State = {
   ...{ worker: undefined, delayed: false },
 };
 
-/** Creates the clock of a server in this state. `log` shows when it looks and when it moves. */
+/**
+ * Creates the clock of a server in this state. `log` shows when the clock reads the state and when it moves the time of
+ * Redis and Postgres.
+ */
 function clockIn(state: Partial<State>) {
   const machine = new VirtualTime();
   const time = new MovableTime(machine);
@@ -91,7 +94,7 @@ function clockIn(state: Partial<State>) {
     pool: { query: async () => log.push('postgres') },
   };
   const clock = new TestClock(options as unknown as ClockOptions);
-  /** Moves the clock while the machine's clock runs. */
+  /** Moves the test clock, and lets the clock of the machine run until the move is done. */
   const moved = async (ms: number) => {
     let done = false;
     const moving = clock.advance(ms).finally(() => {
@@ -151,7 +154,13 @@ test('a delayed delivery ends when its worker stops, and is then no longer delay
   const parts = { recording, faults, time, delayed, worldOf: () => ({ id: 1 }) as World };
   const send = createTestSend(parts, () => Promise.reject(new Error('the fault replaces the delivery')));
   const stopping = new AbortController();
-  const sent = send({} as never, { 'webhook-id': '7-1' }, Buffer.from('{"update_id":1}'), stopping.signal);
+  const sent = send(
+    {} as never,
+    { 'webhook-id': '7-1' },
+    Buffer.from('{"update_id":1}'),
+    stopping.signal,
+    () => true,
+  );
   expect(delayed).toEqual([7]);
   stopping.abort();
   expect(await sent).toMatchObject({ status: 500 });
@@ -168,7 +177,7 @@ test('a recording keeps the latest 20,000 entries', () => {
   expect(recording.list(1, {})[0]).toMatchObject({ n: 6 });
 });
 
-test('a recording keeps 64 MB, and a removed world makes room', () => {
+test('a recording keeps up to 64 MB, and removing a world frees the memory of its entries', () => {
   const recording = new Recording(new VirtualTime());
   const large = 'x'.repeat(60_000);
   const fill = (world: number) => {
@@ -184,7 +193,7 @@ test('a recording keeps 64 MB, and a removed world makes room', () => {
   expect(recording.list(3, {})).toHaveLength(600);
 });
 
-test('a recording lets 1,000 callers wait', async () => {
+test('up to 1,000 callers can wait for a recording', async () => {
   const clock = new VirtualTime();
   const recording = new Recording(clock);
   const wait = () => recording.wait(1, {}, { count: 1, ms: 1_000, clock });
@@ -198,7 +207,7 @@ test('a recording lets 1,000 callers wait', async () => {
   expect(await late).toEqual([]);
 });
 
-test('up to 1,000 worlds exist, and spare ones replace those that were taken', async () => {
+test('up to 1,000 worlds can exist, and taken spare worlds are replaced', async () => {
   let made = 0;
   const store = {
     users: { create: async () => ({ user: { id: 1 }, token: 't' }), removeTokens: async () => undefined },
@@ -220,7 +229,7 @@ test('up to 1,000 worlds exist, and spare ones replace those that were taken', a
   for (let n = 0; n < 1_000; n++) ids.add((await worlds.create(form)).id);
   expect(ids.size).toBe(1_000);
   await expect(worlds.create(form)).rejects.toMatchObject({ kind: 'too_many_requests' });
-  // 16 without and 4 with shared chats are ready.
+  // The spare worlds are ready: 16 without shared chats, and 4 with them.
   await expect.poll(() => made).toBeGreaterThanOrEqual(1_020);
   await worlds.remove([...ids][0] as number);
   await worlds.create(form);

@@ -1,8 +1,8 @@
-/** Starts a test server for the tests of a file. */
+/** Starts test servers for the tests of a file. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, expect } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { TestServer, World } from '../../src/testing/client.js';
 import { makeCertificate } from '../support/certificates.js';
 import { type Receiver, startReceiver } from '../support/receivers.js';
@@ -14,10 +14,31 @@ export const testing: typeof import('../../src/testing/client.js') = await impor
 
 const receivers = new Set<Receiver>();
 
-/** Calls `begin` with a test server that runs until the file ends. */
-export function onTestServer(
+async function closeReceivers(): Promise<void> {
+  await Promise.all([...receivers].map((receiver) => receiver.close()));
+  receivers.clear();
+}
+
+// No server listens at these addresses. A test server ignores these settings.
+const elsewhere = { REDIS_URL: 'redis://127.0.0.1:1', DATABASE_URL: 'postgres://127.0.0.1:1/petrel' };
+
+// biome-ignore lint/correctness/noEmptyPattern: the runner reads the names of other fixtures from the pattern
+const shared = test.extend('server', { scope: 'file' }, async ({}, { onCleanup }) => {
+  const server = await testing.startTestServer({ settings: elsewhere });
+  onCleanup(() => server.stop());
+  return server;
+});
+
+/** Calls `begin` with the test server of the file, which runs until the file ends. */
+export function onTestServer(begin: (server: TestServer) => void): void {
+  shared.beforeAll(({ server }) => begin(server));
+  shared.afterAll(closeReceivers);
+}
+
+/** Calls `begin` with a test server that has these settings and runs until the file ends. */
+export function onOwnTestServer(
+  settings: Readonly<Record<string, string>>,
   begin: (server: TestServer) => void,
-  settings: Readonly<Record<string, string>> = {},
 ): void {
   let server: TestServer | undefined;
   beforeAll(async () => {
@@ -26,8 +47,7 @@ export function onTestServer(
   });
   afterAll(async () => {
     await server?.stop();
-    await Promise.all([...receivers].map((receiver) => receiver.close()));
-    receivers.clear();
+    await closeReceivers();
   });
 }
 

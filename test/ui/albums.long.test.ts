@@ -1,4 +1,4 @@
-/** Tests that an album is shown, and acts, as one message: in a chat and on the page of a channel. */
+/** Tests that an album looks and behaves like one message, in a chat and on the page of a channel. */
 import type { Locator, Page } from 'playwright-core';
 import { expect, test, vi } from 'vitest';
 import { mp4, wav } from '../support/samples.js';

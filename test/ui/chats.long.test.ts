@@ -1,4 +1,7 @@
-/** Tests what a person keeps across reloads, windows and chats: unsent messages, drafts, unread counts and membership. */
+/**
+ * Tests the state that a person keeps across reloads, windows and chats: unsent messages, drafts, unread counts and
+ * membership.
+ */
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { png } from '../support/samples.js';
@@ -33,7 +36,7 @@ const textsOf = async (chat: number): Promise<string[]> =>
 test('messages that were unsent at a reload are sent once and in order', async () => {
   const chat = await world.service.newGroup(alice, 'Ferry', [bob]);
   const page = await world.open(alice, `#/chat/${chat}`);
-  // The service gets the first message, but its answer never arrives. The others wait behind it.
+  // The service gets the first message, but its answer never arrives. The other messages wait behind it.
   await page.route('**/messages', async (route) => {
     if (route.request().method() !== 'POST') return route.continue();
     await route.fetch();
@@ -41,7 +44,7 @@ test('messages that were unsent at a reload are sent once and in order', async (
   await write(page, 'first');
   await write(page, 'second');
   await page
-    .getByLabel('Attach a picture')
+    .getByLabel('Attach files')
     .last()
     .setInputFiles({
       name: 'sea.png',

@@ -74,7 +74,9 @@ const overflowing = (page: Page) =>
     return [...document.querySelectorAll('body *')].flatMap((element) => {
       const { left, right, width } = element.getBoundingClientRect();
       if (width === 0 || element.closest(meant) || element.closest('svg')) return [];
-      const beyond = left < -1 || right > innerWidth + 1;
+      // Parts of a line that ends in an ellipsis may be cut.
+      const parent = element.parentElement && getComputedStyle(element.parentElement);
+      const beyond = (left < -1 || right > innerWidth + 1) && parent?.textOverflow !== 'ellipsis';
       const style = getComputedStyle(element);
       const wide =
         element.scrollWidth > element.clientWidth + 2 &&

@@ -15,6 +15,8 @@ export interface Gallery {
   readonly fresh: TestBot;
   readonly group: number;
   readonly channel: number;
+  /** The external id of the newest post of the channel. */
+  readonly post: string;
   close(): Promise<void>;
 }
 
@@ -235,6 +237,10 @@ async function fillWebhook(service: Service, { alice, guide }: Gallery): Promise
       certificate: certificate.cert,
     }),
   );
+  const to = { url: `https://127.0.0.1:${receiver.port}/hooks/walks`, certificate: certificate.cert };
+  const presses = { name: 'bookings', allowed_updates: ['callback_query'], ...to };
+  await resultOf(service.bot(guide, 'setWebhookRoute', presses));
+  await resultOf(service.bot(guide, 'setWebhookRoute', { name: 'trial', percent: 1, ...to }));
   const count = async (what: string) =>
     (await resultOf(service.app(alice, 'GET', `/api/me/bots/${guide.id}/webhook/${what}`))).items.length;
   for (let tries = 0; (await count('dead_letters')) === 0 && tries < 100; tries++)
@@ -315,7 +321,7 @@ export async function fillGallery(service: Service): Promise<Gallery> {
   await service.openChat(alice, guide);
   await service.openChat(alice, quiet);
   const parts = { alice, bob, newcomer, guide, quiet, fresh, group, channel };
-  const gallery = { ...parts, close: async () => {} };
+  const gallery = { ...parts, post: '', close: async () => {} };
   await fillShared(service, gallery);
   const receiver = await fillWebhook(service, gallery);
   await fillDirect(service, gallery);
@@ -323,5 +329,6 @@ export async function fillGallery(service: Service): Promise<Gallery> {
   // Alice has not read these messages, and her chat list shows an unread count.
   for (const text of ['Water the plants', 'Call grandmother', 'Bread, milk, and the paper'])
     await resultOf(service.bot(quiet, 'sendMessage', { chat_id: alice.id, text }));
-  return { ...parts, close: () => receiver.close() };
+  const [post] = await itemsOf(service.app(alice, 'GET', `/api/chats/${channel}/posts?limit=1`));
+  return { ...parts, post: post.external_id, close: () => receiver.close() };
 }

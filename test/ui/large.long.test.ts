@@ -8,7 +8,7 @@ vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 });
 
 const messages_total = 100_000;
 const batch = 100;
-/** The upper bound of drawn rows: those in sight and some above and below. */
+/** The maximum number of drawn rows: the rows in sight, and some rows above and below. */
 const rows_max = 150;
 /** The upper bound of messages that the page keeps of a chat. */
 const kept_max = 4_000;
@@ -66,7 +66,7 @@ function holdRows(ids: readonly number[]): void {
   expect(ids).toEqual(ids.map((_, i) => from + i));
 }
 
-/** Turns the wheel until `done`, and returns every id that was drawn on the way. */
+/** Turns the wheel until `done` returns true. Returns every message id that was drawn during this. */
 async function wheel(
   page: Page,
   by: number,

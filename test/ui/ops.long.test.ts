@@ -2,7 +2,9 @@
  * Tests the operators' page in depth: axe in every look and width, keyboard use, a refused token, unavailable stores.
  */
 import { readFileSync } from 'node:fs';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createRequire } from 'node:module';
+import type { AddressInfo } from 'node:net';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { ageQueue } from '../support/queues.js';
@@ -13,13 +15,28 @@ vi.setConfig({ testTimeout: 120_000 });
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
+/** Answers every query for requests with 300 requests in the last point. */
+function answerAsPrometheus({ url = '' }: IncomingMessage, response: ServerResponse): void {
+  const { searchParams } = new URL(url, 'http://prometheus');
+  const counts = searchParams.get('query')?.includes('petrel_requests_total');
+  const result = counts
+    ? [{ metric: { status: '200' }, values: [[Number(searchParams.get('end')), '300']] }]
+    : [];
+  response.end(JSON.stringify({ status: 'success', data: { resultType: 'matrix', result } }));
+}
+
+let prometheus: Server;
 let world: World;
 let hook: Awaited<ReturnType<typeof startHook>>;
 let owner: TestUser;
 let bot: TestBot;
 
 beforeAll(async () => {
-  world = await startWorld({}, { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' });
+  prometheus = createServer(answerAsPrometheus);
+  await new Promise<void>((resolve) => prometheus.listen(0, '127.0.0.1', resolve));
+  const { port } = prometheus.address() as AddressInfo;
+  const frontEnv = { PROMETHEUS_URL: `http://127.0.0.1:${port}` };
+  world = await startWorld(frontEnv, { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' });
   const { service } = world;
   hook = await startHook(500);
   owner = await service.newUser('olga');
@@ -32,6 +49,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await world?.stop();
   await hook?.close();
+  prometheus?.close();
 });
 
 async function look(options: Parameters<World['open']>[2] = {}): Promise<Page> {
@@ -60,6 +78,8 @@ test.each(['light', 'dark'] as const)(
     const page = await look({ colorScheme, bypassCSP: true });
     await page.getByLabel('Order of bots').selectOption('dead_letters');
     await page.getByText('pieces of advice').click();
+    await page.getByText('Show as a table').click();
+    await page.getByRole('region', { name: 'Figures by time, table' }).waitFor();
     for (const width of [1300, 375]) {
       await page.setViewportSize({ width, height: 800 });
       await page.getByRole('button', { name: '1 dead letters' }).waitFor();
@@ -99,6 +119,67 @@ test('while figures change, the rows of a table keep their order until a person 
   await head.press('Enter');
   await expect.poll(async () => (await names())[0]).toBe('getWebhookInfo');
   expect(world.faults()).toEqual([]);
+  await page.context().close();
+});
+
+test('the charts show the values of any point to the pointer and to the keyboard', async () => {
+  await resultOf(world.service.bot(bot, 'getMe'));
+  const page = await look();
+  const chart = (name: string) => page.getByRole('slider', { name: `${name}, point in time`, exact: true });
+  const requests = chart('Requests');
+  const text = () => requests.getAttribute('aria-valuetext');
+  // The service is younger than an hour, so only the last points have values.
+  await expect.poll(text).toMatch(/^\d\d:\d\d:\d\d: [<\d.]+ \/s$/);
+  await expect.poll(() => requests.inputValue()).toBe('719');
+  await requests.press('Home');
+  expect(await requests.inputValue()).toBe('0');
+  expect(await text()).toMatch(/^\d\d:\d\d:\d\d: –$/);
+  await requests.press('ArrowRight');
+  expect(await requests.inputValue()).toBe('1');
+  const outcomes = chart('Delivery attempts by outcome');
+  expect(await outcomes.inputValue()).toBe('1');
+  await outcomes.hover();
+  expect(Math.abs(Number(await outcomes.inputValue()) - 360)).toBeLessThan(10);
+  const width = (await outcomes.boundingBox())?.width ?? 0;
+  await outcomes.hover({ position: { x: width - 1, y: 10 } });
+  expect(Number(await outcomes.inputValue())).toBeGreaterThan(710);
+  expect(await outcomes.getAttribute('aria-valuetext')).toMatch(/: delivered [\d.]+ \/s, 5xx [<\d.]+ \/s$/);
+  await page.context().close();
+});
+
+test('the page loads the history once, and then only new points', async () => {
+  const page = await world.open(null);
+  const queries: string[] = [];
+  page.on('request', (request) => {
+    const { pathname, search } = new URL(request.url());
+    if (pathname === '/api/admin/history') queries.push(search);
+  });
+  await page.goto(`${world.wire.url}/ops`);
+  await page.getByLabel("Operator's token").fill(world.service.adminToken);
+  await page.keyboard.press('Enter');
+  await expect.poll(() => queries.length).toBe(3);
+  const [first, ...later] = queries.map((query) => query.replace(/=\d+$/, '=time'));
+  const next = '?range=1h&after_ms=time';
+  expect([first, later]).toEqual(['?range=1h', [next, next]]);
+  await page.context().close();
+});
+
+test('an operator can select a longer range, whose figures come from Prometheus', async () => {
+  const page = await look();
+  const requests = page.getByRole('slider', { name: 'Requests, point in time', exact: true });
+  const range = page.getByLabel('Range of the charts');
+  await page.getByText('a point every 5 s').waitFor();
+  await range.selectOption('6 hours');
+  await page.getByText('a point every 30 s').waitFor();
+  expect(await requests.getAttribute('aria-valuetext')).toMatch(/: 10\.0 \/s$/);
+  await range.selectOption('7 days');
+  await page.getByText('a point every 14 min').waitFor();
+  prometheus.closeAllConnections();
+  await new Promise((resolve) => prometheus.close(resolve));
+  await range.selectOption('24 hours');
+  await page.getByText('Service Unavailable: retry after 1').waitFor();
+  await range.selectOption('1 hour');
+  await page.getByText('a point every 5 s').waitFor();
   await page.context().close();
 });
 

@@ -1,4 +1,6 @@
-/** Tests notifications in a real browser: the switch, mutes, and what the service worker does with a push message. */
+/**
+ * Tests notifications in a real browser: the switch, mutes, and the handling of push messages by the service worker.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CDPSession, Page, Worker } from 'playwright-core';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';

@@ -120,7 +120,7 @@ test('a forced reply opens the reply field once, and again after a reload until 
   await page.context().close();
 });
 
-test('a keyboard that is sent while the keyboard of a chat is loaded is shown', async () => {
+test('a keyboard that arrives while the keyboard of a chat is being loaded is shown', async () => {
   const carol = await world.service.newUser('carol');
   await world.service.openChat(carol, bot);
   await send(carol.id, 'Hello');

@@ -1,4 +1,4 @@
-/** Every page and dialog of the application, and how to open it. */
+/** Lists every page and dialog of the application, and how to open it. */
 import type { Page } from 'playwright-core';
 import { type Gallery, picture } from './gallery.js';
 
@@ -27,9 +27,26 @@ const scroll = async (page: Page, by: number) => {
   await page.mouse.wheel(0, by);
   await page.waitForTimeout(700);
 };
+/** Attaches two pictures and a document. */
+const attach = async (page: Page, words: Readonly<Record<string, string>>) => {
+  const pictures = [picture(24), picture(205)].map(async (bytes, i) => ({
+    name: `summit ${i}.jpg`,
+    mimeType: 'image/jpeg',
+    buffer: await bytes,
+  }));
+  const route = {
+    name: 'a-long-walk-along-the-ridge.gpx',
+    mimeType: '',
+    buffer: Buffer.alloc(48_000, 'gpx'),
+  };
+  await page
+    .getByLabel(words.attach ?? '', { exact: true })
+    .last()
+    .setInputFiles([...(await Promise.all(pictures)), route]);
+};
 const dialog = (page: Page) => page.getByRole('dialog').waitFor();
 
-export function scenesOf({ guide, quiet, fresh, group, channel }: Gallery): readonly Scene[] {
+export function scenesOf({ guide, quiet, fresh, group, channel, post }: Gallery): readonly Scene[] {
   const own = `#/bots/${guide.id}`;
   const direct = `#/chat/${guide.id}`;
   const info: NonNullable<Scene['act']> = async (page) => {
@@ -146,6 +163,23 @@ export function scenesOf({ guide, quiet, fresh, group, channel }: Gallery): read
     },
     { name: 'bot_profile', path: direct, act: info },
     { name: 'group', path: `#/chat/${group}` },
+    {
+      name: 'search',
+      path: '',
+      act: async (page) => {
+        await page.getByRole('searchbox').fill('o');
+        await page.locator('.chat-row.found').first().waitFor();
+      },
+    },
+    {
+      name: 'search_in_chat',
+      path: direct,
+      act: async (page, w) => {
+        await press(page, w.search_in_chat);
+        await page.getByRole('searchbox').last().fill('the');
+        await page.locator('.chat-row.found').first().waitFor();
+      },
+    },
     { name: 'group_members', path: `#/chat/${group}`, act: info },
     {
       name: 'group_edit',
@@ -169,6 +203,20 @@ export function scenesOf({ guide, quiet, fresh, group, channel }: Gallery): read
     },
     { name: 'channel', path: `#/chat/${channel}` },
     { name: 'posts', path: `#/chat/${channel}/posts` },
+    { name: 'one_post', path: `#/post/${post}` },
+    { name: 'post_missing', path: '#/post/none' },
+    {
+      name: 'quick_reactions',
+      anew: true,
+      path: `#/chat/${channel}/posts`,
+      act: async (page, w) => {
+        await page
+          .getByRole('button', { name: w.add_reaction ?? '' })
+          .first()
+          .hover();
+        await page.getByRole('group', { name: w.add_reaction ?? '' }).waitFor();
+      },
+    },
     {
       name: 'who_reacted',
       path: `#/chat/${channel}/posts`,
@@ -255,6 +303,52 @@ export function scenesOf({ guide, quiet, fresh, group, channel }: Gallery): read
       },
     },
     { name: 'settings', path: '#/settings' },
+    {
+      name: 'attached',
+      path: `#/chat/${group}`,
+      act: async (page, w) => {
+        await attach(page, w);
+        await page.locator('.attached li').last().waitFor();
+        await page.getByRole('combobox').fill('From the summit');
+      },
+    },
+    {
+      name: 'drop_zone',
+      path: direct,
+      act: async (page) => {
+        await page.locator('.main').evaluate((main) => {
+          const dataTransfer = new DataTransfer();
+          dataTransfer.items.add(new File(['x'], 'x.txt'));
+          main.dispatchEvent(new DragEvent('dragover', { bubbles: true, cancelable: true, dataTransfer }));
+        });
+        await page.locator('.drop-zone').waitFor();
+      },
+    },
+    // These two come late, because the unsent messages stay in the group.
+    {
+      name: 'attachments_refused',
+      path: `#/chat/${group}`,
+      act: async (page, w) => {
+        const description = 'Bad Request: IMAGE_PROCESS_FAILED';
+        await page.route('**/albums', (route) =>
+          route.fulfill({ status: 400, json: { ok: false, error_code: 400, description } }),
+        );
+        await attach(page, w);
+        await press(page, w.send);
+        await page.getByRole('log').getByRole('alert').last().waitFor();
+      },
+    },
+    {
+      name: 'attachments_sending',
+      anew: true,
+      path: `#/chat/${channel}`,
+      act: async (page, w) => {
+        await page.route('**/albums', () => {});
+        await attach(page, w);
+        await press(page, w.send);
+        await page.getByRole('log').getByRole('progressbar').last().waitFor();
+      },
+    },
     // The last scene, because its draft reopens the results, and they cover the messages.
     {
       name: 'inline_results',
@@ -274,7 +368,7 @@ export async function enter(page: Page, url: string, scene: Scene, words: Readon
   await page.goto(`${url}/app${scene.path}`);
   if (scene.who === null)
     await page.getByRole('button', { name: words.sign_in ?? '', exact: true }).waitFor();
-  else await page.locator('.app .main').waitFor({ state: 'attached' });
+  else await page.locator('.app .main').first().waitFor({ state: 'attached' });
   await page.locator('.spinner:visible').first().waitFor({ state: 'detached' });
   await page.waitForFunction(() => [...document.images].every((image) => image.complete));
   await scene.act?.(page, words);

@@ -1,4 +1,4 @@
-/** Tests what an owner sees of a failing webhook, and what the owner can do about it, with a real receiver. */
+/** Tests the page on which an owner sees and handles a failing webhook, with a real receiver. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { makeCertificate } from '../support/certificates.js';
 import { ageQueue } from '../support/queues.js';
@@ -13,6 +13,7 @@ let world: World;
 let owner: TestUser;
 let receiver: Receiver;
 let received: string[] = [];
+let onPing: (ping: unknown) => void = () => {};
 /** The status, body and headers of the receiver's next answers. */
 let answer: readonly [status: number, body: string, headers?: Record<string, string>] = [200, ''];
 
@@ -20,7 +21,9 @@ beforeAll(async () => {
   world = await startWorld({}, { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' });
   owner = await world.service.newUser('olga');
   receiver = await startReceiver(certificate, (_, response, body) => {
-    received.push(JSON.parse(String(body)).message.text);
+    const { message, ping } = JSON.parse(String(body));
+    if (ping) onPing(ping);
+    else received.push(message.text);
     const [status, text, headers] = answer;
     response.writeHead(status, headers).end(text);
   });
@@ -129,6 +132,74 @@ test('an owner delivers dead letters again or discards them', async () => {
   await page.getByText('Discarded: 2').waitFor();
   await page.getByText('No dead letters.').waitFor();
   expect(received).toEqual(['two', 'one', 'three']);
+  expect(world.faults()).toEqual([]);
+  await page.context().close();
+});
+
+test('the page of a webhook shows the routes with their state', async () => {
+  const { bot, say, page } = await begin();
+  answer = [503, '', { 'retry-after': '600' }];
+  const url = `https://127.0.0.1:${receiver.port}/hook`;
+  const set = (params: object) =>
+    resultOf(world.service.bot(bot, 'setWebhookRoute', { url, certificate: certificate.cert, ...params }));
+  await set({ name: 'payments', allowed_updates: ['callback_query'], percent: 5 });
+  await set({ name: 'support', chat_ids: [owner.id] });
+  await say('stuck');
+  await expect.poll(() => received.length, { timeout: 20_000 }).toBeGreaterThan(0);
+  const routes = page.locator('.routes section');
+  const facts = async () => {
+    await page.getByRole('button', { name: 'Refresh' }).click();
+    return (await routes.allInnerTexts()).map((text) => text.replace(/\s+/g, ' '));
+  };
+  await expect
+    .poll(facts, { timeout: 20_000, interval: 500 })
+    .toEqual([
+      `payments Address ${url} Share of chats 5 % Kinds of updates callback_query Pending updates 0 Max connections 40 Last error none Send a test`,
+      expect.stringMatching(
+        /^support Address \S+ Listed chats 1 Pending updates 1 Max connections 40 Last error Wrong response from the webhook: 503 .* Next attempt .* Send a test$/,
+      ),
+    ]);
+  await page.setViewportSize({ width: 390, height: 800 });
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390);
+  expect(world.faults()).toEqual([]);
+  await page.context().close();
+});
+
+test('an owner pings a webhook and a route, and sees the request and the answer of each ping', async () => {
+  const { bot, page } = await begin();
+  answer = [200, '{"fine":"<b>yes</b>"}', { 'x-version': '7' }];
+  const pings: unknown[] = [];
+  onPing = (ping) => pings.push(ping);
+  await hook(bot);
+  const url = `https://127.0.0.1:${receiver.port}/route`;
+  await resultOf(
+    world.service.bot(bot, 'setWebhookRoute', { name: 'canary', url, certificate: certificate.cert }),
+  );
+  await page.getByRole('button', { name: 'Refresh' }).click();
+  const own = page.locator('.card').first();
+  await own.getByRole('button', { name: 'Send a test' }).click();
+  await own.getByRole('status').getByText('Delivered').waitFor();
+  expect(await own.getByRole('status').textContent()).toMatch(
+    /^Delivered 200\d+ ms · look-up \d+ ms · connect \d+ ms · TLS \d+ ms · answer \d+ ms$/,
+  );
+  const [shownAnswer, shownRequest] = await own.locator('pre').allTextContents();
+  expect(shownAnswer).toContain('x-version: 7\n');
+  expect(shownAnswer).toMatch(/\n\n\{"fine":"<b>yes<\/b>"\}$/);
+  expect(shownRequest).toMatch(/\nX-Service-Signature: \(hidden\)\n/);
+  expect(shownRequest).toContain(`\n\n{"update_id":0,"ping":{"bot_id":${bot.id},`);
+  answer = [503, '', {}];
+  const route = page.locator('.routes section');
+  await route.getByRole('button', { name: 'Send a test' }).click();
+  await route.getByRole('status').getByText('Wrong response from the webhook: 503').waitFor();
+  expect(pings).toEqual(Array(2).fill({ bot_id: bot.id, date: expect.any(Number) }));
+  await page.setViewportSize({ width: 390, height: 800 });
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390);
+  // The page explains a refusal, and the former result disappears.
+  await resultOf(world.service.bot(bot, 'deleteWebhookRoute', { name: 'canary' }));
+  await route.getByRole('button', { name: 'Send a test' }).click();
+  await page.getByText('This no longer exists.').waitFor();
+  expect(await route.getByRole('status').count()).toBe(0);
+  expect(received).toEqual([]);
   expect(world.faults()).toEqual([]);
   await page.context().close();
 });

@@ -95,8 +95,9 @@ export function onSharedWorld(begin: (world: World) => unknown): void {
 export async function startWorld(
   frontEnv: Record<string, string> = {},
   extraEnv: Record<string, string> = {},
+  combined = false,
 ): Promise<World> {
-  const service = await startService({ frontEnv, extraEnv });
+  const service = await startService({ combined, frontEnv, extraEnv });
   const browser = await launchBrowser();
   const world = await openWorld(service, browser);
   return {

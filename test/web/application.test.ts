@@ -102,7 +102,7 @@ describe('a front serves the pages of the application', () => {
     expect((await load('/ops/page.html')).status).toBe(404);
   });
 
-  test('the first load of the application takes less than 130 KB', async () => {
+  test('the first load of the application takes less than 140 KB', async () => {
     const page = String((await load('/app/')).bytes);
     const scripts = [...page.matchAll(/"(\/app\/assets\/[^"]+)"/g)].map(([, path]) => path as string);
     let bytes = 0;
@@ -121,7 +121,7 @@ describe('a front serves the pages of the application', () => {
     };
     for (const path of scripts) await follow(path);
     expect(seen.size).toBeGreaterThan(1);
-    expect(bytes).toBeLessThan(130_000);
+    expect(bytes).toBeLessThan(140_000);
   });
 
   test('each encoding of a file has a different ETag', async () => {
@@ -161,7 +161,7 @@ describe('one-click sign-in', () => {
     writeFileSync(demo, JSON.stringify({ users: { alice: { username: 'alice', token: 'secret', id: 1 } } }));
     expect((await ask(key)).status).toBe(404);
     writeFileSync(demoKeyPath(demo), 'one-time-key');
-    // None of these requests succeeds or uses up the key.
+    // Every such request fails and does not use up the key.
     for (const more of [{ host: 'evil.example' }, { 'x-forwarded-for': '192.0.2.1' }])
       expect((await ask({ ...key, ...more })).status).toBe(404);
     for (const wrong of ['', 'Bearer ', 'Bearer one-time-kex', 'Bearer one-time-key2'])

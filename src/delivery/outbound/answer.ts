@@ -16,6 +16,10 @@ function retryAfterOf(headers: IncomingHttpHeaders, time: Time): number | undefi
   return readRetryAfter(asked, httpDateMs(first(headers.date) ?? '') ?? time.now());
 }
 
+class UnsentError extends Error {}
+
+const unsent = { reason: 'closed', message: 'Given up before the request was sent' } as const;
+
 /**
  * Handles one request for undici. Settles exactly once: when the answer is complete or too large, when the connection
  * breaks, or at the deadline. Later events are ignored.
@@ -28,6 +32,7 @@ export class Answer implements Dispatcher.DispatchHandler {
   readonly #time: Time;
   readonly #beganMs: number;
   readonly #deadline: Timer;
+  readonly #maySend: () => boolean;
   readonly #chunks: Buffer[] = [];
   #started = false;
   #settled = false;
@@ -36,8 +41,16 @@ export class Answer implements Dispatcher.DispatchHandler {
   #status: number | undefined;
   #retryAfterMs: number | undefined;
 
-  constructor(time: Time, deadlineMs: number, addressOf: () => string, settle: (outcome: Outcome) => void) {
+  /** `maySend` is called directly before the request is written. If it is false, the request fails and is not written. */
+  constructor(
+    time: Time,
+    deadlineMs: number,
+    addressOf: () => string,
+    maySend: () => boolean,
+    settle: (outcome: Outcome) => void,
+  ) {
     this.#time = time;
+    this.#maySend = maySend;
     this.#beganMs = time.monotonic();
     this.#settle = settle;
     this.#addressOf = addressOf;
@@ -53,6 +66,8 @@ export class Answer implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(): void {
+    // If this method throws, undici drops the request and can use the connection for the next one.
+    if (!this.#maySend()) throw new UnsentError();
     this.#started = true;
   }
 
@@ -78,7 +93,8 @@ export class Answer implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_: unknown, error: Error): void {
-    this.#fail(connectionFault(error, ['closed', 'Connection closed before the answer was complete']));
+    if (error instanceof UnsentError) this.#end(this.#failed(unsent), true);
+    else this.#fail(connectionFault(error, ['closed', 'Connection closed before the answer was complete']));
   }
 
   #late(): void {
@@ -94,7 +110,11 @@ export class Answer implements Dispatcher.DispatchHandler {
    */
   #fail({ reason, message }: DeliveryFault): void {
     if (this.#status !== undefined && (this.#status < 200 || this.#status > 299)) this.#answer(true);
-    else this.#end({ kind: 'failed', reason, message, latencyMs: this.#latencyMs() }, false);
+    else this.#end(this.#failed({ reason, message }), false);
+  }
+
+  #failed({ reason, message }: Pick<DeliveryFault, 'reason' | 'message'>): Outcome {
+    return { kind: 'failed', reason, message, latencyMs: this.#latencyMs() };
   }
 
   #answer(truncated: boolean): void {

@@ -21,13 +21,15 @@ export interface Dialled {
 export interface Dial {
   /** Connections with equal keys have the same host, port and trust, and may resume each other's sessions. */
   readonly key: string;
-  /** Without it, every handshake is a full one. */
+  /** The cache of TLS sessions. Without a cache, every handshake is a full one. */
   readonly sessions?: TlsSessions | undefined;
   readonly target: Target;
   readonly trust: Trust;
   readonly guard: Guard;
   readonly time: Time;
   readonly connectMs?: number;
+  /** Called when the addresses are known, and when the TCP connection is open. */
+  readonly reached?: (step: 'resolved' | 'connected') => void;
 }
 
 const timedOut = () => new DeliveryFault('connect', 'Connection timed out');
@@ -102,10 +104,12 @@ function begin(
  * DeliveryFault.
  */
 export async function dial(options: Dial): Promise<Dialled> {
-  const { target, guard, time, key: receiver, sessions, connectMs = limits.webhook_connect_ms_max } = options;
+  const { target, guard, time, key: receiver, sessions, reached } = options;
+  const { connectMs = limits.webhook_connect_ms_max } = options;
   const endMs = time.monotonic() + connectMs;
   const leftMs = () => endMs - time.monotonic();
   const addresses = (await guard.addressesOf(target)).slice(0, limits.webhook_dials_max);
+  reached?.('resolved');
   let fault: unknown = timedOut();
   for (const [index, address] of addresses.entries()) {
     const last = index === addresses.length - 1;
@@ -116,6 +120,7 @@ export async function dial(options: Dial): Promise<Dialled> {
     const socket = begin(address, options, key, resumed);
     try {
       await waitFor(time, socket, 'connect', waitMs, tcpFault);
+      reached?.('connected');
     } catch (error) {
       fault = error;
       continue;

@@ -6,9 +6,12 @@ import { deliveryLimits as limits } from '../limits.js';
 /** The length of the longest secret: a URL with every slash escaped. */
 const secretLengthMax = 2 * limits.webhook_url_length_max;
 
-/** Copies only the first bytes of an answer, which are enough to show it. The whole answer may have 64 KiB. */
-export const beginningOf = (body: Buffer): Buffer =>
-  Buffer.from(body.subarray(0, ruleLimits.delivery_answer_kept_bytes + secretLengthMax));
+/**
+ * Copies only the first bytes of an answer, which are enough to show `bytesMax` bytes of it. The whole answer may have
+ * 64 KiB.
+ */
+export const beginningOf = (body: Buffer, bytesMax: number = ruleLimits.delivery_answer_kept_bytes): Buffer =>
+  Buffer.from(body.subarray(0, bytesMax + secretLengthMax));
 
 /** Matches tokens of bots and people, in plain or URL-encoded form. */
 const tokens = /(\d{1,13}(?::|%3[Aa]))([AU][\w-]{34})/g;
@@ -30,11 +33,14 @@ function secretParts(secrets: readonly string[]): string[] {
 }
 
 /**
- * Returns the first `ruleLimits.delivery_answer_kept_bytes` of a `beginningOf` result, as text. Replaces each token and
- * secret with stars. The number of characters stays the same, so that no text from beyond the limit moves into the
- * result.
+ * Returns the first `bytesMax` bytes of a `beginningOf` result, as text. Replaces each token and secret with stars. The
+ * number of characters stays the same, so that no text from beyond the limit moves into the result.
  */
-export function shownAnswer(beginning: Buffer, secrets: readonly string[]): string {
+export function shownAnswer(
+  beginning: Buffer,
+  secrets: readonly string[],
+  bytesMax: number = ruleLimits.delivery_answer_kept_bytes,
+): string {
   if (beginning.length === 0) return '';
   // Replaces U+0000, because Postgres cannot store it.
   let text = beginning.toString('utf8').replaceAll('\u0000', '\ufffd');
@@ -46,9 +52,8 @@ export function shownAnswer(beginning: Buffer, secrets: readonly string[]): stri
     .replace(tokens, (_, id: string, secret: string) => id + stars(secret))
     .replace(signingSecrets, stars);
   const bytes = Buffer.from(text);
-  const max = ruleLimits.delivery_answer_kept_bytes;
-  if (bytes.length <= max) return text;
-  let end = max;
+  if (bytes.length <= bytesMax) return text;
+  let end = bytesMax;
   while (end > 0 && ((bytes[end] as number) & 0xc0) === 0x80) end--;
   return bytes.toString('utf8', 0, end);
 }

@@ -87,9 +87,16 @@ export class Sender {
   /**
    * Sends a body once and waits for the answer. Follows no redirect. The deadline is 60 s in all, including DNS lookup
    * and handshake. Never throws. The caller limits the requests per bot. If a receiver has too many connections,
-   * further requests wait in order within the same 60 s.
+   * further requests wait in order within the same 60 s. `maySend` is called once a connection is open, directly before
+   * the request is written. If `maySend` returns false, the request fails and is not written.
    */
-  send(receiver: Receiver, headers: Headers, body: Buffer, signal?: AbortSignal): Promise<Outcome> {
+  send(
+    receiver: Receiver,
+    headers: Headers,
+    body: Buffer,
+    signal?: AbortSignal,
+    maySend: () => boolean = () => true,
+  ): Promise<Outcome> {
     const kept = this.#kept.get(receiver.key) ?? this.#keep(receiver);
     this.#kept.delete(receiver.key);
     this.#kept.set(receiver.key, kept);
@@ -102,6 +109,7 @@ export class Sender {
         this.#time,
         this.#options.deadlineMs,
         () => kept.address,
+        maySend,
         (outcome) => {
           kept.inFlight -= 1;
           this.#inFlight -= 1;
@@ -171,7 +179,10 @@ export class Sender {
     return kept;
   }
 
-  /** Returns the open requests that a signal aborts. Each signal has a single listener for all of them. */
+  /**
+   * Returns the in-flight requests that this signal aborts. Each signal has one listener, which aborts all of its
+   * requests.
+   */
   #answersOf(signal: AbortSignal): Set<Answer> {
     const known = this.#underWay.get(signal);
     if (known) return known;

@@ -19,7 +19,8 @@ export interface SignerOptions {
 
 export interface Signable {
   readonly botId: string;
-  readonly updateId: number;
+  /** The id of the update, or the name of a test request. */
+  readonly updateId: number | string;
   readonly body: Buffer;
   /** The start of this attempt, as Unix time in seconds. */
   readonly nowS: number;

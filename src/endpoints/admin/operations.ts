@@ -7,6 +7,8 @@ import { callLimits } from '../../server/limits.js';
 import { each, page } from '../../server/pages.js';
 import { storeLimits } from '../../store/limits.js';
 import {
+  history,
+  historyRanges,
   operatorLetters,
   overview,
   rankedBots,
@@ -24,6 +26,24 @@ export const showOverview = defineAdminEndpoint({
   errors: ['unavailable'],
   result: overview,
   handler: ({ operations }) => (operations ?? fail('unavailable', { retry_after: 1 })).overview(),
+});
+
+export const showHistory = defineAdminEndpoint({
+  verb: 'GET',
+  path: '/api/admin/history',
+  summary: 'Returns figures of the past, over all processes: calls, deliveries, journal and memory of Redis.',
+  params: z.object({
+    range: optional(z.enum(historyRanges, { error: historyRanges.join(', ') })).describe(
+      'How far back: `1h`, the default, or with the setting PROMETHEUS_URL also `6h`, `24h` or `7d`',
+    ),
+    after_ms: optional(integer().pipe(z.number().min(0, { error: 'a Unix time in ms' }))).describe(
+      'Unix time in ms. Only points that begin later are returned',
+    ),
+  }),
+  errors: ['no_prometheus', 'unavailable'],
+  result: history,
+  handler: ({ operations }, { range = '1h', after_ms = 0 }) =>
+    (operations ?? fail('unavailable', { retry_after: 1 })).history(range, after_ms),
 });
 
 export const rankBots = defineAdminEndpoint({
@@ -91,7 +111,7 @@ const updateId = optional(
 export const replayDeadLetters = defineAdminEndpoint({
   verb: 'POST',
   path: `${letters}/replay`,
-  summary: `Delivers dead letters of a bot again: all, or those in a range of ids. At most ${storeLimits.replay_max} per call. The bot’s audit log records the call.`,
+  summary: `Delivers dead letters of a bot again: all, or those in a range of ids. One call delivers at most ${storeLimits.replay_max} updates. The bot’s audit log records the call.`,
   params: z.object({
     id: userId,
     from_update_id: updateId.describe('First of the range; the oldest dead letter if absent'),

@@ -34,7 +34,7 @@ export const getChat = defineEndpoint({
 export const getPublicChat = defineEndpoint({
   verb: 'GET',
   path: '/api/chats/{chat_id}/about',
-  summary: 'Returns what everybody may see of a public channel, or of a group with a username.',
+  summary: 'Returns the public view of a public channel or of a group with a username.',
   params: z.object({ chat_id: appChatId }),
   errors: ['chat_not_found'],
   result: publicChat,

@@ -22,7 +22,7 @@ export const listChats = defineEndpoint({
   verb: 'GET',
   path: '/api/chats',
   summary:
-    'Lists the caller’s chats with previews of messages. The chat with the latest message comes first. A chat without messages is sorted by the time at which the caller joined.',
+    'Lists the caller’s chats with previews of messages. The chat with the latest message comes first. A chat without messages is sorted by the time when the caller joined.',
   params: z.object({
     cursor: cursor.describe('`next_cursor` of the previous page'),
     limit: optional(pageSize),

@@ -1,4 +1,4 @@
-/** Shows polls to people and takes their votes (decision 0048). */
+/** Returns polls to people and records their votes (decision 0048). */
 import { z } from 'zod';
 import { chatOfUser } from '../../actions/compose.js';
 import { assertVotingAllowed, castVote, seenPoll } from '../../actions/polls.js';

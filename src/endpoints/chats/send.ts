@@ -55,9 +55,9 @@ type Kind = (typeof kinds)[number];
 const wordless: readonly Kind[] = ['video_note', 'location', 'contact'];
 
 /**
- * Returns the kind of content that the call sends, or undefined for a text. An uploaded part counts as its kind, unless
- * a parameter names the part. Error: `parameter_wrong` for several kinds, for a caption that the kind cannot have, and
- * for a text with a caption.
+ * Returns the kind of content that the call sends, or undefined for a text. An uploaded part with the name of a kind
+ * counts as content of this kind, unless a parameter refers to the part. Error: `parameter_wrong` for several kinds,
+ * for a caption that the kind cannot have, and for a text with a caption.
  */
 function kindOf(p: Params, { uploads }: Context): Kind | undefined {
   if (p.text !== undefined && p.caption !== undefined)

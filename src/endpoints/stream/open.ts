@@ -32,8 +32,8 @@ function eventOf(
     case 'a':
       return { event: 'callback_answer', data: { chat_id, ...change.answer } };
     case 'p': {
-      // If a newer pin has replaced this one, sends only the message id. A later event shows the newer pin. An unpin
-      // has no `pinned_message`.
+      // If a newer pin has replaced this pin, sends only the message id, because a later event shows the newer pin. An
+      // unpin has no `pinned_message`.
       const shown = change.message && viewMessage(change.message, { isBot: false, bot }, time);
       const pinned = change.id === '0' ? {} : { pinned_message: shown ?? { message_id: Number(change.id) } };
       return { event: 'pinned', data: { chat_id, ...pinned, notify: change.notify } };
@@ -136,7 +136,7 @@ export const openStream = defineEndpoint({
       close();
       throw error;
     } finally {
-      // If the stream ended before the subscriptions existed, ends them at once.
+      // If the stream ended before these subscriptions were made, ends the subscriptions at once.
       if (isOver()) finish();
     }
     return replied;

@@ -1,11 +1,12 @@
 import { z } from 'zod';
+import { routeNamed } from '../../actions/webhooks.js';
 import { fail } from '../../errors.js';
 import { ruleLimits } from '../../rules/limits.js';
 import { defineEndpoint } from '../../server/endpoint.js';
 import { storeLimits } from '../../store/limits.js';
 import { allDead, type ReplayAsk } from '../../store/webhooks/replays.js';
 import { botId } from '../../wire/fields.js';
-import { boolean, integer, optional } from '../../wire/schema.js';
+import { boolean, integer, optional, routeName } from '../../wire/schema.js';
 import { queuedCount } from '../../wire/webhook_results.js';
 
 interface Given {
@@ -15,7 +16,7 @@ interface Given {
 }
 
 /**
- * Returns the requested range of dead letters. If none is given, selects all of them. Errors: `parameter_required`,
+ * Returns the requested range of dead letters. Without a range, selects all dead letters. Errors: `parameter_required`,
  * `parameter_wrong`.
  */
 function askOf({ from_update_id: from, to_update_id: to, dead_letters }: Given): ReplayAsk {
@@ -37,7 +38,7 @@ const updateId = optional(
 export const replayUpdates = defineEndpoint({
   verb: 'POST',
   path: '/api/me/bots/{bot_id}/webhook/replay',
-  summary: `Delivers updates again, each with its original update_id: all dead letters, or all stored updates in a range of ids. Dead letters and the last ${ruleLimits.delivery_successes_kept} successful deliveries are stored. At most ${storeLimits.replay_max} updates per call.`,
+  summary: `Delivers updates again, each with its original update_id: all dead letters, or all stored updates in a range of ids. Dead letters and the last ${ruleLimits.delivery_successes_kept} successful deliveries are stored. One call delivers at most ${storeLimits.replay_max} updates.`,
   params: z.object({
     bot_id: botId,
     from_update_id: updateId.describe('Id of the first update of a range'),
@@ -45,12 +46,14 @@ export const replayUpdates = defineEndpoint({
     dead_letters: optional(boolean).describe(
       'True to replay only dead letters: all, or those in the range if one is given',
     ),
+    route: optional(routeName).describe('Selects the updates of this webhook route'),
   }),
   result: queuedCount,
-  errors: ['bot_not_found', 'not_bot_owner'],
-  handler: async ({ user, store }, { bot_id, ...given }) => {
+  errors: ['bot_not_found', 'not_bot_owner', 'route_name_invalid', 'route_not_found'],
+  handler: async ({ user, store }, { bot_id, route, ...given }) => {
     const bot = await store.bots.owned(user.id, bot_id);
-    const { queued } = await store.replays.replay(bot.id, askOf(given));
+    const ask = { ...askOf(given), route: await routeNamed(store, bot.id, route) };
+    const { queued } = await store.replays.replay(bot.id, ask);
     return { queued };
   },
 });

@@ -17,13 +17,13 @@ const editOf = (p: z.output<z.ZodObject<typeof content>>) =>
   }) as const;
 
 /**
- * Moves a live location (behaviour §7). Without `live_period`, the period stays the same. Without `reply_markup`, removes
- * the keyboard.
+ * Moves a live location (behaviour §7). Without `live_period`, keeps the period. Without `reply_markup`, removes the
+ * keyboard.
  */
 export const editMessageLiveLocation = defineMethod({
   name: 'editMessageLiveLocation',
   effect: 'grow',
-  summary: 'Moves a live location. Without `live_period` its end stays the same.',
+  summary: 'Moves a live location. Without `live_period`, the end time stays the same.',
   params: z.object({ chat_id: chatId, message_id: messageId, ...content }),
   errors: [
     ...chatErrors,

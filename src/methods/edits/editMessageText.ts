@@ -76,7 +76,7 @@ export const editMessageText = defineMethod({
     } as const;
     const { messages, time } = store;
     const edited = p.coalesce
-      ? await messages.editCoalesced(chat, editor, p.message_id, edit)
+      ? await messages.editCoalesced(chat, editor, p.message_id, edit, bot.owner)
       : await messages.edit(chat, editor, p.message_id, edit);
     const shown = viewMessage(edited, { isBot: true, bot: editor.profile }, time);
     return 'isPending' in edited ? { ...shown, edit_pending: true } : shown;

@@ -7,7 +7,7 @@ import { chatId } from '../../wire/schema.js';
 export const revokeChatInviteLink = defineMethod({
   name: 'revokeChatInviteLink',
   effect: 'configure',
-  summary: 'Revokes one of the bot’s invite links. If it was the primary link, creates a new primary link.',
+  summary: 'Revokes one of the bot’s invite links. After revoking the primary link, creates a new one.',
   params: z.object({ chat_id: chatId, invite_link: linkParam }),
   errors: [...manageErrors, 'invite_link_empty', 'invite_link_expired', 'too_many_invite_links'],
   result: inviteLink,

@@ -11,7 +11,7 @@ import { clampedInteger, integer, optional } from '../../wire/schema.js';
 export const getUserProfilePhotos = defineMethod({
   name: 'getUserProfilePhotos',
   effect: 'read',
-  summary: 'Returns the profile pictures of a person or a bot. People have none.',
+  summary: 'Returns the profile pictures of a bot, or an empty list for a person.',
   params: z.object({
     user_id: integer().describe('Id of a bot, or of a person who shares a chat with the bot'),
     offset: optional(clampedInteger(0, limits.id_max)).describe('Number of pictures to skip'),

@@ -23,8 +23,8 @@ const formerParams = {
 };
 
 /**
- * Returns the permissions that older libraries send as parameters. All of them together include polls, because they
- * lifted a restriction before polls existed.
+ * Returns the permissions that older libraries send as parameters. If all of them are granted, polls are permitted too,
+ * because such a call lifted a restriction before polls existed.
  */
 function formerPermissions(
   given: { readonly [name in keyof typeof formerParams]?: boolean | undefined },
@@ -38,7 +38,7 @@ function formerPermissions(
 export const restrictChatMember = defineMethod({
   name: 'restrictChatMember',
   effect: 'configure',
-  summary: 'Restricts what a member of a group may do.',
+  summary: 'Limits the permissions of a group member.',
   params: z.object({
     ...memberParams,
     permissions: optional(chatPermissions).describe('Absent permissions are denied'),

@@ -12,7 +12,7 @@ import { boolean, chatId, optional } from '../../wire/schema.js';
 export const setChatPermissions = defineMethod({
   name: 'setChatPermissions',
   effect: 'configure',
-  summary: 'Sets what members of a group may do.',
+  summary: 'Sets the default permissions of group members.',
   params: z.object({
     chat_id: chatId,
     permissions: chatPermissions,

@@ -96,7 +96,10 @@ const params = z.object({
 });
 type Params = z.infer<typeof params>;
 
-/** Returns when the poll closes. `now` is the Unix time in seconds. Error: `parameter_wrong` if the end is too early or too late, or given twice. */
+/**
+ * Returns when the poll closes. `now` is the Unix time in seconds. Error: `parameter_wrong` if the end is too early,
+ * too late, or set by both parameters.
+ */
 function endOf(
   { open_period, close_date }: Params,
   now: number,

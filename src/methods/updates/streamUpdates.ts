@@ -16,8 +16,8 @@ import { updateEvents } from '../../wire/stream_results.js';
 const lastSeenIn = (header: string): number => (/^[0-9]{1,15}$/.test(header) ? Number(header) : 0);
 
 /**
- * Streams updates as server-sent events: a poll that does not end (behaviour §9). The errors of a poll are the answer if
- * the stream has not started, and the last event of the stream otherwise.
+ * Streams updates as server-sent events: a poll that does not end (behaviour §9). Before the stream starts, an error of
+ * the poll is the answer. Afterwards, the error is the last event of the stream.
  */
 export const streamUpdates = defineMethod({
   name: 'streamUpdates',

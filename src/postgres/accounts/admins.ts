@@ -50,7 +50,7 @@ export const listAdminTokens = (sql: Sql): Promise<AdminTokenRow[]> =>
   sql.rows`select ${tokenColumns} from admin_tokens order by name`;
 
 export function removeAdminToken(db: Database, name: string): Promise<boolean> {
-  // Deletes in a transaction, because only a transaction reports the change to Redis.
+  // Uses a transaction for the deletion, because only transactions report changes to Redis.
   return db.transaction((sql) => sql.some`delete from admin_tokens where name = ${name} returning 1`);
 }
 
@@ -79,7 +79,7 @@ export const beginAdminCall = (sql: Sql, { token, action, target, address }: Adm
 export const endAdminCall = (sql: Sql, id: number, status: number) => sql.run`
   update admin_calls set status = ${status} where id = ${id}`;
 
-/** Logs a call that changed nothing. Identical calls within an hour share one log entry. */
+/** Logs a call that only read data. Identical calls within an hour share one log entry. */
 export const countAdminCall = (
   sql: Sql,
   { token, action, target, address }: AdminCall,

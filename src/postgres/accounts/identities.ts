@@ -10,7 +10,7 @@ export interface IdentityRow {
   readonly id: number;
   readonly issuer: string;
   readonly subject: string;
-  /** The person with this identity. Null if the identity no longer belongs to anybody. */
+  /** The person with this identity. Null after the identity was removed from its person. */
   readonly user_id: number | null;
   readonly version: number;
 }
@@ -61,7 +61,7 @@ export function setSubject(
     if (!exists) return null;
     const former = await release(sql, issuer, user, subject);
     if (subject !== null) await takeSubject(sql, issuer, user, subject);
-    // Makes nodes remove the person and the former subject's tokens from their caches.
+    // Makes nodes remove the person, and the tokens of the former subject, from their caches.
     await noteStale(sql, [['user', user]]);
     return former;
   });

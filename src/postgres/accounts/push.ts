@@ -70,9 +70,9 @@ export interface NoteBounds {
 
 /**
  * Schedules push notifications about messages for members with a registered browser. Skips the sender and members who
- * muted the chat. Schedules at most `recipientsMax` notifications per message and `dueMax` in total. If a chat already
- * has a scheduled notification for a person, it keeps its time and shows the newest message. A person gets at most one
- * notification per chat every `gapMs`. Scheduling the same message again has no effect.
+ * muted the chat. Schedules at most `recipientsMax` notifications per message and `dueMax` in total. If a person
+ * already has a scheduled notification about a chat, that notification keeps its time but shows the newest message. A
+ * person gets at most one notification per chat every `gapMs`. Scheduling the same message again has no effect.
  */
 export async function noteDue(
   sql: Sql,
@@ -120,7 +120,7 @@ export interface DueRow {
 }
 
 /**
- * Takes due notifications, those that have waited longest first. Each notification goes to a single process. If this
+ * Takes due notifications, in the order in which they became due. Only one process gets each notification. If the
  * process dies, the notification is lost.
  */
 export const takeDue = (sql: Sql, limit: number) => sql.rows<DueRow>`
@@ -168,7 +168,10 @@ export const loadAddressees = (sql: Sql, due: readonly DueRow[]) => sql.rows<Add
       select from chat_members c where c.chat_id = p.chat_id and c.member_id = p.user_id
         and c.status in ('creator', 'administrator', 'member', 'restricted')))`;
 
-/** Removes a browser that its push service reports as unknown, even if the browser was registered again meanwhile. */
+/**
+ * Removes a browser that its push service reports as unknown, even if the browser has been registered again in the
+ * meantime.
+ */
 export const dropSubscription = (sql: Sql, id: number) => sql.run`
   delete from push_subscriptions where id = ${id}`;
 

@@ -23,10 +23,10 @@ export async function endBots(
       version = nextval('control_versions'), write_version = nextval('control_versions'),
       descriptions_version = nextval('control_versions')
     where id = any(${bots}::bigint[])`;
-  for (const table of ['bot_writers', 'bot_menu_buttons', 'bot_transfers', 'sticker_sets'])
+  for (const table of ['bot_writers', 'bot_menu_buttons', 'bot_transfers', 'sticker_sets', 'failing_routes'])
     await sql.run`delete from ${fragment(table)} where bot_id = any(${bots}::bigint[])`;
   await sql.run`
-    update webhooks set url_box = null, secret_box = null, certificate = null, ip_address = null,
+    update webhooks set url_box = null, secret_box = null, routes_box = null, certificate = null, ip_address = null,
       former_signing_box = null, former_until = null, version = nextval('control_versions')
     where bot_id = any(${bots}::bigint[])`;
   await sql.run`

@@ -60,10 +60,11 @@ export interface WebhookBoxes {
   readonly secret_box: Buffer | null;
   readonly signing_box: Buffer;
   readonly former_signing_box: Buffer | null;
+  readonly routes_box: Buffer | null;
 }
 
 export const listWebhookBoxes = (sql: Sql, after: number, limit: number) => sql.rows<WebhookBoxes>`
-  select bot_id, url_box, secret_box, signing_box, former_signing_box from webhooks
+  select bot_id, url_box, secret_box, signing_box, former_signing_box, routes_box from webhooks
   where bot_id > ${after} order by bot_id limit ${limit}`;
 
 export interface WebhookBoxesChange {
@@ -86,15 +87,17 @@ export function replaceWebhookBoxes(
     await sql.run`select 1 from webhooks where bot_id = any(${ids}::bigint[]) order by bot_id for update`;
     const changed = await sql.column<number>`
       update webhooks w set url_box = n.url, secret_box = n.secret, signing_box = n.signing,
-        former_signing_box = n.former, sealed_version = nextval('control_versions')
+        former_signing_box = n.former, routes_box = n.routes, sealed_version = nextval('control_versions')
       from unnest(${ids}::bigint[], ${was('url_box')}::bytea[], ${next('url_box')}::bytea[],
         ${was('secret_box')}::bytea[], ${next('secret_box')}::bytea[],
         ${was('signing_box')}::bytea[], ${next('signing_box')}::bytea[],
-        ${was('former_signing_box')}::bytea[], ${next('former_signing_box')}::bytea[])
-        as n(id, was_url, url, was_secret, secret, was_signing, signing, was_former, former)
+        ${was('former_signing_box')}::bytea[], ${next('former_signing_box')}::bytea[],
+        ${was('routes_box')}::bytea[], ${next('routes_box')}::bytea[])
+        as n(id, was_url, url, was_secret, secret, was_signing, signing, was_former, former, was_routes, routes)
       where w.bot_id = n.id and w.url_box is not distinct from n.was_url
         and w.secret_box is not distinct from n.was_secret and w.signing_box = n.was_signing
         and w.former_signing_box is not distinct from n.was_former
+        and w.routes_box is not distinct from n.was_routes
       returning w.bot_id`;
     return noteCopies(sql, 'webhook_copy', changed);
   });
@@ -109,7 +112,7 @@ export async function strikeOff(sql: Sql, copies: readonly StaleCopy[]): Promise
 /** Lists the columns with encrypted values. A test compares this list with the schema. */
 export const boxColumns = {
   bots: ['token_box'],
-  webhooks: ['url_box', 'secret_box', 'signing_box', 'former_signing_box'],
+  webhooks: ['url_box', 'secret_box', 'signing_box', 'former_signing_box', 'routes_box'],
 } as const;
 
 /**
@@ -145,13 +148,13 @@ export const noteInstallation = (sql: Sql, values: ReadonlyMap<string, string>) 
 export const replaceInstallation = (sql: Sql, name: string, was: string, value: string) => sql.some`
   update installation set value = ${value} where name = ${name} and value = ${was} returning 1`;
 
-/** Records that no value is encrypted with these keys any more. Nodes may then run without the keys. */
+/** Records that no value is encrypted with these keys any more. Nodes may then start without the keys. */
 export const retireKeys = (sql: Sql, ids: readonly string[]) => sql.run`
   delete from installation where name = any(${ids.map((id) => `TOKEN_KEYS ${id}`)}::text[])`;
 
 /**
  * Makes `pepper` the pepper that all nodes must use. Returns how many tokens of people may still be stored under a
- * former pepper: those that existed when the pepper changed and have not been used since.
+ * former pepper. These tokens existed when the pepper changed and have not been used since then.
  */
 export function adoptPepper(db: Database, pepper: string): Promise<number> {
   return db.transaction(async (sql) => {
@@ -165,7 +168,8 @@ export function adoptPepper(db: Database, pepper: string): Promise<number> {
 }
 
 /**
- * Stores a person's token under another lookup value, if all nodes must use `pepper`. Returns whether it was stored.
+ * Stores a person's token under another lookup value, if all nodes must use `pepper`. Returns whether the token was
+ * stored.
  */
 export function moveUserToken(
   db: Database,

@@ -180,7 +180,7 @@ export function removeUserTokens(db: Database, id: number): Promise<boolean> {
 
 /**
  * Locks a person, so that the person's account cannot end before the transaction ends. Fails with `refusal` if the
- * account has already ended. This usually happened while a call by this person was running.
+ * account has already ended. In most such cases, the account ended while a call by this person was running.
  */
 export async function lockPerson(
   sql: Sql,

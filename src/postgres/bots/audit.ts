@@ -17,6 +17,8 @@ export const auditEvents = [
   'transferred',
   'webhook_set',
   'webhook_deleted',
+  'webhook_route_set',
+  'webhook_route_deleted',
   'signing_secret_rotated',
   'leak_found',
   'picture_changed',
@@ -44,8 +46,8 @@ export interface AuditRow {
 
 /**
  * Logs an action of `actor` on a bot. `sql` must be the transaction of the change, so that exactly the committed
- * changes are logged. The owner sees `details` as they are, so they must contain no token, secret or URL. Returns the
- * id of the log entry.
+ * changes are logged. `details` are shown to the owner unchanged, so they must contain no token, secret or URL. Returns
+ * the id of the log entry.
  */
 export async function noteAudit(
   sql: Sql,

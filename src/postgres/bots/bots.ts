@@ -43,8 +43,8 @@ const botColumns = fragment(`id, owner_id, username, coalesce(names->>'', name) 
   inline_placeholder, inline_feedback, version`);
 
 /**
- * Fails if a person already has `max` bots. Otherwise other creations for this person wait until the transaction ends.
- * Error: `too_many_bots`.
+ * Fails if a person already has `max` bots. After a success, other creations for this person wait until the transaction
+ * ends. Error: `too_many_bots`.
  */
 export async function roomForBot(
   sql: Sql,
@@ -275,7 +275,8 @@ export const loadDescriptions = (sql: Sql, id: number) => sql.first<Descriptions
   where id = ${id}`;
 
 /**
- * Loads when the current owner got a bot. For an unknown bot, the time is infinite, so that no audit entry is shown.
+ * Loads when the current owner got a bot. For an unknown bot, returns an infinite time, so that no audit entry is
+ * shown.
  */
 export const loadOwnedSince = async (sql: Sql, bot: number) =>
   (await sql.firstValue<Date>`select owned_since from bots where id = ${bot}`) ?? new Date(8.64e15);

@@ -21,6 +21,14 @@ export type Notice =
   | ({ readonly kind: 'webhook_failing'; readonly since: number; readonly error: string } & OfBot)
   /** The webhook was removed because the receiver had answered for 23 hours that the URL no longer exists. */
   | ({ readonly kind: 'webhook_removed' } & OfBot)
+  /** Like the previous notice, but for the webhook route with this name. */
+  | ({
+      readonly kind: 'webhook_route_failing';
+      readonly route: string;
+      readonly since: number;
+      readonly error: string;
+    } & OfBot)
+  | ({ readonly kind: 'webhook_route_removed'; readonly route: string } & OfBot)
   /** The bot was transferred to the person. `from` is the former owner's username, or ''. */
   | ({ readonly kind: 'transferred_to_you'; readonly from: string } & OfBot)
   /** Somebody offered the bot to the person. The person becomes its owner by accepting. */
@@ -46,8 +54,8 @@ export type NoticeOutcome =
 
 /**
  * Takes at most `limit` due notices and records the outcome of each. A person's older notices come first. Skips rows
- * that another sweep is processing. If a process dies, its rows are taken again later. Returns the number of rows
- * taken.
+ * that another sweep is processing. If a process dies, its rows are taken again later. Returns how many rows this call
+ * took.
  */
 export async function takeNotices(
   db: Database,

@@ -47,8 +47,8 @@ async function findRecipient(sql: Sql, owner: number, username: string): Promise
 
 /**
  * Changes the owner of a bot. Locks people before bots, in the same order as when a bot is created. Replaces the
- * secrets that the former owner has seen. The former token fails at once. The former signing secret expires later, as
- * after a rotation.
+ * secrets that the former owner has seen. The former token becomes invalid at once. The former signing secret expires
+ * later, as after a rotation.
  */
 async function handOver(
   sql: Sql,
@@ -94,7 +94,7 @@ async function notifyRecipient(
   await notifyPerson(sql, to, { kind, bot, username, from });
 }
 
-/** Tells the person who offered the bot whether it was accepted. */
+/** Notifies the person who offered the bot whether the offer was accepted. */
 async function notifyOfferer(
   sql: Sql,
   kind: 'transfer_accepted' | 'transfer_declined',
@@ -112,7 +112,7 @@ const ownCountAsRecipients = (error: unknown): never => {
 };
 
 /**
- * Transfers a bot of `owner` to the person with this username. Errors: `bot_not_found`, `not_bot_owner`, those of
+ * Transfers the bot from `owner` to the person with this username. Errors: `bot_not_found`, `not_bot_owner`, those of
  * `findRecipient`, `recipient_too_many_bots`.
  */
 export function transferBot(
@@ -124,7 +124,7 @@ export function transferBot(
 ): Promise<boolean> {
   return db.transaction(async (sql) => {
     // Checks the owner first, because only the owner may learn anything about the username. Checks the owner again
-    // later, because people must be locked before the bot.
+    // below, because people must be locked before the bot.
     checkOwner(await sql.firstValue<number | null>`select owner_id from bots where id = ${bot}`, owner);
     const to = await findRecipient(sql, owner, username);
     await handOver(sql, bot, owner, to, credentials).catch(ownCountAsRecipients);
@@ -158,7 +158,7 @@ export function offerBot(
   });
 }
 
-/** Transfers a bot to the person to whom it was offered. Errors: `transfer_not_found`, `too_many_bots`. */
+/** Transfers an offered bot to the person who received the offer. Errors: `transfer_not_found`, `too_many_bots`. */
 export function acceptBot(
   db: Database,
   bot: number,
@@ -166,8 +166,8 @@ export function acceptBot(
   credentials: NewCredentials,
 ): Promise<boolean> {
   return db.transaction(async (sql) => {
-    // Takes the offer. If somebody else answers the offer at the same time, their transaction waits here, and then
-    // finds that the offer no longer exists.
+    // Locks and takes the offer. A simultaneous answer to the offer waits here, and then finds that the offer no longer
+    // exists.
     const from = await sql.firstValue<number>`
       select from_id from bot_transfers
       where bot_id = ${bot} and to_id = ${user} and expires_at > now() for update`;

@@ -60,7 +60,7 @@ export async function releasePictures(sql: Sql, bots: readonly number[]): Promis
   await noteUnused(sql, keys);
 }
 
-/** Records that files are unused. Call this before a file is written, and when nothing uses it any more. */
+/** Records that files are unused. Call this before a file is written, and when a file is no longer used. */
 export async function noteUnused(sql: Sql, keys: readonly string[]): Promise<void> {
   if (keys.length === 0) return;
   await sql.run`insert into unused_files (key) select unnest(${keys}::text[]) on conflict do nothing`;

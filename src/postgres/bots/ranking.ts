@@ -11,6 +11,27 @@ export const loadFailing = (sql: Sql, limit: number) => sql.column<number>`
   select bot_id as id from webhooks where url_box is not null and failing_since is not null
   order by failing_since, bot_id limit ${limit}`;
 
+export interface FailingRow {
+  readonly bot: number;
+  readonly username: string;
+  /** The slot of the webhook route, or 0 for the webhook of the bot. */
+  readonly slot: number;
+  /** Unix time in s. */
+  readonly since: number;
+}
+
+/** Loads webhooks and routes that have been failing for `ms`. The last to fail come first. */
+export const loadFailingFor = (sql: Sql, ms: number, limit: number) => sql.rows<FailingRow>`
+  select b.id as bot, b.username, f.slot, ${seconds('f.since')} as since
+   from (
+    select bot_id, 0 as slot, failing_since as since from webhooks
+     where url_box is not null and failing_since is not null
+    union all select bot_id, slot, since from failing_routes) as f
+   join bots b on b.id = f.bot_id
+  where b.deleted_at is null and b.suspended_at is null
+   and f.since <= now() - ${ms}::bigint * interval '1 millisecond'
+  order by f.since desc, b.id, f.slot limit ${limit}`;
+
 export const hookedAmong = (sql: Sql, bots: readonly number[]) => sql.column<number>`
   select bot_id from webhooks where url_box is not null and bot_id = any(${bots}::bigint[])`;
 

@@ -79,8 +79,8 @@ export const setDescription = (db: Database, chat: number, by: Who, description:
   });
 
 /**
- * Sets the photo. If it is null, removes the photo. `shown` is the photo in the service message. Errors:
- * `chat_not_found`, `photo_not_allowed`, `chat_not_modified` if there is no photo to remove.
+ * Sets the photo. If the given photo is null, removes the current one. `shown` is the photo in the service message.
+ * Errors: `chat_not_found`, `photo_not_allowed`, `chat_not_modified` if there is no photo to remove.
  */
 export const setPhoto = (
   db: Database,

@@ -14,8 +14,8 @@ const open = `declined_at is null and created_at > now() - interval '1 milliseco
  * limit. The caller must have locked the person.
  */
 async function countStrangerAdd(sql: Sql, user: number, by: number): Promise<boolean> {
-  // Other additions by the same person wait here. To avoid deadlocks, a transaction with this lock never waits for a
-  // lock that other transactions take earlier.
+  // Other additions by the same person wait here. To avoid deadlocks, a transaction that holds this lock never waits
+  // for a lock that other transactions take earlier.
   await sql.query("select pg_advisory_xact_lock(hashtextextended('stranger_adds', $1))", [by]);
   await sql.query("delete from stranger_adds where user_id = $1 and created_at < now() - interval '1 day'", [
     user,
@@ -73,9 +73,9 @@ async function invite(sql: Sql, chat: number, user: number, by: number): Promise
 }
 
 /**
- * Adds a person to a chat, or changes the person's status in it. Returns null if `by` may not add the person, who then
- * gets an invitation instead. Errors: those of `putMember`, `user_not_found`, `person_banned`, `invitation_declined`,
- * `too_many_invitations`.
+ * Adds a person to a chat, or changes the person's status in it. If `by` may not add the person, the person gets an
+ * invitation and the function returns null. Errors: those of `putMember`, `user_not_found`, `person_banned`,
+ * `invitation_declined`, `too_many_invitations`.
  */
 export function addPerson(
   db: Database,

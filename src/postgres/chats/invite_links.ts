@@ -37,10 +37,7 @@ export const loadLinks = (sql: Sql, chat: number, before: number, limit: number)
   select ${columns} from invite_links l
   where l.chat_id = ${chat} and l.revoked_at is null and l.id < ${before} order by l.id desc limit ${limit}`;
 
-/**
- * Returns a link by which somebody can join now, or null if there is none. Another person may still take its last place
- * before the join.
- */
+/** Returns a valid invite link, or null. Before the join, another person may still take the link's last place. */
 export const loadUsableLink = (sql: Sql, code: string) => sql.first<InviteLinkRow>`
   select ${columns} from invite_links l
   where l.code = ${code} and not ${ended} and (l.member_limit is null or l.members < l.member_limit)`;

@@ -53,7 +53,7 @@ export function joinByLink(db: Database, code: string, user: number): Promise<Jo
     await lockChat(sql, chat_id);
     const former = await loadStanding(sql, chat_id, user);
     if (former && isPresent(former.status)) return { chat_id, status: 'member' };
-    // Loads the link under the lock. Only one person can then take the last place, and a revoked link is refused at
+    // Loads the link under the lock, so that only one person can take the last place, and a revoked link is refused at
     // once.
     const link = (await loadUsableLink(sql, code)) ?? fail('invite_link_expired');
     if (former?.status === 'kicked') fail('kicked_from_chat');

@@ -38,7 +38,7 @@ export const sameStanding = (a: Standing, b: Standing): boolean =>
   (a.until_date ?? 0) === (b.until_date ?? 0) &&
   (a.custom_title ?? '') === (b.custom_title ?? '');
 
-/** Returns the title of an administrator. It stays until it is changed or the member is demoted. */
+/** Returns the title of an administrator. It stays until it is changed or the administrator is demoted. */
 const titleOf = (was: Standing, { status, custom_title }: Standing): string | null =>
   (status === 'administrator'
     ? (custom_title ?? (custom_title === undefined ? was.custom_title : null))
@@ -106,7 +106,7 @@ export async function removeInvitation(sql: Sql, chat: number, user: number): Pr
 
 type JoinLink = EventLink & { readonly id: number };
 
-/** Counts a member who joins through a link, or who leaves after joining through a link. */
+/** Counts a member who joins through a link, or uncounts one who leaves after joining through a link. */
 async function countByLink(sql: Sql, chat: number, member: number, link: JoinLink | null): Promise<void> {
   if (link !== null) {
     await sql.query('update invite_links set members = members + 1 where id = $1', [link.id]);
@@ -134,12 +134,12 @@ export async function changeMember(
   by: number,
   { silent = false, exact = false, link = null }: ChangeOptions = {},
 ): Promise<MemberRow> {
-  // Locks a person who is added. A person whose account has ended can be removed from a chat, but not added to it.
+  // Locks a person who is added. A person whose account has ended can be removed from a chat, but not added.
   if (!member.is_bot && isPresent(wanted.status)) await lockPerson(sql, member.id, 'chat_member_not_found');
   const was = (await loadStanding(sql, chat, member.id)) ?? outside;
   const became = exact ? wanted : withRestrictions(was, wanted);
   if (was.status === 'creator') fail('not_enough_rights');
-  // Refuses the status `left` for a person who was removed a moment ago. Otherwise the person could rejoin.
+  // Refuses the status `left` for a person who was just removed. Otherwise the person could rejoin.
   if (!exact && became.status === 'left' && !isPresent(was.status)) fail('not_chat_member');
   if (became.status === 'kicked' && was.status !== 'kicked') await countBanned(sql, chat);
   const [before, after] = [isPresent(was.status), isPresent(became.status)];
@@ -187,7 +187,7 @@ export async function changeMember(
 }
 
 /**
- * Fails if `by` may not make this change now. Callers have already checked copies in Redis, but a copy may lack a
+ * Fails if `by` may not change this member now. Callers have already checked copies in Redis, but a copy may lack a
  * change that was just committed. Adding a banned person ends the ban. Errors: `not_enough_rights`, `person_banned`.
  */
 export async function mayChange(
@@ -242,8 +242,8 @@ export function putMember(
 }
 
 /**
- * Passes the chat on to the first administrator who is a person. This person is then the creator. Without such an
- * administrator, the chat has no creator. Returns the new creator or null. Returns false if `from` is not the creator.
+ * Makes the first administrator who is a person the creator of the chat. If no administrator is a person, the chat has
+ * no creator. Returns the new creator or null. Returns false if `from` is not the creator.
  */
 export function passOnChat(db: Database, chat: number, from: number): Promise<number | null | false> {
   return db.transaction(async (sql) => {
@@ -302,7 +302,10 @@ export function joinChat(db: Database, chat: number, user: number): Promise<bool
   });
 }
 
-/** Blocks or unblocks a bot. Returns false if nothing changes, or if the two have no direct chat. */
+/**
+ * Blocks or unblocks a bot. Returns false if the state stays the same, or if the person and the bot have no direct
+ * chat.
+ */
 export function setBlocked(db: Database, bot: number, user: number, blocked: boolean): Promise<boolean> {
   return db.transaction(async (sql) => {
     const rows = await sql.query(
@@ -343,9 +346,9 @@ export async function loadMemberships(sql: Sql, bot: number, limit: number): Pro
 }
 
 /**
- * Returns which of `people` share a group with `who`, or a channel that one of the two manages. The query reads the
- * chats of each person, because their number is limited. It never reads the members of a chat. `offset 0` stops the
- * planner from reversing this order.
+ * Returns which of `people` share a group with `who`, or share a channel that either of them manages. The query reads
+ * the chats of each person, whose number is limited, and never the members of a chat. `offset 0` prevents the planner
+ * from reading members first.
  */
 export async function loadAcquaintances(sql: Sql, who: number, people: readonly number[]): Promise<number[]> {
   const rows = await sql.query<{ id: number }>(

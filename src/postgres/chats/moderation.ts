@@ -12,7 +12,7 @@ interface Change {
 }
 
 /**
- * Rejects changes to the rights of the creator, or of an administrator whom the acting member (`by`) did not promote.
+ * Rejects changes to the rights of the creator, and of any administrator whom the acting member (`by`) did not promote.
  */
 function mustBeBelow(was: Standing, by: Who, refusal: ErrorName): void {
   if (was.status === 'creator') fail('cant_remove_owner');
@@ -21,8 +21,8 @@ function mustBeBelow(was: Standing, by: Who, refusal: ErrorName): void {
 
 /**
  * Runs `change` on a member under the chat's lock. `change` gets the member's current status and rights, or null for
- * somebody who was never a member. If `change` returns null, the member stays as before. `by` needs the right. Returns
- * whether the member was changed.
+ * somebody who was never a member. If `change` returns null, the member stays as before. Fails if `by` lacks the right.
+ * Returns whether the member was changed.
  */
 function moderate(
   db: Database,
@@ -44,7 +44,7 @@ function moderate(
   });
 }
 
-/** Bans a member until `until_date` (Unix time), or forever if it is null. */
+/** Bans a member until `until_date` (Unix time), or forever if this date is null. */
 export const ban = (db: Database, change: Change, until_date: number | null): Promise<boolean> =>
   moderate(db, change, 'can_restrict_members', 'cant_restrict', async (sql, was) => {
     if (change.member.id === change.by.id) fail('cant_restrict_self');

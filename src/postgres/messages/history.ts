@@ -32,7 +32,10 @@ export async function loadServerState(connection: Queryable): Promise<ServerStat
 
 export const lockHistory = (tx: Queryable) => plainSql(tx).run`select pg_advisory_xact_lock(7265727374)`;
 
-/** Raises the session's timeouts to 120 s, because the holder of the lock waits for other connections and for Redis. */
+/**
+ * Raises the session's timeouts to 120 s, because this session may wait long: the lock holder waits for other
+ * connections and for Redis.
+ */
 export const waitLong = (tx: Queryable) => plainSql(tx).run`
   select set_config('idle_in_transaction_session_timeout', '120s', true),
     set_config('statement_timeout', '120s', true)`;
@@ -66,8 +69,8 @@ export async function revokeAgain(connection: Queryable, revoked: readonly strin
 }
 
 /**
- * The number of ids to skip in sequences whose last ids Redis does not know. More ids than this cannot have been
- * assigned.
+ * The number of ids to skip in sequences whose last ids Redis does not know. No sequence can have assigned more ids
+ * than this since the loss.
  */
 const blind_skip = 1_000_000;
 
@@ -97,7 +100,8 @@ export const beginRewrite = (tx: Queryable, partitions: readonly number[]) => pl
   on conflict (partition) do update set rewrite_after = coalesce(p.rewrite_after, p.flushed_version)`;
 
 /**
- * Marks partitions of other databases with a version above that of any entity, so that only their webhooks are checked.
+ * Marks partitions of other databases with a version above every entity version, so that only their webhooks are
+ * checked.
  */
 export const beginWebhooks = (tx: Queryable, partitions: readonly number[]) => plainSql(tx).run`
   insert into partitions as p (partition, rewrite_after, left_at)
@@ -117,9 +121,9 @@ export const finishRewrite = (pool: Pool, { partition, rewrite_after }: Rewrite)
   where partition = ${partition} and rewrite_after = ${rewrite_after}`;
 
 /**
- * Restores webhooks after Postgres lost settings that the queues of bots in Redis still have. The parameter gives the
- * version in each queue. Sweeps then apply the settings from Postgres to these queues. If Postgres has no settings of a
- * bot, the subject of the outbox row is `webhook_lost`.
+ * Restores webhooks after Postgres lost settings that the queues of bots in Redis still have. The parameter contains
+ * the version in each queue. Sweeps then apply the settings from Postgres to these queues. If Postgres has no settings
+ * for a bot, the subject of the outbox row is `webhook_lost`.
  */
 export async function renewWebhooks(
   pool: Pool,

@@ -20,7 +20,7 @@ export interface VoteRow extends VoteKey {
   readonly record: Buffer;
 }
 
-/** Reads polls with their results. Omits unknown and deleted polls. */
+/** Reads polls with their results. Leaves out unknown and deleted polls. */
 export const loadPolls = (sql: Sql, polls: readonly PollKey[]) => sql.rows<PollRow>`
   select p.partition, p.number, greatest(p.version, r.version) as version, p.record, r.record as results
   from unnest(${polls.map((poll) => poll.partition)}::bigint[], ${polls.map((poll) => poll.number)}::bigint[])

@@ -8,9 +8,9 @@ export interface Step<P> {
 
 /**
  * Runs the next step of a pass over one kind of data. The step starts where the previous step ended. A new pass starts
- * at `begin`. Only one process at a time works on a kind of data. If this process dies, the position stays the same and
- * the step is repeated. A step must end within limits.retention_piece_ms. A new pass begins `restMs` after the previous
- * one ended. Returns null if no step is due.
+ * at `begin`. Only one process at a time works on a kind of data. If this process dies during a step, the stored
+ * position does not move and the step is repeated. A step must end within limits.retention_piece_ms. A new pass begins
+ * `restMs` after the previous one ended. Returns null if no step is due.
  */
 export function takePiece<P>(
   db: Database,

@@ -6,6 +6,8 @@ import type { Failure } from './failing.js';
 
 export interface NewAttempt {
   readonly bot: number;
+  /** The slot of the route, or 0 for the webhook itself. */
+  readonly slot: number;
   readonly updateId: number;
   /** Unix time in ms. */
   readonly at: number;
@@ -16,9 +18,9 @@ export interface NewAttempt {
   /** The first 1 KiB of the answer, with secrets redacted. */
   readonly answer: string;
   readonly tries: number;
-  /** When the next attempt is planned, as Unix time in ms, or null if none is. */
+  /** When the next attempt is planned, as Unix time in ms, or null without a next attempt. */
   readonly nextTryAt: number | null;
-  /** Why no further attempt follows. Null after a success, or if another attempt follows. */
+  /** Why this was the last attempt. Null after a success, or if another attempt follows. */
   readonly dead: string | null;
   /** The update, or null if it cannot be delivered again. */
   readonly record: Buffer | null;
@@ -44,25 +46,26 @@ export interface RefusedAttempt {
 const insertAttempts = (sql: Sql, attempts: readonly NewAttempt[]) => {
   const column = <T>(read: (attempt: NewAttempt) => T) => attempts.map(read);
   return sql.query(
-    // Ids follow the order of the given attempts, because both tables share one sequence.
+    // Ids follow the order of the given attempts. Both tables share one sequence for their ids.
     `with given as materialized (
        select nextval('delivery_attempts_id_seq') as id, a.* from unnest($1::bigint[], $2::bigint[],
          $3::timestamptz[], $4::boolean[], $5::int[], $6::text[], $7::int[], $8::text[], $9::int[],
-         $10::timestamptz[], $11::text[], $12::bytea[])
-         as a (bot_id, update_id, at, delivered, status, error, latency_ms, answer, tries, next_try_at, dead, record)
+         $10::timestamptz[], $11::text[], $12::bytea[], $13::smallint[]) as a
+         (bot_id, update_id, at, delivered, status, error, latency_ms, answer, tries, next_try_at, dead, record, slot)
      ), successes as (
-       insert into delivery_attempts
-         (id, bot_id, update_id, at, delivered, status, error, latency_ms, answer, tries, next_try_at, dead, record)
+       insert into delivery_attempts (id, bot_id, update_id, at, delivered, status, error, latency_ms, answer, tries,
+           next_try_at, dead, record, slot)
          overriding system value select * from given where delivered
      ) insert into delivery_failures
-         (id, bot_id, update_id, at, status, error, latency_ms, answer, tries, next_try_at, dead)
-       select id, bot_id, update_id, at, status, error, latency_ms, answer, tries, next_try_at, dead
+         (id, bot_id, update_id, at, status, error, latency_ms, answer, tries, next_try_at, dead, slot)
+       select id, bot_id, update_id, at, status, error, latency_ms, answer, tries, next_try_at, dead, slot
          from given where not delivered`,
     [
       ...[column((a) => a.bot), column((a) => a.updateId), column((a) => time(a.at))],
       ...[column((a) => a.delivered), column((a) => a.status), column((a) => a.error)],
       ...[column((a) => a.latencyMs), column((a) => a.answer), column((a) => a.tries)],
       ...[column((a) => time(a.nextTryAt)), column((a) => a.dead), column((a) => a.record)],
+      column((a) => a.slot),
     ],
   );
 };
@@ -158,7 +161,7 @@ async function countAttempts(
 }
 
 export function failuresOf(
-  attempts: readonly NewAttempt[],
+  attempts: readonly Omit<NewAttempt, 'slot'>[],
   counts: ReadonlyMap<number, AttemptCounts>,
 ): Failure[] {
   const failed = new Set(
@@ -186,11 +189,12 @@ export interface AttemptRow {
   /** Unix time in s, or null if no further attempt was planned. */
   readonly next_try_at: number | null;
   readonly dead: string | null;
+  readonly slot: number;
 }
 
 export interface AttemptFilter {
   /**
-   * Whether to return only attempts since the current owner got the bot. This is only as precise as the clocks of the
+   * Whether to return only attempts since the current owner got the bot. This is as precise as the clocks of the
    * machines.
    */
   readonly ofOwner: boolean;
@@ -208,12 +212,12 @@ export const loadAttempts = (
   since: Date | null = null,
 ) => sql.rows<AttemptRow>`
   select id, update_id, ${seconds('at')} as at, delivered, status, error, latency_ms, answer, tries,
-    ${seconds('next_try_at')} as next_try_at, dead
+    ${seconds('next_try_at')} as next_try_at, dead, slot
   from (
-    select bot_id, id, update_id, at, delivered, status, error, latency_ms, answer, tries, next_try_at, dead
+    select bot_id, id, update_id, at, delivered, status, error, latency_ms, answer, tries, next_try_at, dead, slot
     from delivery_attempts
     union all
-    select bot_id, id, update_id, at, false, status, error, latency_ms, answer, tries, next_try_at, dead
+    select bot_id, id, update_id, at, false, status, error, latency_ms, answer, tries, next_try_at, dead, slot
     from delivery_failures) a
   where bot_id = ${bot} and id < ${before} and (${updateId}::bigint is null or update_id = ${updateId})
     and (${delivered}::boolean is null or delivered = ${delivered})

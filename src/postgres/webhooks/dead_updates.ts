@@ -1,10 +1,20 @@
 /**
  * Holds SQL statements for undelivered updates (dead letters), and for updates that are delivered again. A dead letter
- * that leaves the list stays as a tombstone of the same version. Otherwise a repeated write of a journal batch would
- * restore the row.
+ * that is removed from the list becomes a tombstone of the same version. Otherwise a repeated write of a journal batch
+ * would restore the row.
  */
 import type { AuditActor } from '../bots/audit.js';
 import type { Database, Sql } from '../sql.js';
+
+/** Selects the updates of one route. */
+export interface RouteRows {
+  /** The last bytes of the record of a dead letter. Records that are not dead letters end with another field. */
+  readonly dead: Buffer;
+  /** The last bytes of the record of a delivered update. */
+  readonly delivered: Buffer;
+  /** Excludes rows from before this time, which belong to a deleted route. */
+  readonly since: Date;
+}
 
 export interface DeadRow {
   readonly update_id: number;
@@ -13,7 +23,8 @@ export interface DeadRow {
 
 /**
  * Loads the dead letters of a bot with ids greater than `after`, oldest first. Returns up to `limit` rows and up to
- * `bytes` bytes, but at least one row. Also returns whether more rows follow.
+ * `bytes` bytes, but at least one row. Also returns whether more rows follow. With `route`, loads only dead letters of
+ * this route.
  */
 export async function loadDead(
   sql: Sql,
@@ -21,7 +32,9 @@ export async function loadDead(
   after: number,
   limit: number,
   bytes: number,
+  route: RouteRows | null = null,
 ): Promise<{ readonly rows: readonly DeadRow[]; readonly more: boolean }> {
+  const [end, made] = [route?.dead ?? null, route?.since ?? null];
   // Loads one row more than needed, to find out whether more rows follow.
   const found = await sql.rows<DeadRow & { readonly fits: boolean }>`
     select update_id, record, place <= ${limit} and (place = 1 or total <= ${bytes}) as fits from (
@@ -29,6 +42,8 @@ export async function loadDead(
         sum(octet_length(record)) over read as total
       from (select update_id, record from dead_updates
         where bot_id = ${bot} and update_id > ${after} and record is not null
+          and (${end}::bytea is null or created_at >= ${made}::timestamptz
+            and substring(record from octet_length(record) - octet_length(${end}::bytea) + 1) = ${end}::bytea)
         order by update_id limit ${limit} + 1) d
       window read as (order by update_id)) d
     where place <= 2 or total - size <= ${bytes} order by update_id`;
@@ -39,10 +54,18 @@ export async function loadDead(
 export const countDead = (sql: Sql, bot: number) => sql.value<number>`
   select count(*) as count from dead_updates where bot_id = ${bot} and record is not null`;
 
-export function discardDead(db: Database, bot: number, limit: number): Promise<number> {
+export function discardDead(
+  db: Database,
+  bot: number,
+  limit: number,
+  route: RouteRows | null = null,
+): Promise<number> {
+  const [end, made] = [route?.dead ?? null, route?.since ?? null];
   return db.transaction(async (sql) => {
     const ids = await sql.column<number>`
       select update_id from dead_updates where bot_id = ${bot} and record is not null
+        and (${end}::bytea is null or created_at >= ${made}::timestamptz
+          and substring(record from octet_length(record) - octet_length(${end}::bytea) + 1) = ${end}::bytea)
       order by update_id limit ${limit} for update`;
     await sql.run`
       update dead_updates set record = null, deleted_at = now()
@@ -69,25 +92,29 @@ export interface ReplayRange {
   readonly delivered: boolean;
   /** Excludes updates that were delivered before this time. */
   readonly since: Date | null;
+  readonly route: RouteRows | null;
 }
 
 /**
- * Takes up to `limit` updates of a bot for redelivery, from the start of the range, oldest first. They are dead
- * letters, which then leave the list, and delivered updates that are still stored. Returns null if there are none.
- * `note` is the actor for the audit log, if it needs an entry.
+ * Takes up to `limit` updates of a bot for redelivery, from the start of the range, oldest first. Takes both dead
+ * letters, which are then removed from the list, and delivered updates that are still stored. Returns null if the range
+ * has no updates. `note` is the actor for the audit log, if the log needs an entry.
  */
 export function takeReplay(
   db: Database,
   bot: number,
-  { from, to, delivered, since }: ReplayRange,
+  { from, to, delivered, since, route }: ReplayRange,
   limit: number,
   note: AuditActor | null = null,
 ): Promise<TakenReplay | null> {
+  const [deadEnd, end, made] = [route?.dead ?? null, route?.delivered ?? null, route?.since ?? null];
   return db.transaction(async (sql) => {
     const rows = await sql.rows<DeadRow & { readonly dead: boolean }>`
       with letters as materialized (
         select update_id, record, true as dead from dead_updates
         where bot_id = ${bot} and update_id between ${from} and ${to} and record is not null
+          and (${deadEnd}::bytea is null or created_at >= ${made}::timestamptz
+            and substring(record from octet_length(record) - octet_length(${deadEnd}::bytea) + 1) = ${deadEnd}::bytea)
         order by update_id limit ${limit} for update
       ) select update_id, record, dead from (
         (table letters)
@@ -95,6 +122,8 @@ export function takeReplay(
         (select distinct on (update_id) update_id, record, false from delivery_attempts
           where bot_id = ${bot} and update_id between ${from} and ${to} and record is not null
             and delivered and ${delivered}
+            and (${end}::bytea is null or at >= ${made}::timestamptz
+              and substring(record from octet_length(record) - octet_length(${end}::bytea) + 1) = ${end}::bytea)
             and (${since}::timestamptz is null or at >= ${since})
           order by update_id, id desc limit ${limit})
       ) as found order by update_id, dead desc limit ${limit}`;

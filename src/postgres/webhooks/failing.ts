@@ -12,9 +12,9 @@ export interface Failure {
 }
 
 /**
- * Records the outcome of deliveries, before the attempts are stored. A repeated outcome changes nothing. If a webhook
- * has accepted nothing for limits.webhook_failing_ms, its owner gets one notice. The next notice is possible only after
- * a delivery succeeds or the webhook is set again.
+ * Records the outcome of deliveries. Call this before the attempts are stored. A repeated outcome changes nothing. If a
+ * webhook has accepted nothing for limits.webhook_failing_ms, its owner gets one notice. The next notice is possible
+ * only after a delivery succeeds or the webhook is set again.
  */
 export async function noteFailing(
   db: Database,
@@ -55,4 +55,75 @@ async function note(sql: Sql, delivered: readonly number[], failed: readonly Fai
       ${seconds('w.failing_since')} as since`;
   for (const { owner, ...notice } of long)
     if (owner !== null) await notifyPerson(sql, owner, { kind: 'webhook_failing', ...notice });
+}
+
+export interface QueueOfRoute {
+  readonly bot: number;
+  readonly slot: number;
+}
+
+/** Returns the name of the route in a slot. `box` has the encrypted routes. Undefined for a route that was deleted. */
+export type RouteNames = (bot: number, box: Buffer | null, slot: number) => string | undefined;
+
+/**
+ * Records the outcome of deliveries to webhook routes, as `noteFailing` does for webhooks. The hour begins when the first
+ * failure is recorded.
+ */
+export async function noteFailingRoutes(
+  db: Database,
+  delivered: readonly QueueOfRoute[],
+  failed: ReadonlyArray<QueueOfRoute & { readonly error: string }>,
+  nameOf: RouteNames,
+): Promise<void> {
+  const mended =
+    delivered.length === 0
+      ? []
+      : await db.rows<QueueOfRoute>`
+        select bot_id as bot, slot from failing_routes
+        where (bot_id, slot) in (select * from unnest(${botsOf(delivered)}::bigint[], ${slotsOf(delivered)}::smallint[]))`;
+  if (mended.length === 0 && failed.length === 0) return;
+  await db.transaction(async (sql) => {
+    if (mended.length > 0)
+      await sql.run`
+        delete from failing_routes where (bot_id, slot) in
+          (select * from unnest(${botsOf(mended)}::bigint[], ${slotsOf(mended)}::smallint[]))`;
+    if (failed.length > 0) await noteRoutes(sql, failed, nameOf);
+  });
+}
+
+const botsOf = (routes: readonly QueueOfRoute[]) => routes.map(({ bot }) => bot);
+const slotsOf = (routes: readonly QueueOfRoute[]) => routes.map(({ slot }) => slot);
+
+async function noteRoutes(
+  sql: Sql,
+  failed: ReadonlyArray<QueueOfRoute & { readonly error: string }>,
+  nameOf: RouteNames,
+): Promise<void> {
+  await sql.run`
+    insert into failing_routes (bot_id, slot)
+    select bot_id, slot from unnest(${botsOf(failed)}::bigint[], ${slotsOf(failed)}::smallint[]) as f (bot_id, slot)
+      where exists (select from bots b where b.id = f.bot_id and b.deleted_at is null)
+    on conflict do nothing`;
+  const long = await sql.rows<{
+    readonly bot: number;
+    readonly username: string;
+    readonly owner: number | null;
+    readonly slot: number;
+    readonly error: string;
+    readonly since: number;
+    readonly box: Buffer | null;
+  }>`
+    update failing_routes r set told_at = now()
+     from unnest(${botsOf(failed)}::bigint[], ${slotsOf(failed)}::smallint[],
+        ${failed.map(({ error }) => error)}::text[]) as f (bot_id, slot, error)
+     join bots b on b.id = f.bot_id join webhooks w on w.bot_id = f.bot_id
+    where r.bot_id = f.bot_id and r.slot = f.slot and r.told_at is null
+      and r.since <= now() - ${limits.webhook_failing_ms}::bigint * interval '1 millisecond'
+    returning b.id as bot, b.username, b.owner_id as owner, r.slot, f.error, ${seconds('r.since')} as since,
+      w.routes_box as box`;
+  for (const { owner, slot, box, ...notice } of long) {
+    const route = nameOf(notice.bot, box, slot);
+    if (owner !== null && route !== undefined)
+      await notifyPerson(sql, owner, { kind: 'webhook_route_failing', route, ...notice });
+  }
 }

@@ -1,5 +1,6 @@
 /** Holds SQL statements for the webhooks of bots. */
 import { fail } from '../../errors.js';
+import type { RetryPolicy } from '../../rules/retry_policy.js';
 import { noteAudit } from '../bots/audit.js';
 import { notifyPerson } from '../bots/notices.js';
 import { type Database, fragment, noteStale, type Sql } from '../sql.js';
@@ -13,9 +14,13 @@ export interface WebhookColumns {
   readonly certificate: string | null;
   readonly max_connections: number;
   readonly ip_address: string | null;
+  /** Null for the usual schedule. */
+  readonly retry: RetryPolicy | null;
 }
 
 export interface WebhookRow extends WebhookColumns {
+  /** The encrypted routes. Null for a bot that never had routes. */
+  readonly routes_box: Buffer | null;
   readonly signing_box: Buffer;
   /** The encrypted former signing secret, which also signs requests until `former_until`. */
   readonly former_signing_box: Buffer | null;
@@ -32,12 +37,13 @@ export interface WebhookRow extends WebhookColumns {
   readonly copy_version: number;
 }
 
-const columns = fragment(`url_box, secret_box, certificate, max_connections, ip_address, signing_box,
+const columns =
+  fragment(`url_box, secret_box, certificate, max_connections, ip_address, retry, routes_box, signing_box,
   former_signing_box, (extract(epoch from former_until) * 1000)::bigint as former_until, version, set_version,
   exists (select from bots b where b.id = bot_id and b.suspended_at is not null) as suspended,
   greatest(version, sealed_version) as copy_version`);
 
-/** What `setWebhook` changed, or null if nothing had to change. */
+/** The changes that `setWebhook` made, or null if it changed nothing. */
 export interface WebhookChange {
   readonly differed: boolean;
   readonly version: number;
@@ -58,17 +64,17 @@ async function lockWebhook(sql: Sql, bot: number, only: number | null) {
   return only === null || was?.version === only ? { ...lives, was } : null;
 }
 
-/** Stores a row. If `sets` is false, the webhook counts as set by the previous call. */
+/** Stores a row. If `sets` is false, keeps the row's former set version. */
 const saveWebhook = (sql: Sql, bot: number, next: WebhookColumns, signing: Buffer, sets: boolean) =>
   sql.one<Pick<WebhookRow, 'version' | 'set_version'>>`
     insert into webhooks as w
-      (bot_id, url_box, secret_box, certificate, max_connections, ip_address, signing_box, version, set_version)
+      (bot_id, url_box, secret_box, certificate, max_connections, ip_address, retry, signing_box, version, set_version)
     select ${bot}, ${next.url_box}, ${next.secret_box}, ${next.certificate}, ${next.max_connections},
-      ${next.ip_address}, ${signing}, v, case when ${sets} then v else 0 end
+      ${next.ip_address}, ${next.retry && JSON.stringify(next.retry)}::jsonb, ${signing}, v, case when ${sets} then v else 0 end
       from (select nextval('control_versions') as v) as new
     on conflict (bot_id) do update set url_box = excluded.url_box, secret_box = excluded.secret_box,
       certificate = excluded.certificate, max_connections = excluded.max_connections,
-      ip_address = excluded.ip_address, version = excluded.version,
+      ip_address = excluded.ip_address, retry = excluded.retry, version = excluded.version,
       set_version = case when ${sets} then excluded.version else w.set_version end,
       set_at = case when ${sets} then now() else w.set_at end,
       failing_since = case when ${sets} then null else w.failing_since end,
@@ -79,8 +85,8 @@ const saveWebhook = (sql: Sql, bot: number, next: WebhookColumns, signing: Buffe
  * Sets the webhook of a bot. A null URL removes the webhook. If the bot has no signing secret yet, stores `signing`,
  * which is encrypted. With `drop`, the refresh of the bot's queue drops pending updates. Returns the new version, and
  * the result of `differs` for the former row. A delivery that ends a webhook passes the webhook's version as `only`.
- * Such a call notifies the owner. It changes nothing and returns null if the row has another version, or if there is
- * nothing to remove or to drop. Error: `unauthorized` for a bot that was deleted or suspended in the meantime.
+ * Such a call notifies the owner. If the row has another version, or if there is nothing to remove or to drop, the call
+ * changes nothing and returns null. Error: `unauthorized` for a bot that was deleted or suspended in the meantime.
  */
 export function setWebhook(
   db: Database,
@@ -169,11 +175,53 @@ export function rotateSigning(
 export const listWebhooks = (sql: Sql, after: number, limit: number) =>
   sql.rows<{ readonly id: number; readonly username: string }>`
     select b.id, b.username from webhooks w join bots b on b.id = w.bot_id
-    where w.url_box is not null and w.bot_id > ${after} order by w.bot_id limit ${limit}`;
+    where (w.url_box is not null or w.routes_box is not null) and w.bot_id > ${after} order by w.bot_id limit ${limit}`;
 
 /** Loads the requested update kinds in packed form, or null for the default. */
 export const loadMask = async (sql: Sql, bot: number) =>
   (await sql.firstValue<Buffer | null>`select record from bot_update_masks where bot_id = ${bot}`) ?? null;
+
+/**
+ * Changes the routes of a bot. `change` gets the current box and the new version. It returns the next box and the slot
+ * of the changed route, or null to change nothing. `change` may throw. If the bot has no signing secret yet, this
+ * function stores `signing`, which is encrypted. A delivery that ends a route passes the version of the bot's settings
+ * as `only`. Such a call notifies the owner, and changes nothing if the webhook or a route has changed since. Returns
+ * whether anything changed. Error: `unauthorized` for a bot that was deleted or suspended in the meantime.
+ */
+export function changeRoutes(
+  db: Database,
+  bot: number,
+  ask: {
+    readonly signing: Buffer;
+    readonly event: 'webhook_route_set' | 'webhook_route_deleted';
+    readonly name: string;
+    readonly only: number | null;
+    readonly change: (
+      box: Buffer | null,
+      version: number,
+    ) => { readonly box: Buffer; readonly slot: number } | null;
+  },
+): Promise<boolean> {
+  const { signing, event, name, only, change } = ask;
+  return db.transaction(async (sql) => {
+    const locked = await lockWebhook(sql, bot, only);
+    if (locked === null) return false;
+    const version = await nextVersion(sql);
+    const { was, owner, username } = locked;
+    const changed = change(was?.routes_box ?? null, version);
+    if (changed === null) return false;
+    const { box, slot } = changed;
+    await sql.run`
+      insert into webhooks (bot_id, signing_box, routes_box, version) values (${bot}, ${signing}, ${box}, ${version})
+      on conflict (bot_id) do update set routes_box = excluded.routes_box, version = excluded.version`;
+    await sql.run`delete from failing_routes where bot_id = ${bot} and slot = ${slot}`;
+    await noteStale(sql, [['webhook', bot]]);
+    await noteAudit(sql, bot, { type: only === null ? 'bot' : 'service' }, event, { route: name });
+    if (only !== null && owner !== null)
+      await notifyPerson(sql, owner, { kind: 'webhook_route_removed', bot, username, route: name });
+    return true;
+  });
+}
 
 export interface QueueSettings {
   /** The version of the webhook, or null for a bot that polls. */
@@ -181,11 +229,17 @@ export interface QueueSettings {
   readonly set: number | null;
   /** Whether the bot was deleted. */
   readonly gone: boolean;
+  /** The encrypted routes, and the settings version that belongs to them. */
+  readonly routes_box: Buffer | null;
+  readonly version: number | null;
+  readonly suspended: boolean;
 }
 
 export const loadQueueSettings = (sql: Sql, bot: number) => sql.one<QueueSettings>`
-  select w.version as hook, w.set_version as set,
-    exists (select from bots b where b.id = asked.bot_id and b.deleted_at is not null) as gone
-  from (select ${bot}::bigint as bot_id) as asked
-  left join webhooks w on w.bot_id = asked.bot_id and w.url_box is not null
-    and not exists (select from bots b where b.id = w.bot_id and b.suspended_at is not null)`;
+  select case when w.url_box is not null and not suspended then w.version end as hook,
+    case when w.url_box is not null and not suspended then w.set_version end as set,
+    gone, w.routes_box, w.version, suspended
+  from (select ${bot}::bigint as bot_id,
+    exists (select from bots b where b.id = ${bot} and b.deleted_at is not null) as gone,
+    exists (select from bots b where b.id = ${bot} and b.suspended_at is not null) as suspended) as asked
+  left join webhooks w on w.bot_id = asked.bot_id`;

@@ -1,8 +1,8 @@
 /**
  * Combines script calls. Calls with the same script and partition in one turn of the event loop are sent as one run of
- * the script's combined form. Redis then reads the partition's counters, creates the script's functions and parses a
- * command only once instead of once per call. No call waits longer than without combining, because all commands of a
- * turn are written at its end anyway.
+ * the script's combined form. Redis then needs to read the partition's counters, create the script's functions and
+ * parse a command only once per run, not once per call. Combining delays no call, because all commands of a turn are
+ * written at its end anyway.
  */
 import { ReplyError } from 'ioredis';
 import type { Random } from '../../random.js';
@@ -55,20 +55,20 @@ function sizeOf({ argNames, listArg }: CallShape, { args }: CallValues): Size {
 const raised = ({ origin }: CombinedForm, { message }: Error): Error =>
   new ReplyError(message.replace(/user_script:(\d+)/g, (_, line) => `lua/${origin[Number(line) - 1]}`));
 
-/** Returns whether a combined run can take another call. */
+/** Returns whether another call fits into a combined run. */
 const hasRoom = (run: PendingRun, node: RedisConnection, runId: string, { weight, bytes }: Size): boolean =>
   run.node === node &&
   run.runId === runId &&
   run.weight + weight <= run.form.callsMax &&
   run.bytes + bytes <= limits.combined_calls_bytes_max;
 
-/** The place number of the first call of a run. Place numbers have two digits. */
+/** Calls of a run are numbered from 10, so that every number has two digits. */
 const placeMin = 10;
 
 /**
  * Lets the calls of a run share one key for their request ids (lua/lib/request.lua). Leaves out calls that other
- * processes may repeat. `name` is unique for each run. The key is not named after a request, because a repeat of a
- * refused call would then find the answers of the former run.
+ * processes may repeat. `name` is unique for each run. The key is not named after a request. If it were, the repeat of
+ * a refused call would find the answers of its first run.
  */
 function shareKey(name: string, calls: readonly CallValues[]): void {
   for (const [i, call] of calls.entries()) {
@@ -117,7 +117,7 @@ export class CombinedCalls {
 
   /**
    * Sends a call in the combined run of its script and partition. Resolves with the reply to the call. If the call
-   * shares a key with other calls, sets its `request`, which a repeat of the call must use too.
+   * shares a key with other calls, sets the `request` of this call, which a repeat of the call must use too.
    */
   send(
     node: RedisConnection,

@@ -46,7 +46,7 @@ export interface ArgSpec extends ValueSpec {
 export interface Source {
   readonly source: string;
   readonly sha: string;
-  /** For each line of `source`, the file and line that it comes from. */
+  /** For each line of `source`, the original file and line. */
   readonly origin: readonly string[];
 }
 
@@ -67,7 +67,9 @@ export interface Script extends Source {
   readonly name: string;
   readonly summary: string;
   readonly flags: readonly string[];
-  /** Whether a second run of the same call changes nothing. Such a call can be retried when its outcome is unknown. */
+  /**
+   * Whether a second run of the same call changes nothing. If so, the call can be retried when its outcome is unknown.
+   */
   readonly repeatable: boolean;
   /** The files in lib/ that the script uses. */
   readonly shared: readonly string[];
@@ -81,7 +83,7 @@ export interface Script extends Source {
 
 const argsMax = 9;
 
-/** The maximum number of calls in a combined run. Their place numbers go from 10 to 99. */
+/** The maximum number of calls in a combined run, which are numbered from 10 to 99. */
 const callsMax = 90;
 
 /** Reports a script with an invalid header or body. The message names the file. */
@@ -250,9 +252,9 @@ function readShared(root: string): ReadonlyMap<string, Part> {
 }
 
 /**
- * Returns the shared parts that a body uses. Each comes after the parts that it uses itself. Only these parts are sent
- * to Redis, because Redis creates every function of a script again at each call. This often costs more than running the
- * script.
+ * Returns the shared parts that a body uses, each after the parts that it depends on. Redis creates every function of a
+ * script again at each call, which often costs more than running the script. Unused parts are therefore not sent to
+ * Redis.
  */
 function usedParts(shared: ReadonlyMap<string, Part>, body: readonly Line[], combined = false): Part[] {
   const used: Part[] = [];
@@ -341,16 +343,16 @@ const firstLine = (flags: readonly string[]): string =>
   `#!lua${flags.length > 0 ? ` flags=${flags.join(',')}` : ''}`;
 
 /**
- * Returns whether the key is the same for all calls on a partition. For a prefix, ignores its last part, which the
- * caller does not pass.
+ * Returns whether all calls on a partition use the same key. The last part of a prefix does not count, because callers do
+ * not pass it.
  */
 const isCommon = ({ pattern, form }: KeySpec): boolean =>
   !(form === 'derived' ? pattern.replace(/<\w+>$/, '') : pattern).includes('<');
 
 /**
  * Builds the form for several calls. Its keys are the common keys, then the other keys of each call. Its arguments are
- * `run`, then two things for each call: the number of its other arguments, and these arguments. The body becomes a
- * function, which is called once for each call.
+ * `run`, and for each call the number of its arguments followed by these arguments. The body becomes a function, which
+ * is called once for each call.
  */
 function combinedForm(
   path: string,

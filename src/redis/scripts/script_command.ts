@@ -26,8 +26,8 @@ export class ScriptCommand extends Command {
   }
 
   /**
-   * Serialises the command. `ascii` assumes that all text is ASCII, like keys and most arguments. A single length check
-   * at the end verifies this. Returns null if the assumption is wrong.
+   * Serialises the command. `ascii` assumes that all text is ASCII, as it is in keys and most arguments. A single
+   * length check at the end verifies this assumption. If the assumption is wrong, returns null.
    */
   private written(ascii: boolean): Buffer | null {
     const args = this.args as ScriptArg[];

@@ -15,7 +15,7 @@ export interface Scripts {
     result:
       | { status: 'ok' };
   };
-  /** Returns the nodes that have not acknowledged an epoch. Removes nodes that disappeared. */
+  /** Returns the nodes that have not acknowledged an epoch. Removes the entries of nodes that disappeared. */
   'auth/pending': {
     keys: { meta: string; nodes: string };
     args: { epoch: number | string; incarnation: number | string; gone: readonly (string)[] };
@@ -167,8 +167,8 @@ export interface Scripts {
   };
   /** Records how far Postgres has committed, and which subjects were revoked or accepted again. */
   'history/note': {
-    keys: { history: string; revoked: string };
-    args: { running: string; shard: number | string; mark: number | string; id: number | string; version: number | string; changes: readonly (string)[] };
+    keys: { history: string; revoked: string; flushed: string };
+    args: { running: string; shard: number | string; mark: number | string; id: number | string; version: number | string; hint: string; changes: readonly (string)[] };
     result:
       | { status: 'ok'; replaced: boolean };
   };
@@ -186,7 +186,7 @@ export interface Scripts {
     result:
       | { status: 'ok'; revoked: string[]; last: number; ties: number };
   };
-  /** Claims an idempotency key for a call. Returns the answer or the state of another call that has the key. */
+  /** Claims an idempotency key for a call. If another call has the key, returns its answer or state. */
   'idempotency/claim': {
     keys: { claim: string; live: string; bytes: string };
     args: { digest: string; fingerprint: Buffer | string; seed: string; holder: string };
@@ -232,7 +232,7 @@ export interface Scripts {
     keys: { meta: string; journal: string; state: string; queue: string; due: string; request: string; query: string; channel: string };
     args: { ask: Buffer | string; from: Buffer | string; extra: Buffer | string };
     result:
-      | { status: 'ok'; id: string; wake: boolean }
+      | { status: 'ok'; id: string; wake: number }
       | { status: 'stale_run' }
       | { status: 'journal_full' }
       | { status: 'queue_missing' }
@@ -263,7 +263,7 @@ export interface Scripts {
     keys: { meta: string; journal: string; state: string; queue: string; due: string; request: string; channel: string };
     args: { bot: string; from: Buffer | string; user: string; extra: Buffer | string };
     result:
-      | { status: 'ok'; wake: boolean }
+      | { status: 'ok'; wake: number }
       | { status: 'stale_run' }
       | { status: 'journal_full' }
       | { status: 'queue_missing' };
@@ -326,7 +326,7 @@ export interface Scripts {
     result:
       | { status: 'ok'; wait: number };
   };
-  /** Deletes a message in any chat, and unpins it if it was pinned. A tombstone remains until Postgres has it. */
+  /** Deletes a message in any chat, and unpins it if it was pinned. The tombstone stays until it is in Postgres. */
   'messages/delete': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message_ticket: string; member: string; member_ticket: string; post: string; acted: string; changes: string; channel: string; request: string; message: string };
     args: { token: string; chat: string; message_id: string; who: string; direct: boolean };
@@ -368,7 +368,7 @@ export interface Scripts {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; sibling: string; pending: string; edits_due: string; request: string; granted: string; queue: string; due: string; queue_state: string; bot_channel: string; changes: string; channel: string };
     args: { token: string; edit: Buffer | string; content: Buffer | string; markup: Buffer | string; from: Buffer | string };
     result:
-      | { status: 'ok'; record: Buffer; peer: Buffer; reply: Buffer; wake: boolean; wait_ms: number | null }
+      | { status: 'ok'; record: Buffer; peer: Buffer; reply: Buffer; wake: number; wait_ms: number | null }
       | { status: 'stale_run' }
       | { status: 'journal_full' }
       | { status: 'chat_missing'; ticket: string }
@@ -436,7 +436,7 @@ export interface Scripts {
     keys: { meta: string; journal: string; chat: string; ticket: string; message_ticket: string; sibling: string; request: string; queue: string; due: string; queue_state: string; bot_channel: string; changes: string; channel: string; message: string };
     args: { token: string; pin: Buffer | string; tail: Buffer | string; from: Buffer | string; notify: string };
     result:
-      | { status: 'ok'; wake: boolean }
+      | { status: 'ok'; wake: number }
       | { status: 'stale_run' }
       | { status: 'journal_full' }
       | { status: 'chat_missing'; ticket: string }
@@ -485,7 +485,7 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'chat_missing' };
   };
-  /** Of the given messages of a chat, returns those in Redis: whole, or only their first bytes. */
+  /** Returns the records of the given messages that are in Redis: whole records, or only their first bytes. */
   'messages/read_some': {
     keys: { meta: string; message: string };
     args: { bytes: number | string; ids: readonly (string)[] };
@@ -515,7 +515,7 @@ export interface Scripts {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; request: string; queue: string; due: string; queue_state: string; bot_channel: string; changes: string; channel: string };
     args: { token: string; chat: string; reply_to: string; from: Buffer | string; keep: string; tails: readonly (Buffer | string)[] };
     result:
-      | { status: 'ok'; first: number; date: number; peer: Buffer; reply: Buffer | null; wake: boolean }
+      | { status: 'ok'; first: number; date: number; peer: Buffer; reply: Buffer | null; wake: number }
       | { status: 'stale_run' }
       | { status: 'journal_full' }
       | { status: 'chat_missing'; ticket: string }
@@ -656,6 +656,14 @@ export interface Scripts {
     result:
       | { status: 'ok'; versions: string[] };
   };
+  /** Adds a process's figures to the current point of the history, which the operators' page draws. */
+  'presence/add_figures': {
+    keys: { figures: string };
+    args: { added: string };
+    result:
+      | { status: 'ok'; rest_ms: number; first: number }
+      | { status: 'too_large' };
+  };
   /** Stores a process's report, which the other processes read. */
   'presence/announce': {
     keys: { processes: string };
@@ -682,7 +690,7 @@ export interface Scripts {
     keys: { meta: string; journal: string; state: string; queue: string; due: string; marks: string; channel: string };
     args: { bot: string; source: string; expected: string; updates: readonly (Buffer | string)[] };
     result:
-      | { status: 'ok'; accepted: number; wake: boolean }
+      | { status: 'ok'; accepted: number; wake: number }
       | { status: 'stale_run' }
       | { status: 'journal_full' }
       | { status: 'queue_missing' }
@@ -699,13 +707,13 @@ export interface Scripts {
   };
   /** Closes the queue of a deleted bot. The queue then accepts no updates and no messages, and expires later. */
   'updates/close_queue': {
-    keys: { meta: string; state: string; queue: string; marks: string };
+    keys: { meta: string; routes: string; state: string; queue: string; marks: string; due: string };
     args: { version: number | string };
     result:
       | { status: 'ok' }
       | { status: 'stale_run' };
   };
-  /** Confirms updates outside a poll: those below an offset, or those of them that a consumer has seen. */
+  /** Confirms the updates below an offset, outside a poll. With a consumer, confirms only updates that it has seen. */
   'updates/confirm': {
     keys: { state: string; queue: string; consumption: string; holders: string; channel: string };
     args: { name: string; offset: number | string };
@@ -727,12 +735,13 @@ export interface Scripts {
       | { status: 'webhook_active' }
       | { status: 'terminated' }
       | { status: 'terminated_by_webhook' }
-      | { status: 'too_many_consumers' };
+      | { status: 'too_many_consumers' }
+      | { status: 'lapsed' };
   };
-  /** Reads the updates that a stream without a consumer name has not sent yet. */
+  /** Reads the updates that a stream without a consumer name has not sent yet. For a stream with a consumer name, only */
   'updates/follow': {
-    keys: { state: string; queue: string };
-    args: { poll: string; after: number | string; limit: number | string };
+    keys: { state: string; queue: string; consumption: string };
+    args: { name: string; poll: string; after: number | string; limit: number | string };
     result:
       | { status: 'ok'; rows: unknown; more: boolean; oldest: number; latest: number }
       | { status: 'terminated' }
@@ -740,15 +749,15 @@ export interface Scripts {
   };
   /** Reads the data of a bot's queue for getWebhookInfo. */
   'updates/info': {
-    keys: { state: string; queue: string };
+    keys: { state: string; queue: string; retries: string };
     args: {  };
     result:
-      | { status: 'ok'; pending: number; mask: number | null; failed: number | null; why: string | null; strayed: number | null; now: number };
+      | { status: 'ok'; pending: number; mask: number | null; failed: number | null; why: string | null; strayed: number | null; now: number; dead: number; next: number | null };
   };
   /** Opens a bot's queue if it has none. */
   'updates/open_queue': {
-    keys: { meta: string; state: string };
-    args: { known: number | string; start: number | string; mask: number | string; hook: string; set: string };
+    keys: { meta: string; routes: string; state: string };
+    args: { known: number | string; start: number | string; mask: number | string; hook: string; set: string; routes: Buffer | string };
     result:
       | { status: 'ok'; opened: boolean }
       | { status: 'stale_run' }
@@ -780,7 +789,7 @@ export interface Scripts {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; queue: string; due: string; queue_state: string; bot_channel: string; granted: string; query: string; request: string };
     args: { token: string; press: Buffer | string; from: Buffer | string; extra: Buffer | string };
     result:
-      | { status: 'ok'; query_id: string; wake: boolean }
+      | { status: 'ok'; query_id: string; wake: number }
       | { status: 'stale_run' }
       | { status: 'journal_full' }
       | { status: 'chat_missing'; ticket: string }
@@ -793,7 +802,7 @@ export interface Scripts {
       | { status: 'no_button' }
       | { status: 'inline'; bot: string };
   };
-  /** Handles a press of a button below an inline result that a person sent. Its bot gets a callback query. */
+  /** Handles a press of a button below an inline result that a person sent. The result's bot gets a callback query. */
   'updates/press_inline': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; member: string; member_ticket: string; granted: string; query: string; outbox: string; request: string };
     args: { token: string; press: Buffer | string; from: Buffer | string; extra: Buffer | string };
@@ -844,12 +853,12 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'moved'; incarnation: number };
   };
-  /** Stops a draft: queues an update for the bot, and hides the draft from the person unless it is to stay visible. */
+  /** Stops a draft: queues an update for the bot, and hides the draft from the person unless it must stay visible. */
   'updates/stop_draft': {
     keys: { meta: string; journal: string; chat: string; ticket: string; draft: string; queue: string; due: string; channel: string; queue_state: string; bot_channel: string };
     args: { token: string; chat: string; id: string; from: Buffer | string };
     result:
-      | { status: 'ok'; wake: boolean }
+      | { status: 'ok'; wake: number }
       | { status: 'stale_run' }
       | { status: 'journal_full' }
       | { status: 'chat_missing'; ticket: string }
@@ -989,19 +998,29 @@ export interface Scripts {
     keys: { meta: string; journal: string; state: string; queue: string; due: string; request: string; channel: string };
     args: { bot: string; updates: readonly (Buffer | string)[] };
     result:
-      | { status: 'ok'; queued: number; wake: boolean }
+      | { status: 'ok'; queued: number; wake: number }
       | { status: 'stale_run' }
       | { status: 'journal_full' }
       | { status: 'queue_missing' };
   };
-  /** Finds the bots of a partition for which a worker must be woken. */
+  /** Replaces the webhook routes of a bot. */
+  'webhooks/set_routes': {
+    keys: { meta: string; journal: string; state: string; queue: string; due: string; routes: string; channel: string };
+    args: { bot: string; routes: Buffer | string; removed: readonly (string)[] };
+    result:
+      | { status: 'ok'; done: boolean; wake: number; strays: string[] }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'queue_missing' };
+  };
+  /** Finds the bots of a partition that need a worker. */
   'webhooks/sweep': {
     keys: { due: string; state: string };
     args: { limit: number | string };
     result:
       | { status: 'ok'; wake: string[]; unserved: string[]; more: boolean };
   };
-  /** Switches a bot between polling and webhook, as its settings say. Drops its queue if requested. */
+  /** Switches a bot between polling and webhook according to its settings. Drops its queue if requested. */
   'webhooks/switch': {
     keys: { meta: string; journal: string; state: string; queue: string; due: string; parked: string; retries: string; attempts: string; channel: string; consumption: string };
     args: { bot: string; version: string; set: string; active: boolean; drop: string; mask: string };

@@ -39,7 +39,7 @@ export interface RunnerOptions {
   readonly recover: (partition: number, runId: string) => Promise<void>;
   /** Called after each successful call, if set. */
   readonly onCall?: ((name: string, ms: number) => void) | undefined;
-  /** The maximum time after its start for which a repeatable call waits for a reconnect or a slot migration. */
+  /** The longest time after its start that a repeatable call waits for a reconnect or a slot migration. */
   readonly reconnectMsMax?: number;
   /** Receives the pauses that slot migrations cause. */
   readonly pauses?: Pauses;
@@ -72,7 +72,7 @@ interface Answered {
 /** The outcome of an attempt: a reply, a redirection, an unknown outcome, or a slot migration in progress. */
 type Outcome = Answered | Redirected | 'lost' | 'moving';
 
-/** A call whose first attempt gave no reply that the caller can use. */
+/** A call whose first attempt gave no usable reply. */
 interface Retried extends CallValues {
   readonly loaded: Loaded;
   readonly partition: number;
@@ -90,22 +90,22 @@ interface Retried extends CallValues {
 }
 
 /**
- * Matches the errors of a slot that is being migrated, whose keys are split between two servers. Redis may report this
- * before the script runs (TRYAGAIN). It may also report it during the script, if a derived key has moved or the slot is
- * arriving. Part of the script may then have run.
+ * Matches the errors of a slot that is being migrated, whose keys are split between two servers. Redis may report a
+ * migration before the script runs (TRYAGAIN). It may also report one while the script runs, if a derived key has moved
+ * or the server is still importing the slot. In the second case, part of the script may have run.
  */
 const isMoving = /^TRYAGAIN|non local key/;
 /** The first pause before a retry during a slot migration. Each further pause is twice as long. */
 const movingPauseMs = 10;
 const movingPauseMsMax = 100;
 
-/** How many times a call may find its partition closed before it fails. */
+/** A call fails after it has found its partition closed this many times. */
 const recoveriesMax = 3;
 
 /** How many times a call may be redirected. For a short time, two servers may redirect a slot to each other. */
 const redirectionsMax = 8;
 
-/** The pause before a call with an unknown outcome is tried again. */
+/** How long to wait before retrying a call with an unknown outcome. */
 const lostPauseMs = 5;
 
 const luaRoot = fileURLToPath(new URL('../../../lua', import.meta.url));
@@ -159,8 +159,8 @@ function ask({ to, asking }: Redirected, script: Script, args: ScriptArg[]): Pro
 }
 
 /**
- * Runs the scripts below lua/. The first attempt of a call keeps no state. If it gives no reply that the caller can
- * use, the call is retried. Retries end when the call succeeds, must not be repeated, or has taken too long.
+ * Runs the scripts below lua/. The first attempt of a call keeps no state. If the attempt gives no usable reply, the
+ * call is retried until it succeeds, must not be repeated, or has taken too long.
  */
 export class Runner {
   /** The times of calls that succeeded at the first attempt, by script. All other calls are only counted. */
@@ -197,7 +197,7 @@ export class Runner {
     keys: Scripts[N]['keys'],
     args: Scripts[N]['args'],
   ): Promise<Result<N>>;
-  /** A successful call creates only one additional promise. Only failed calls take the slower path. */
+  /** A successful call creates only one additional promise. Only a failed first attempt takes the slower path. */
   call(name: string, partition: number, keys: Values, args: Values): Promise<Reply> {
     const loaded = this.#scripts.get(name);
     if (!loaded) return Promise.reject(new Error(`no script ${name}`));
@@ -280,7 +280,7 @@ export class Runner {
   }
 
   /**
-   * Retries a call after its first attempt. If an attempt without a reply may be applied although the call fails,
+   * Retries a call after its first attempt. If the call fails, but an attempt without a reply may still be applied,
    * records the request of the call.
    */
   async #retry(call: Retried, first: () => Outcome | Promise<Outcome>): Promise<Reply> {
@@ -307,8 +307,8 @@ export class Runner {
   }
 
   /**
-   * Makes one more attempt, with a new token. The token of an earlier attempt could recreate a ticket that a write has
-   * removed since.
+   * Makes one more attempt, with a new token. With the token of an earlier attempt, the script could recreate a ticket
+   * that a write has removed since.
    */
   async #attempt(call: Retried, server: Redirected | null): Promise<Outcome> {
     const runId = server?.to.runId() ?? null;
@@ -337,8 +337,8 @@ export class Runner {
   }
 
   /**
-   * Waits until the call may be repeated. Returns the server for the next attempt, or null if it is unknown. Throws if
-   * the call must not be repeated.
+   * Waits until the call may be repeated. Returns the server for the next attempt, or null if that server is unknown.
+   * Throws if the call must not be repeated.
    */
   async #beforeRetry(call: Retried, outcome: Outcome): Promise<Redirected | null> {
     const left = call.deadline - this.#time.monotonic();
@@ -364,8 +364,8 @@ export class Runner {
   /** After a lost connection, waits until the partition's server is usable. */
   async #reconnect({ loaded: { script }, partition }: Retried, left: number): Promise<void> {
     if (!script.repeatable || left <= 0) throw unavailable(`the outcome of ${script.name} is unknown`);
-    // Gives the event loop a turn, so that the close event of a broken connection can arrive. Until then the connection
-    // counts as open.
+    // Waits one turn of the event loop, so that the close event of a broken connection can arrive. Until then, the
+    // connection looks open.
     await this.#time.sleep(lostPauseMs);
     await this.#options.connection.ready(left, partition);
   }

@@ -1,14 +1,15 @@
 /**
  * Remembers the requests of failed or refused calls with an earlier attempt that may have been applied, or may still be
  * applied. The store may repeat such a call, for instance after it has loaded a missing chat. The repeated call must be
- * sent alone, under the request of its earlier attempts. A new combined run would not find their answer.
+ * sent alone, under the request id of its earlier attempts. A new combined run would not find the answer of these
+ * attempts.
  */
 import type { Time } from '../../time.js';
 import { redisLimits as limits } from '../limits.js';
 
 interface Noted {
   readonly request: string;
-  /** By the monotonic clock, in ms. */
+  /** The time by the monotonic clock, in ms. */
   readonly until: number;
 }
 

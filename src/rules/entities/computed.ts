@@ -33,12 +33,12 @@ const labelEnd = /(?:^|[^\p{L}\p{M}\p{N}_.@/#$&=%+~:-])([\p{L}\p{N}](?:[\p{L}\p{
 const localPartEnd = /(?:^|[^\p{L}\p{N}_.%+@/-])([a-zA-Z0-9_](?:[a-zA-Z0-9_.%+-]{0,63}))$/u;
 const trigger = /[/@#$.:]/g;
 
-// The maximum length of a name or address before its trigger character, plus one.
+// One more than the maximum length of a name or address before its trigger character.
 const lookBack = 66;
 
 /**
- * Returns the computed entities of a text, sorted and without overlaps. Takes linear time. One pass finds the six
- * trigger characters, and patterns are tried only there.
+ * Returns the computed entities of a text, sorted and without overlaps. Takes linear time: one pass finds the six
+ * trigger characters, and patterns are matched only at these characters.
  */
 export function computedEntities(text: string): Entity[] {
   const found: Entity[] = [];
@@ -90,7 +90,7 @@ function matchEnd(pattern: RegExp, text: string, at: number): number {
   return pattern.test(text) ? pattern.lastIndex : at;
 }
 
-/** Returns where a captured group that ends directly before `at` starts. Returns `at` if there is no match. */
+/** Returns the start of a captured group that ends directly before `at`, or `at` if there is no match. */
 function matchStart(pattern: RegExp, text: string, at: number, from: number): number {
   const before = text.slice(Math.max(from, at - lookBack), at);
   return at - (pattern.exec(before)?.[1]?.length ?? 0);

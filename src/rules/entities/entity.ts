@@ -32,7 +32,8 @@ export interface Entity {
 export interface FormattedText {
   readonly text: string;
   /**
-   * The entities are properly nested and sorted by offset. Of two with the same offset, the longer one comes first.
+   * The entities are properly nested and sorted by offset. Of two entities with the same offset, the longer one comes
+   * first.
    */
   readonly entities: readonly Entity[];
 }
@@ -102,8 +103,8 @@ export function linkEntity(offset: number, length: number, target: string): Enti
 export const ownLink = (offset: number, length: number): Entity => ({ type: 'text_link', offset, length });
 
 /**
- * Sets the URL of each `ownLink` from its text. If the text is not a URL, removes the link. Handles all links at once,
- * because slicing a string that is still being built copies all of it.
+ * Sets the URL of each `ownLink` from its text. If the text is not a URL, removes the link. Handles all links at the
+ * end, because slicing a string that is still being built copies the whole string.
  */
 export function withOwnAddresses(text: string, entities: readonly Entity[]): readonly Entity[] {
   if (!entities.some((entity) => entity.type === 'text_link' && entity.url === undefined)) return entities;

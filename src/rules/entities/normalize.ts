@@ -4,7 +4,7 @@ import { type Entity, type FormattedText, isCode, isQuote, isStyle } from './ent
 /**
  * Trims a text as clients of the Bot API expect. Removes all white space at the end, but at the start only the white
  * space before the first entity. Moves and shortens entities accordingly. First removes entities that contain only
- * white space, except code. Such an entity would protect that white space.
+ * white space, except code. Otherwise such an entity would keep its white space from being trimmed.
  */
 export function trimFormatted(text: string, entities: readonly Entity[]): FormattedText {
   const visible = withoutBlank(text, entities);
@@ -27,7 +27,7 @@ const blanks = /\s*/y;
 
 /**
  * Removes entities that contain only white space, except code. Scans each sequence of white space once, even if many
- * entities begin in it.
+ * entities begin inside the sequence.
  */
 function withoutBlank(text: string, entities: readonly Entity[]): readonly Entity[] {
   const blank = new Set<Entity>();
@@ -44,9 +44,9 @@ function withoutBlank(text: string, entities: readonly Entity[]): readonly Entit
 }
 
 /**
- * Converts entities to the form in which they are stored. If two links, codes or quotes conflict, the earlier one
- * remains. If both start at the same place, the longer one remains. Adjacent styles of one type are merged. Code
- * contains no styles. If a style would cross another entity, it is split.
+ * Converts entities to the form in which they are stored. If two links, codes or quotes overlap, the earlier one
+ * remains, or the longer one if both start at the same offset. Adjacent styles of one type are merged. Code contains no
+ * styles. If a style would cross another entity, it is split.
  */
 export function normalizeEntities(entities: readonly Entity[]): Entity[] {
   if (entities.length === 0) return [];

@@ -1,6 +1,6 @@
 /**
  * Manages administrators' tokens and the log of calls made with them. Each token has a name. Each call looks up its
- * token in Postgres without a cache. After `revoke` has returned, no node therefore accepts the token.
+ * token in Postgres without a cache, so no node accepts a token after `revoke` has returned.
  */
 import * as rows from '../../postgres/accounts/admins.js';
 import { isAdminToken, makeAdminToken } from '../../rules/token.js';
@@ -47,7 +47,7 @@ export function createAdmins({ db, secrets, random }: StoreContext, onError: (er
       const id = await rows.beginAdminCall(db, call);
       return (status) => rows.endAdminCall(db, id, status).catch(onError);
     },
-    /** Logs a call that changed nothing, in the background. Identical calls within an hour share one entry. */
+    /** Logs a call that only read data, in the background. Identical calls within an hour share one entry. */
     note(call: rows.AdminCall, status: number) {
       if (noting >= limits.admin_notes_in_flight_max) {
         onError(new Error('an administrator call was not logged: too many log writes are pending'));

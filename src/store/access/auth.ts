@@ -2,9 +2,9 @@
  * Finds the owners of tokens, and bots by id. A node caches both while its lease is valid. A revocation returns only
  * when no node can still have the revoked token in its cache (architecture, Authentication). Renaming a bot also needs
  * a revocation, because nodes cache bot names under the same lease. A lease starts when the node sends its renewal. The
- * node checks its lease with the monotonic clock at each request. A node that was suspended or disconnected therefore
- * finds its lease expired and asks Redis. If the epoch changes during a lookup, the node does not cache the result.
- * `test/models/token_lease.pml` models this protocol. In the model, `lease_left`, `epoch` and `known` stand for
+ * node checks its lease with the monotonic clock at each request. After a suspension or a disconnect, the node
+ * therefore finds its lease expired and asks Redis. If the epoch changes during a lookup, the node does not cache the
+ * result. `test/models/token_lease.pml` models this protocol. In the model, `lease_left`, `epoch` and `known` stand for
  * `#leaseUntil`, `#epoch` and `#incarnation`. `cached` is an entry of `#memories`, and `caches` means that `#forgotten`
  * has not changed since the lookup began.
  */
@@ -30,7 +30,9 @@ type External = () => Promise<{ readonly id: number; readonly expiresAt: number 
 
 interface Memory<T> {
   readonly value: T;
-  /** When the entry expires, by the monotonic clock, in whole ms. V8 stores a small integer inside the object. */
+  /**
+   * When the entry expires, by the monotonic clock. In whole ms, because V8 stores a small integer inside the object.
+   */
   readonly until: number;
 }
 
@@ -106,7 +108,7 @@ export class Auth {
 
   #forget(revoked: readonly string[]): void {
     this.#forgotten++;
-    // Splits each text, because it contains all subjects that were revoked together.
+    // Splits each text, because one text contains all subjects that were revoked together.
     const subjects = revoked.flatMap((text) => text.split(' '));
     if (subjects.includes('*')) {
       this.#memories.clear();
@@ -144,7 +146,7 @@ export class Auth {
     this.#epoch = result.epoch;
     this.#incarnation = result.incarnation;
     this.#leaseUntil = sent + limits.auth_lease_ms;
-    // Acknowledges the new epoch at once, because the call that revokes a token waits for it.
+    // Acknowledges the new epoch at once, because the call that revokes a token waits for this acknowledgement.
     if (moved) await this.#renewOnce();
   }
 
@@ -157,7 +159,7 @@ export class Auth {
     return this.#renewing;
   }
 
-  /** Waits for a running renewal and renews again, because it may have started before the hint. */
+  /** Waits for a running renewal and then renews again, because that renewal may have started before the hint. */
   async #renewAgain(): Promise<void> {
     await this.#renewing;
     await this.#renew();
@@ -211,8 +213,8 @@ export class Auth {
   }
 
   /**
-   * Replaces the hash of a token by one with the first pepper, in the background. If this fails, the token stays valid,
-   * and its next use tries again.
+   * Replaces the hash of a token with a hash under the first pepper, in the background. If the replacement fails, the
+   * token stays valid, and its next use tries again.
    */
   #moveToFirstPepper(user: number, was: string, token: string): void {
     const { db, secrets } = this.#context;
@@ -331,8 +333,8 @@ export class Auth {
     const raised = await this.#context.scripts.call('auth/revoke', 0, this.#at, {
       subjects: subjects.join(' '),
     });
-    // Waits after a data loss. Redis then lists a node only after the node has renewed its lease, so an empty list
-    // proves nothing yet.
+    // Waits after a data loss. Redis lists a node again only after the node has renewed its lease. A node that is
+    // missing from the list may therefore still have a valid lease.
     if (this.#ageOf(raised.incarnation) < leaseMs) {
       await this.#context.time.sleep(leaseMs);
       return;
@@ -350,16 +352,16 @@ export class Auth {
         await time.sleep(10);
         continue;
       }
-      // A node has no lease if its entry is the same as a lease ago.
+      // A node whose entry has not changed for the duration of a lease has no lease.
       await pending(first.late);
       return;
     }
   }
 
   /**
-   * Runs a change that limits what a subject's tokens may do, then revokes the tokens. `change` commits in Postgres and
-   * refreshes copies in Redis. While Redis cannot accept revocations, nothing is committed. If Redis fails after the
-   * commit, throws the error once every lease has expired. Error: `unavailable`.
+   * Runs a change that limits the rights of a subject's tokens, then revokes the tokens. `change` commits in Postgres
+   * and refreshes copies in Redis. While Redis cannot accept revocations, nothing is committed. If Redis fails after
+   * the commit, throws the error once every lease has expired. Error: `unavailable`.
    */
   async revoking<T>(subject: Subject, change: () => Promise<T>): Promise<T> {
     await this.#assertRevocable(subject);

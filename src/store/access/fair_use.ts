@@ -17,13 +17,14 @@ export interface Rate {
   readonly seconds: number;
 }
 
-/** The rate of each kind of bucket. A rate that is absent or has 0 calls is unlimited. */
+/** The rate of each kind of bucket. A rate that is absent or allows 0 calls is unlimited. */
 export interface Rates {
   readonly bot?: Rate | undefined;
   readonly person?: Rate | undefined;
   readonly owner?: Rate | undefined;
   readonly chat?: Rate | undefined;
   readonly address?: Rate | undefined;
+  readonly reader?: Rate | undefined;
 }
 
 export type RateKind = keyof Rates | 'poll';
@@ -43,7 +44,7 @@ interface Grant {
 
 /** Each node admits 1 / ownShare of a fast rate without asking Redis. Moderate callers then need no round trip. */
 const ownShare = 10;
-/** In calls per second. Lower rates are counted in Redis only, so their limits are exact. */
+/** In calls per second. Calls of slower rates are counted in Redis alone, so the limits of slower rates are exact. */
 const ownRateMin = 10;
 /** The minimum rate of polls. A bot with a slow rate can then still fetch its updates. */
 const pollsMin: Rate = { calls: 100, seconds: 10 };
@@ -63,8 +64,8 @@ export function createFairUse(context: StoreContext, given: Rates, isMember: IsM
 }
 
 /**
- * Counts calls. On each node, a bucket is in one of four states. The node refuses its calls until a known time, admits
- * them from its own share, admits calls that it took from Redis in advance, or asks Redis.
+ * Counts calls. On each node, a bucket is in one of four states. Depending on the state, the node refuses calls until a
+ * known time, admits calls from its own share, admits calls that it reserved in Redis, or asks Redis for each call.
  */
 export class FairUse {
   readonly #context: StoreContext;
@@ -73,8 +74,10 @@ export class FairUse {
   readonly #waits = new Map<string, number>();
   readonly #own = new Map<string, number>();
   readonly #grants = new Map<string, Grant>();
-  readonly #refused: Record<RateKind, number> = { bot: 0, poll: 0, person: 0, owner: 0, chat: 0, address: 0 };
-  /** Counts a client's request, or is undefined if addresses are unlimited. Error: `too_many_requests`. */
+  readonly #refused: Record<RateKind, number> = {
+    ...{ bot: 0, poll: 0, person: 0, owner: 0, chat: 0, address: 0, reader: 0 },
+  };
+  /** Counts a client's request. Undefined if the rate of addresses is unlimited. Error: `too_many_requests`. */
   readonly request: ((address: string) => Promise<void> | undefined) | undefined;
 
   constructor(context: StoreContext, rates: { [K in keyof Rates]?: Rate }, isMember: IsMember) {
@@ -82,7 +85,7 @@ export class FairUse {
     this.#context = context;
     this.#rates = bot ? { ...rates, poll: isFast(bot) ? bot : pollsMin } : rates;
     this.#isMember = isMember;
-    this.request = address && ((from) => this.#countRequest(from));
+    this.request = address && ((from) => this.#countAddress('address', from));
   }
 
   get refused(): Readonly<Record<RateKind, number>> {
@@ -101,8 +104,8 @@ export class FairUse {
       const owned = ofOwner && this.#count(this.#bucket('owner', bot.owner, bot.owner), weight);
       return owned === undefined ? countInChat() : owned.then(countInChat);
     };
-    // Checks the bot's own bucket first. Calls that this check rejects then take nothing from the buckets of the bot's
-    // owner and chats.
+    // Checks the bot's own bucket first, so that rejected calls use no tokens of the buckets of the bot's owner and
+    // chats.
     const first = ofBot && this.#count(this.#bucket('bot', bot.id, bot.id), weight);
     return first === undefined ? countOthers() : first.then(countOthers);
   }
@@ -128,16 +131,21 @@ export class FairUse {
     return first === undefined ? countInChat() : first.then(countInChat);
   }
 
+  /** Counts a page of a post that a client address reads without an account. Error: `too_many_requests`. */
+  reader(address: string): Promise<void> | undefined {
+    return this.#rates.reader && this.#countAddress('reader', address);
+  }
+
   /** Counts additional calls, if one call counts as several. Error: `too_many_requests`. */
   more({ id, isBot }: { readonly id: number; readonly isBot: boolean }, calls: number) {
     const kind = isBot ? 'bot' : 'person';
     return this.#rates[kind] && this.#count(this.#bucket(kind, id, id), calls);
   }
 
-  #countRequest(address: string): Promise<void> | undefined {
+  #countAddress(kind: 'address' | 'reader', address: string): Promise<void> | undefined {
     if (address === '') return undefined;
     const partition = clusterSlot(address) % this.#context.keys.partitions.count;
-    return this.#count({ kind: 'address', name: `address:${address}`, partition }, 1);
+    return this.#count({ kind, name: `${kind}:${address}`, partition }, 1);
   }
 
   /**
@@ -176,8 +184,8 @@ export class FairUse {
 
   /**
    * Returns how long a call must wait in ms, or undefined if this node admits the call without asking Redis.
-   * Simultaneous calls share one request to Redis. Otherwise each request would take a whole chunk and empty the
-   * bucket.
+   * Simultaneous calls share one request to Redis. If each call sent its own request, each would reserve a whole chunk,
+   * and together they would empty the bucket.
    */
   #take(bucket: Bucket, weight: number, now: number): Promise<number> | undefined {
     if (this.#takeOwn(bucket, weight, now)) return undefined;

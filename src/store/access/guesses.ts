@@ -1,7 +1,7 @@
 /**
  * Slows down client addresses that guess tokens (behaviour §13). Only tokens that never existed count as guesses. Redis
  * stores the counts, which all nodes share. While an address must wait, its node answers without asking Redis or
- * Postgres. Cached tokens skip this check. For other tokens, each slowed address has a few lookups per minute.
+ * Postgres. Cached tokens skip this check. For other tokens, each slowed address is allowed a few lookups per minute.
  */
 
 import { hasExisted } from '../../postgres/accounts/leaks.js';
@@ -25,7 +25,7 @@ export interface Guessing {
 export class Guesses {
   readonly #context: StoreContext;
   readonly #guessing: Guessing;
-  /** Tokens that were once valid, in plain text. They are only in the memory of this process. */
+  /** Formerly valid tokens in plain text. Only the memory of this process contains them. */
   readonly #former = new Set<string>();
   readonly #waiting = new Map<string, Slowed>();
   #asking = 0;
@@ -105,7 +105,7 @@ export class Guesses {
     return Math.ceil(wait / 1_000);
   }
 
-  /** True if an address was slowed recently. Otherwise calls skip the check. */
+  /** True if any address was slowed recently. If false, calls skip the check. */
   get slowing(): boolean {
     return this.#waiting.size > 0;
   }

@@ -49,8 +49,8 @@ export function createLeaks(
 ) {
   return {
     /**
-     * Revokes the tokens that are valid. A bot's token is blocked until the bot gets a new token. People's tokens are
-     * removed. Afterwards no node accepts any of them. For each token, returns whether it is or was a token of this
+     * Revokes all valid tokens in this list: blocks a bot's token until the bot gets a new token, and removes people's
+     * tokens. Afterwards no node accepts any of them. For each token, returns whether it is or was a token of this
      * installation. Accepts at most ruleLimits.leak_reports_max tokens.
      */
     async report(found: readonly FoundToken[], by: 'report' | 'scan'): Promise<readonly boolean[]> {

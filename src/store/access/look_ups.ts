@@ -1,11 +1,14 @@
-/** Limits the DNS lookups that a bot and its owner may cause, because they use the installation's name servers. */
+/**
+ * Limits the DNS lookups that a bot and its owner may cause, because they use the installation's name servers. Also
+ * limits the pings of an owner.
+ */
 import { takeCalls } from '../core/buckets.js';
 import type { StoreContext } from '../core/context.js';
 import { storeLimits as limits } from '../limits.js';
 
 export function createLookUps(context: StoreContext) {
-  const takeOf = (account: number, calls: number) =>
-    takeCalls(context, 'host', account, { calls, intervalUs: 60_000_000 / calls });
+  const takeOf = (account: number, calls: number, what: 'host' | 'ping' = 'host') =>
+    takeCalls(context, what, account, { calls, intervalUs: 60_000_000 / calls });
 
   return {
     /**
@@ -16,5 +19,7 @@ export function createLookUps(context: StoreContext) {
       if (bot !== null) await takeOf(bot, limits.host_look_ups_per_bot_max);
       await takeOf(owner, limits.host_look_ups_per_owner_max);
     },
+    /** Counts a ping of one of the owner's webhooks. Error: `too_many_requests`. */
+    takePing: (owner: number) => takeOf(owner, limits.pings_per_owner_max, 'ping'),
   };
 }

@@ -30,12 +30,12 @@ export function createUploads(context: StoreContext, { bytesPerDay, bytesTotal }
       await takeCalls(context, 'upload', owner, { calls, intervalUs: day_us / calls, count });
     },
     /**
-     * Counts a file before it is stored. A smaller file counts as limits.stored_file_bytes_min. While Postgres is
-     * unreachable, nothing is counted and only the daily limit applies. Error: `too_much_stored`.
+     * Counts a file before it is stored. A file of less than limits.stored_file_bytes_min counts as this many bytes.
+     * While Postgres is unreachable, counts nothing, so that only the daily limit applies. Error: `too_much_stored`.
      */
     async noteStored(owner: number, key: string, bytes: number) {
       const counted = Math.max(bytes, limits.stored_file_bytes_min);
-      // Counts files even if there is no limit, because a later limit applies to stored files too.
+      // Counts files even if there is no limit now, because a limit that is set later applies to stored files too.
       const max = bytesTotal || Number.MAX_SAFE_INTEGER;
       const fits = await rows.noteStored(db, owner, key, counted, max).catch((error: unknown) => {
         if (error instanceof ApiError && error.kind === 'unavailable') return true;
@@ -43,7 +43,10 @@ export function createUploads(context: StoreContext, { bytesPerDay, bytesTotal }
       });
       if (!fits) fail('too_much_stored', { what: String(bytesTotal) });
     },
-    /** Returns whether the file counts for `owner`. False for a file that counts for nobody. Error: `unavailable`. */
+    /**
+     * Returns whether the file counts against the limit of `owner`. Some files count against no limit. Error:
+     * `unavailable`.
+     */
     isStoredBy: (owner: number, key: string) => rows.isStoredBy(db, owner, key),
     async forgetStored(keys: readonly string[]) {
       await rows.forgetStored(db, keys);

@@ -2,7 +2,7 @@
  * Manages the rules on who may write to a bot in a direct chat (interface §5.8). Postgres is authoritative. The bot's
  * queue state in Redis has a copy of the policy with its version. Every script that lets a person write to the bot uses
  * this copy. One write therefore changes the policy for all nodes and chats. If the policy depends on the person, the
- * chat stores the decision for that version. Missing decisions are loaded from Postgres.
+ * chat's record stores the decision for that version of the policy. Missing decisions are loaded from Postgres.
  */
 import { fail } from '../../errors.js';
 import * as rows from '../../postgres/bots/write_access.js';
@@ -46,8 +46,8 @@ export function createWriteAccessCopies({ db, scripts, keys }: StoreContext) {
       await copy(bot, nobody, 0);
     },
     /**
-     * Copies the policy and the decision for the chat's person to Redis, after a script found them missing under this
-     * incarnation. Returns false if the bot does not exist.
+     * Copies the policy, and the decision for the chat's person, to Redis. Call this after a script found the policy or
+     * the decision missing under this incarnation. Returns false if the bot does not exist.
      */
     fill: (chat: ChatRef, incarnation: number): Promise<boolean> => copy(chat.id, chat.user, incarnation),
   };

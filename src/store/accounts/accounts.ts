@@ -1,7 +1,7 @@
 /**
  * Deletes accounts (behaviour §14). One transaction ends the account. After it, no token of the person is accepted, and
  * their name, bots and identities are deleted. Larger data is removed in steps, first by the call itself and then by
- * the flushers. The position of the steps is stored in Postgres. A process that dies only delays the removal.
+ * the flushers. Postgres stores how far the steps have come. If a process dies, the removal is only delayed.
  *
  * The phases, in order:
  * - `reactions`: removes the reactions and votes that are in Postgres.
@@ -131,7 +131,7 @@ class RemovalStep {
     }
   }
 
-  /** Returns the last version that each partition issued, and its first version that is not yet in Postgres. */
+  /** Returns for each partition the last version that it issued and its first version that is not yet in Postgres. */
   #journals() {
     const { scripts, keys } = this.#context;
     return Promise.all(
@@ -239,7 +239,7 @@ class RemovalStep {
 
   /**
    * Erases messages in a chat with ids below `before` whose sender matches `which`, newest first. Returns the value of
-   * `before` for the next step, or 0 if there are no more.
+   * `before` for the next step, or 0 if no messages are left.
    */
   async #eraseFrom(chat: ChatRef, before: number, which: (sender: number) => boolean): Promise<number> {
     const { history, erase } = this.#parts;
@@ -247,7 +247,7 @@ class RemovalStep {
       const page = (await history.list(chat, from, ruleLimits.messages_batch_max)) ?? [];
       const own = page.filter(({ record }) => which(record.sender));
       if (own.length > 0) await erase(chat, own);
-      // Continues after an empty page, because all messages of a page may be deleted.
+      // Continues after an empty page, because a page is also empty if all its messages are deleted.
       from = page.at(-1)?.id ?? (await this.#belowEmpty(chat, from));
       if (from <= 1) return 0;
       if (this.#isOver()) return from;
@@ -270,7 +270,7 @@ export class Accounts {
 
   /**
    * Takes `rawDb`, a database without the wrapper that runs a transaction only once per request. Steps that must run
-   * again on a retry need it.
+   * again on a retry use `rawDb`.
    */
   constructor(
     context: StoreContext,

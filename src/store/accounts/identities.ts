@@ -57,7 +57,8 @@ export function createIdentities(context: StoreContext, control: ControlCopies, 
     },
     /**
      * Returns two functions that link a subject to a new person. The transaction that creates the person calls the
-     * first, and its caller then calls the second. Errors: `no_identity_provider`, `subject_taken`.
+     * first function. After the commit, the caller of the transaction calls the second. Errors: `no_identity_provider`,
+     * `subject_taken`.
      */
     taking(subject: string): {
       readonly within: (sql: Sql, user: number) => Promise<void>;

@@ -1,10 +1,10 @@
 /**
  * Removes messages and uploaded files beyond their retention age (behaviour §14). Messages are stored in Postgres
- * partitions by day. One process at a time drops the partitions in which all messages are too old. Before that, the
+ * partitions by day. One process at a time drops the partitions in which all messages are too old. Before the drop, the
  * script that journals deletions erases posts and pinned messages, so that their reactions and pins are removed too. A
- * partition may contain more days than it should, for example if it was created before messages were partitioned. In
- * that case, the same script erases the oldest messages in each chat instead. After a crash, the pass continues at its
- * last completed step.
+ * partition may span too many days, for example if it was created before messages were partitioned. In this case, the
+ * process does not drop the partition, and the script erases the oldest messages in each chat. After a crash, the pass
+ * continues at its last completed step.
  */
 import { ApiError } from '../../errors.js';
 import {
@@ -200,7 +200,7 @@ class MessageStep {
       if (this.#isOver()) return from;
       const found = await rows.loadFrom(db, table, chat.id, chat.user, from, ruleLimits.messages_batch_max);
       const oldest = Math.floor((this.#time.now() - this.#ageMs) / 1_000);
-      // Keeps everything after the first young message, because greater ids are newer within a chat.
+      // Keeps everything after the first message that is not too old, because greater ids are newer within a chat.
       const young = found.findIndex(({ record }) => messageDate(record) > oldest);
       const aged = found.slice(0, young < 0 ? found.length : young);
       const last = aged.at(-1);
@@ -291,7 +291,7 @@ export class Retention {
       const over = found.length < max;
       const end = over ? null : (found.at(-1)?.key ?? null);
       const listed = new Set(found.map(({ key }) => key));
-      // Such files only count. They are not in the list of stored keys.
+      // These files were counted but never written, so the list of stored keys lacks them.
       const unwritten = await loadUnwritten(sql, ageMs, { after, end }, [...listed], max);
       const old = found.filter(({ at }) => at <= time.now() - ageMs).map(({ key }) => key);
       const aged = [...old, ...unwritten].sort();

@@ -14,7 +14,7 @@ export type Users = ReturnType<typeof createUsers>;
 
 /**
  * Takes `rawDb`, a database without the wrapper that runs a transaction only once per request. Steps that must run
- * again on a retry need it.
+ * again on a retry use `rawDb`.
  */
 export function createUsers(
   context: StoreContext,

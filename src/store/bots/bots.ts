@@ -1,6 +1,6 @@
 /**
- * Manages bots and their commands, and what owners may do with their bots. Every change is committed to Postgres first
- * (law 2).
+ * Manages bots and their commands, and the operations of owners on their bots. Every change is committed to Postgres
+ * first (law 2).
  */
 import { fail } from '../../errors.js';
 import { deleteBot } from '../../postgres/accounts/removal.js';
@@ -53,7 +53,7 @@ export class Bots extends Transfers {
 
   /**
    * Takes `rawDb`, a database without the wrapper that runs a transaction only once per request. Steps that must run
-   * again on a retry need it.
+   * again on a retry use `rawDb`.
    */
   constructor(context: StoreContext, rawDb: Database, parts: BotParts) {
     super(context, parts);
@@ -81,7 +81,7 @@ export class Bots extends Transfers {
     return bot && botProfile(bot, language);
   }
 
-  /** Returns the current record of the bot, for a call that had to wait. */
+  /** Returns the bot's current record, for a call that waited and may have an outdated one. */
   present(bot: Bot): Bot | Promise<Bot> {
     const known = this.parts.auth.botById(bot.id);
     return known instanceof Promise ? known.then((found) => found ?? bot) : (known ?? bot);
@@ -139,7 +139,9 @@ export class Bots extends Transfers {
     return this.#opened(id, await rows.loadTokenBox(this.context.db, id, bot.owner));
   }
 
-  /** Returns the valid tokens of those bots that the person owns now. They replace token placeholders in messages. */
+  /**
+   * Returns the valid tokens of the given bots that the person owns now. The tokens replace placeholders in messages.
+   */
   async tokensOf(owner: number, ids: readonly number[]): Promise<ReadonlyMap<number, string>> {
     const boxes = await rows.loadTokenBoxes(this.context.db, owner, ids);
     const shown = boxes.filter(({ blocked }) => !blocked);
@@ -159,7 +161,7 @@ export class Bots extends Transfers {
       return replaced;
     });
     if (row.token === made.lookup.toString('base64')) return { bot: botOf(row), token };
-    // A repeated call gets the token that is valid now, if the caller still owns the bot.
+    // A repeated call returns the token that is valid now, if the caller still owns the bot.
     const bot = await this.owned(owner, id);
     return { bot, token: this.#opened(id, await rows.loadTokenBox(this.context.db, id, owner)) };
   }
@@ -205,7 +207,7 @@ export class Bots extends Transfers {
   }
 
   /**
-   * Sets the inline mode. If the mode is null, turns it off. Afterwards no node uses the previous mode. Errors:
+   * Sets the inline mode, or turns it off if the mode is null. Afterwards no node uses the previous mode. Errors:
    * `bot_not_found`, `not_bot_owner`.
    */
   async setInlineMode(owner: number, id: number, mode: InlineMode | null): Promise<Bot> {
@@ -248,8 +250,8 @@ export class Bots extends Transfers {
 
   /**
    * Deletes a bot. Afterwards no node accepts its token, nobody can write to it, and its webhook and pending updates
-   * are gone. The bot also leaves its groups and channels. This takes some seconds if there are many. The bot's
-   * messages remain, and its username stays reserved for limits.deleted_username_hold_ms. Errors: `bot_not_found`,
+   * are gone. The bot also leaves its groups and channels. Leaving many chats takes some seconds. The bot's messages
+   * remain, and its username stays reserved for limits.deleted_username_hold_ms. Errors: `bot_not_found`,
    * `not_bot_owner`.
    */
   async remove(owner: number, id: number): Promise<void> {
@@ -284,8 +286,8 @@ export class Bots extends Transfers {
       texts.name && this.parts.control.refresh('bot', id),
       described && this.parts.control.refresh('descriptions', id),
     ]);
-    // Removes the bot from the caches of all nodes even if the name is the same. An earlier call may have changed the
-    // name and died before it did this. Nodes cache names, but not descriptions.
+    // Removes the bot from the caches of all nodes, even if the name is the same. An earlier call may have changed the
+    // name and died before this step. Nodes cache names, but not descriptions.
     if (texts.name) await this.parts.auth.revoke(`bot:${id}`);
     return botOf(row);
   }

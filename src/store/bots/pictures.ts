@@ -17,14 +17,14 @@ export type Pictures = ReturnType<typeof createPictures>;
 
 /**
  * Takes `rawDb`, a database without the wrapper that runs a transaction only once per request. Steps that must run
- * again on a retry need it.
+ * again on a retry use `rawDb`.
  */
 export function createPictures(context: StoreContext, rawDb: Database, control: ControlCopies, bots: Bots) {
   const { db } = context;
   return {
     /** Records keys. Call this before the files are written. */
     announce: (keys: readonly string[]) => rows.noteUnused(rawDb, keys),
-    /** Sets a picture. If it is null, removes the picture. Errors: `bot_not_found`, `not_bot_owner`. */
+    /** Sets a picture. A null picture removes the current one. Errors: `bot_not_found`, `not_bot_owner`. */
     async set(
       owner: number,
       bot: number,

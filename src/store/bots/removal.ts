@@ -31,6 +31,8 @@ export function createRemovalFollowing(
       state: keys.queueState(id),
       queue: keys.queue(id),
       marks: keys.queueMarks(id),
+      routes: keys.routes(id),
+      due: keys.webhooksDue(partition),
     };
     await scripts.call('updates/close_queue', partition, at, { version });
   }
@@ -44,9 +46,7 @@ export function createRemovalFollowing(
   }
 
   return {
-    /**
-     * Cleans up after the commit. This may be repeated. `revoked` means that no node accepts the bot's token any more.
-     */
+    /** Cleans up after the commit. May be repeated. `revoked` means that no node accepts the bot's token any more. */
     async follow(id: number, revoked: boolean = false) {
       const gone = await loadGone(db, id);
       if (!gone) return;
@@ -55,9 +55,9 @@ export function createRemovalFollowing(
         await auth.revoke(`bot:${id}`);
       }
       await dropReplays(shards.at(keys.partitions.of(id)), id);
+      await Promise.all([control.refresh('commands', id), closeQueue(id, gone.version)]);
       // Passes the bot's version, which makes the script drop the queue.
       await webhooks.refresh(id, gone.version);
-      await Promise.all([control.refresh('commands', id), closeQueue(id, gone.version)]);
       await leaveChats(id);
     },
   };

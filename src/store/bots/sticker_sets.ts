@@ -24,7 +24,7 @@ async function contains(db: Database, bot: number, name: string, key: string): P
 }
 
 export function createStickerSets({ db }: StoreContext) {
-  /** Changes the stickers of a set of the bot. Error: `sticker_set_invalid`, and those of `change`. */
+  /** Changes the stickers in one of the bot's sets. Errors: `sticker_set_invalid`, and those of `change`. */
   async function change(bot: number, name: string, make: (stickers: Stickers) => Stickers): Promise<void> {
     const isFound = await rows.changeStickerSet(db, bot, name, ({ stickers }) => ({
       stickers: make(stickers),
@@ -32,7 +32,10 @@ export function createStickerSets({ db }: StoreContext) {
     if (!isFound) fail('sticker_set_invalid');
   }
 
-  /** Changes one sticker. `make` gets its place in the list. Error: `sticker_set_not_modified` if it is not there. */
+  /**
+   * Changes one sticker. `make` gets its position in the list. Error: `sticker_set_not_modified` if the sticker is not
+   * in the set.
+   */
   const changeOne = (
     bot: number,
     name: string,
@@ -52,7 +55,7 @@ export function createStickerSets({ db }: StoreContext) {
     /** Returns whether the file `key` is in the set `name`, and whether the set belongs to the bot. */
     contains: (bot: number, name: string, key: string) => contains(db, bot, name, key),
     /**
-     * Checks whether the bot may add a set, before files are stored for it. `add` decides. Errors:
+     * Checks in advance whether the bot may add a set, before files are stored for the set. `add` checks again. Errors:
      * `sticker_set_name_taken`, `too_many_sticker_sets`.
      */
     async checkNew(bot: number, name: string): Promise<void> {
@@ -61,8 +64,9 @@ export function createStickerSets({ db }: StoreContext) {
         fail('too_many_sticker_sets');
     },
     /**
-     * Checks whether the bot may add a sticker to a set, or replace the sticker `old`, before a file is stored for it.
-     * The change decides. Errors: `sticker_set_invalid`, `too_many_stickers`, `sticker_set_not_modified`.
+     * Checks in advance whether the bot may add a sticker to a set, or replace the sticker `old`, before a file is
+     * stored for the sticker. The change checks again. Errors: `sticker_set_invalid`, `too_many_stickers`,
+     * `sticker_set_not_modified`.
      */
     async checkChange(bot: number, name: string, old?: string): Promise<void> {
       const set = await rows.loadStickerSet(db, name);
@@ -92,7 +96,7 @@ export function createStickerSets({ db }: StoreContext) {
         if (stickers.some(({ key }) => key === sticker.key)) fail('sticker_in_set');
         return [...stickers, sticker];
       }),
-    /** Moves a sticker to a place that counts from 0. A place behind the last one counts as the last one. */
+    /** Moves a sticker to a position, counted from 0. A position after the last sticker means the last position. */
     move: (bot: number, name: string, key: string, place: number) =>
       changeOne(bot, name, key, (list, at) =>
         list.toSpliced(at, 1).toSpliced(place, 0, list[at] as SetSticker),
@@ -105,7 +109,7 @@ export function createStickerSets({ db }: StoreContext) {
       key: string,
       fields: Partial<Pick<SetSticker, 'emoji' | 'keywords'>>,
     ) => changeOne(bot, name, key, (list, at) => list.with(at, { ...(list[at] as SetSticker), ...fields })),
-    /** Puts a new sticker in the place of another one. Error: `sticker_in_set`. */
+    /** Replaces a sticker with a new one at the same position. Error: `sticker_in_set`. */
     replace: (bot: number, name: string, key: string, sticker: SetSticker) =>
       changeOne(bot, name, key, (list, at) => {
         if (list.some((one, i) => i !== at && one.key === sticker.key)) fail('sticker_in_set');

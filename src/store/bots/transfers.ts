@@ -32,10 +32,10 @@ export class Transfers {
   }
 
   /**
-   * Transfers a bot to the person with this username (without `@`). The bot gets a new token, which only the recipient
-   * can see. Afterwards the former owner has no access, and no node accepts the former token. The webhook, the texts
-   * and the queue do not change. If the recipient must consent first, the bot is only offered. Returns true if the bot
-   * was transferred. Errors: `bot_not_found`, `not_bot_owner`, `username_unknown`, `username_not_person`,
+   * Transfers a bot to the person with this username (without `@`). If the recipient must consent first, only offers
+   * the bot. A transferred bot gets a new token, which only the recipient can see. Afterwards the former owner has no
+   * access, and no node accepts the former token. The webhook, the texts and the queue do not change. Returns true if
+   * the bot was transferred. Errors: `bot_not_found`, `not_bot_owner`, `username_unknown`, `username_not_person`,
    * `transfer_to_self`, `recipient_suspended`, `recipient_too_many_bots`.
    */
   async transfer(owner: number, id: number, username: string): Promise<boolean> {

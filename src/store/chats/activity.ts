@@ -96,8 +96,8 @@ export class Activity {
   /**
    * Sorts a person's chats by date, latest first, and then by id, greatest first. Loads the header of the newest
    * message in each chat. Each `limits.heads_per_call` chats count as one additional call by the person. With
-   * `continuing`, reuses the order that this process computed in the last `limits.chat_order_ms`, if there is one.
-   * Later pages then load no headers. Error: `too_many_requests`.
+   * `continuing`, reuses an order that this process computed in the last `limits.chat_order_ms`, so that later pages
+   * load no headers. Error: `too_many_requests`.
    */
   async order(user: number, chats: readonly ChatRef[], continuing: boolean) {
     const former = continuing ? this.#known(user, chats) : null;
@@ -118,7 +118,7 @@ export class Activity {
     const order = chats
       .map((chat) => ({ chat, date: dates.get(chatText(chat)) ?? 0 }))
       .sort((a, b) => b.date - a.date || b.chat.id - a.chat.id);
-    // Stores no order for chats that fit on one page, which is the case for most people.
+    // Stores no order for chats that fit on one page. Most people have so few chats.
     if (order.length > ruleLimits.page_size_default) this.#keep(user, order);
     return order;
   }

@@ -36,7 +36,7 @@ export class ChatCopies {
     this.control = control;
   }
 
-  /** Returns a chat, or null if it does not exist. Copies its record to Redis if it is missing there. */
+  /** Returns a chat, or null if it does not exist. Copies its record to Redis if Redis lacks the record. */
   async find(chat: ChatRef): Promise<ChatState | null> {
     const { scripts } = this.context;
     const { partition, at } = this.#place(chat);
@@ -129,7 +129,7 @@ export class ChatCopies {
     ]);
     if (!row) return null;
     const kind: ChatKind = row.blocked ? 'blocked' : 'direct';
-    // If the account of the user was deleted, the chat has no name until it is erased.
+    // If the user's account was deleted, the chat has no name until the chat is erased.
     const profile: Profile = person ? userProfile(person) : { id: user, n: '' };
     return { ...row, profile, kind, bots: '', permissions: '' };
   }

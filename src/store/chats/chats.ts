@@ -68,7 +68,7 @@ export class Chats extends InviteLinks {
   }
 
   /**
-   * Creates a chat. Unless the caller says otherwise, channels and groups with a username are public. Errors:
+   * Creates a chat. If the caller does not specify otherwise, channels and groups with a username are public. Errors:
    * `username_taken`, `too_many_chats`.
    */
   async create(
@@ -102,10 +102,10 @@ export class Chats extends InviteLinks {
   }
 
   /**
-   * Returns those of `ids` that are `who` or share a chat with `who`: a direct chat, a group, or a channel that one of
-   * them manages. Other channels do not count, because subscribers cannot see each other. If `chat` is a direct chat,
-   * its user needs no check. Error: `too_many_requests` for more than limits.stranger_look_ups_max people without a
-   * direct chat.
+   * Returns the `ids` that `who` knows: `who` itself, and everyone who shares with `who` a direct chat, a group, or a
+   * channel that one of the two manages. Other channels do not count, because subscribers cannot see each other. If
+   * `chat` is a direct chat, its user needs no check. Error: `too_many_requests` for more than
+   * limits.stranger_look_ups_max people without a direct chat.
    */
   async acquaintances(who: number, chat: ChatRef | null, ids: readonly number[]) {
     const known = new Set<number>();
@@ -155,7 +155,7 @@ export class Chats extends InviteLinks {
   }
 
   /**
-   * Sets the photo. If `photo` is null, removes it. The service message contains `shown`. Errors: `chat_not_found`,
+   * Sets the photo, or removes it if `photo` is null. The service message shows `shown`. Errors: `chat_not_found`,
    * `photo_not_allowed`, `chat_not_modified`.
    */
   async setPhoto(chat: ChatRef, by: Who, photo: readonly StoredPicture[] | null, shown: readonly object[]) {

@@ -14,8 +14,8 @@ import type { ChatState, Chats } from './chats.js';
 
 export interface HistoryPage {
   /**
-   * The messages of a page. Their total size is up to `ruleLimits.page_bytes_max`. Messages that they reply to or pin
-   * do not count.
+   * The messages of a page. Their total size is up to `ruleLimits.page_bytes_max`, not counting the messages that they
+   * reply to or pin.
    */
   readonly messages: readonly StoredMessage[];
   /** The id below which the next page starts, or 0 at the end. */
@@ -84,7 +84,7 @@ export class History {
     return found && this.#records.relate(chat, found.messages, found.seen);
   }
 
-  /** Loads a page with a limit in bytes. Loads no more messages than may fit. */
+  /** Returns a page of at most `limit` messages and `ruleLimits.page_bytes_max` bytes. */
   async page(chat: ChatRef, before: number, limit: number): Promise<HistoryPage | null> {
     const found = await this.#collect(chat, before, limit + 1, ruleLimits.page_bytes_max);
     if (found === null) return null;
@@ -163,8 +163,8 @@ export class History {
       );
       const byId = new Map(loaded.map((row) => [row.message_id, row.record]));
       const read = loaded.reduce((sum, { record }) => sum + (record?.length ?? 0), 0);
-      // Counts only the ids that were read. When the byte limit stops the script, it has not read the ids below the
-      // lowest row.
+      // Counts only the ids that the script has read. If the byte limit stopped the script, it has not read the ids
+      // below the lowest row.
       const count = read < bytes ? hot.length : first - Math.min(...byId.keys()) + 1;
       return { first, peer, rows: hot.slice(0, count).map((row, i) => row ?? byId.get(first - i) ?? null) };
     }
@@ -172,7 +172,7 @@ export class History {
   }
 
   /**
-   * Returns the id below which to continue if no id from `cursor` to `lowest` has a message. Such gaps exist because
+   * If no id from `cursor` to `lowest` has a message, returns the id below which to continue. These gaps exist because
    * each new incarnation skips 10,000 ids. First tries the lower edge of the gap, because messages just below it may be
    * only in Redis. Then tries the newest message in Postgres.
    */

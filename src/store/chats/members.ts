@@ -66,7 +66,7 @@ export class Members extends ChatCopies {
     return { ...link, url: this.inviteUrl(code), creator: await this.#profileOf(creator_id) };
   }
 
-  /** Returns the bots that may see the link of an event. These are the administrators that may invite people. */
+  /** Returns the bots that may see the link of an event: administrators that may invite people. */
   async #invitersOf(chat: ChatRef, event: events.MemberEvent): Promise<readonly number[]> {
     if (event.request_bots !== null || event.link === null) return event.request_bots ?? [];
     const administrators = await this.administrators(chat);
@@ -93,7 +93,8 @@ export class Members extends ChatCopies {
         post: 0,
       });
     const change = { who, was, became };
-    // A person whose request was approved joined by a link, so the service message shows the person as its author.
+    // A person whose request was approved counts as having joined by a link, so the service message shows the person as
+    // its author.
     const author = event.link === null ? by : who;
     const service = event.service && {
       ...event.service,
@@ -113,7 +114,8 @@ export class Members extends ChatCopies {
     const { scripts, keys } = this.context;
     const partition = keys.partitions.of(chat.id);
     const at = sharedKeys(keys, chat, `member_event_${event.id}`, event.member_id);
-    // A bot that was never in the chat gets no update. Otherwise strangers could fill its queue with bans.
+    // A bot that was never in the chat gets no update. Otherwise strangers could ban it in many chats and fill its
+    // queue.
     const isMember = event.is_bot && [was, became].some(({ status }) => isInChat(status));
     const args = {
       chat: chatText(chat),
@@ -126,7 +128,7 @@ export class Members extends ChatCopies {
     };
     for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
       // Each attempt needs a new token, as in `ReadBack.complete`.
-      const own = { ...args, token: this.context.uniqueText() };
+      const own = { token: this.context.uniqueText(), ...args };
       const result = await scripts.call('chats/post_member_event', partition, at, own);
       if (result.status === 'ok') return true;
       if (result.status === 'chat_missing' && !(await this.fill(chat, result.ticket))) return false;
@@ -151,7 +153,7 @@ export class Members extends ChatCopies {
         this.context.db,
         pending.map(({ id }) => id),
       );
-      // Forwards the outbox at once, because messages in direct chats bypass the outbox and must not overtake these
+      // Forwards the outbox at once. Otherwise messages in direct chats, which bypass the outbox, could overtake these
       // events. The sweep retries failures.
       await this.#forwarder.forwardAll(this.context.keys.partitions.of(chat.id)).catch(() => undefined);
       if (pending.length < limits.member_events_batch_max) return;
@@ -164,7 +166,7 @@ export class Members extends ChatCopies {
       this.control.refresh('administrators', chat.id),
       this.refresh(chat),
     ]);
-    // Refreshes the person's chat list last. This wakes the person's event streams, and their clients then read the
+    // Refreshes the person's chat list last. The refresh wakes the person's event streams, whose clients then read the
     // chat.
     if (!isBot) await this.control.refresh('chats', id);
     await this.tellEvents(chat);
@@ -236,8 +238,7 @@ export class Members extends ChatCopies {
   }
 
   /**
-   * Passes a chat on to the first administrator who is a person. This person is then the creator. Does nothing if
-   * `from` is not the creator.
+   * Makes the first administrator who is a person the creator of the chat. Does nothing if `from` is not the creator.
    */
   async passOn(chat: ChatRef, from: number) {
     const heir = await rows.passOnChat(this.context.db, chat.id, from);
@@ -293,7 +294,7 @@ export class Members extends ChatCopies {
 
   /**
    * Blocks or unblocks a bot for a person. While the bot is blocked, the two cannot write to each other. Does nothing
-   * if the chat was never opened or already has that state.
+   * if the chat was never opened, or if the bot is already in the requested state.
    */
   async setBlocked(bot: number, user: number, blocked: boolean) {
     if (!(await rows.setBlocked(this.context.db, bot, user, blocked))) return;

@@ -1,7 +1,7 @@
 /**
  * Records which people have a browser window open on any node. Each node records its own windows in Redis and renews
- * these records before they expire. A node without push notifications records nothing. A lost record only causes an
- * unnecessary notification.
+ * these records before they expire. A node without push notifications records nothing. If a record is lost, the person
+ * gets an unnecessary notification.
  */
 import type { StoreContext } from '../core/context.js';
 import { groupBy, piecesOf } from '../core/groups.js';

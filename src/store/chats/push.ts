@@ -42,7 +42,8 @@ export function createPush({ db, secrets }: StoreContext) {
     /** Returns one row per browser. Skips people who have read the message or muted the chat in the meantime. */
     addressees: (due: readonly rows.DueRow[]) => rows.loadAddressees(db, due),
     /**
-     * Records which people were notified. They get no other notification about the same chat within limits.push_gap_ms.
+     * Records which people were notified. Within limits.push_gap_ms, they get no other notification about the same
+     * chat.
      */
     notified: (notified: readonly rows.DueRow[]) => rows.recordNotified(db, notified),
     /** Removes a subscription that the push service no longer knows. */

@@ -13,7 +13,7 @@ export interface MessageDraft {
   readonly after_message_id: number;
   readonly can_stop: boolean;
   readonly stopped: boolean;
-  /** Empty while the bot has written nothing, and for a stopped draft that the bot does not keep. */
+  /** Empty until the bot has written text. Also empty for a stopped draft that the bot does not keep. */
   readonly text: string;
   readonly entities?: readonly unknown[];
 }
@@ -48,7 +48,7 @@ export function readDraftHint(hint: string): (() => MessageDraft) | StoppedDraft
   if (!hint.startsWith(draftHint)) return null;
   const parts = /^(-?\d+) (\d+) -(\w*) /.exec(hint.slice(draftHint.length)) as RegExpExecArray;
   const [head, id, after, flags] = parts as unknown as [string, string, string, string];
-  // Most drafts are replaced before a stream shows them, so they are parsed only when they are shown.
+  // Most drafts are replaced before a stream shows them, so a draft is parsed only when it is shown.
   return () => draftOf(id, after, flags, false, hint.slice(draftHint.length + head.length));
 }
 
@@ -58,8 +58,8 @@ interface Paused {
 }
 
 /**
- * Shows at most one draft of a chat per `draft_show_interval_ms`, and none until the client has read the former one.
- * The newest draft replaces a pending draft. A slow client therefore gets fewer drafts and is not disconnected.
+ * Shows at most one draft of a chat per `draft_show_interval_ms`, and none until the client has read the former draft.
+ * While a draft is pending, a newer one replaces it. A slow client therefore gets fewer drafts and is not disconnected.
  */
 export class DraftPace {
   readonly #time: Time;

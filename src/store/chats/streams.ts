@@ -1,10 +1,10 @@
 /**
  * Sends the changes of a user's chats as event streams. The changes of a partition are in the order of their versions.
- * For every partition with chats of the user, a cursor contains the version up to which changes were sent. A stream
- * that resumes with its cursor gets the missed changes from the logs of the chats. If a log is too short for that, the
- * stream gets a `gap` and the client reloads the chat. Streams keep the logs of their chats alive. A log expires some
- * time after its last stream has ended. Hints wake streams, and a check every second finds changes whose hints were
- * lost.
+ * A cursor contains, for every partition with chats of the user, the version up to which changes were sent. A stream
+ * that resumes with a cursor gets the missed changes from the logs of the chats. If a log no longer has all missed
+ * changes, the stream gets a `gap` and the client reloads the chat. Streams keep the logs of their chats alive. A log
+ * expires some time after its last stream has ended. Hints wake streams, and a check every second finds changes whose
+ * hints were lost.
  */
 
 import type { Hints } from '../../redis/hints.js';
@@ -42,7 +42,7 @@ export interface Change {
 export interface StreamListener {
   change(change: Change): void;
   /**
-   * Called when the stream has started. It then reports all later changes. If the stream ends now, it can resume at
+   * Called when the stream has started and will report all later changes. If the stream ends now, it can resume at
    * `cursor`.
    */
   start(cursor: string): void;
@@ -53,7 +53,7 @@ export interface StreamListener {
   membership(chat: ChatRef, isIn: boolean): void;
   action(chat: ChatRef, text: string): void;
   /**
-   * Reports the draft that a bot shows in a direct chat. The stream leaves out drafts that newer ones replace before
+   * Reports the draft that a bot shows in a direct chat. The stream leaves out drafts that newer drafts replace before
    * the promise resolves. The promise never rejects.
    */
   draft(chat: ChatRef, draft: MessageDraft): Promise<void>;
@@ -88,8 +88,8 @@ function changeOf([name, kind, id, , , extra, record, peer]: RawRow): Omit<Chang
   const chat = parseChat(String(name));
   const shared = { chat, kind: String(kind) as ChangeKind, id: String(id) };
   const message = shownMessage(chat, Number(id), record, peer);
-  if (shared.kind === 'p') return { ...shared, message, answer: null, notify: extra.length > 0 };
-  return { ...shared, message, answer: extra.length > 0 ? unpack(extra) : null, notify: false };
+  if (shared.kind === 'p') return { message, answer: null, notify: extra.length > 0, ...shared };
+  return { message, answer: extra.length > 0 ? unpack(extra) : null, notify: false, ...shared };
 }
 
 interface Sources {
@@ -122,7 +122,7 @@ async function readChanges(
   }
   const version = upTo ?? after;
   // Leaves changes after `version` to later batches, because the next read returns them again. Reports a gap at once,
-  // although the next read may report it again.
+  // although the next read may report the same gap again.
   const shown = rows.filter((row) => Number(row[3]) <= version || String(row[1]) === 'gap');
   return { version, rows: shown };
 }
@@ -175,9 +175,12 @@ class Stream {
   #stale = true;
   #reloading = false;
   readonly #dirty = new Set<number>();
-  /** The partitions that are being read. Each is read independently, because one master of a cluster may be down. */
+  /**
+   * The partitions that are being read. Each partition is read independently, because a master of a cluster may be
+   * down.
+   */
   readonly #showing = new Set<number>();
-  /** The time in ms until which the logs of a partition's chats need no renewal, by partition. */
+  /** For each partition, the time in ms at which the logs of its chats must be renewed. */
   readonly #keptUntil = new Map<number, number>();
 
   constructor(from: Sources, user: number, cursor: string, listener: StreamListener, onEnd: () => void) {
@@ -279,7 +282,7 @@ class Stream {
         this.#listener.draftStopped(chat, draft);
       }
     });
-    // The stream may have ended meanwhile. Nobody else would end this subscription.
+    // If the stream has ended in the meantime, this subscription must be ended here.
     if (this.#state === 'ended') return stop();
     this.#unlisten.set(chatText(chat), stop);
     if (this.#state === 'open') this.#listener.membership(chat, true);
@@ -308,7 +311,7 @@ class Stream {
     const after = this.#cursors.get(partition) ?? 0;
     const { version, rows } = await readChanges(context, partition, after, keep, list);
     if (this.#byPartition.get(partition) !== list) {
-      // A chat was added meanwhile. The partition is read again, because the changes of this chat up to this version have
+      // If a chat was added during the read, reads the partition again, because the earlier changes of this chat have
       // not been read.
       this.#dirty.add(partition);
       return;
@@ -331,7 +334,7 @@ class Stream {
       this.#cursors.set(partition, at);
       if ((to !== '' && to !== String(this.#user)) || !readable.has(chatText(change.chat))) continue;
       const message = change.message && (related.get(change.message) ?? change.message);
-      this.#listener.change({ ...change, message, cursor: cursorText(this.#cursors) });
+      this.#listener.change({ cursor: cursorText(this.#cursors), ...change, message });
     }
     this.#cursors.set(partition, version);
   }

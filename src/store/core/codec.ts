@@ -127,7 +127,7 @@ export interface ForwardOrigin {
 }
 
 export interface Service {
-  /** The id of the pinned message. Views show that message as it was when the update was created. */
+  /** The id of the pinned message. Views show the pinned message as it was when the update was created. */
   readonly pinned?: number;
   readonly new_chat_members?: readonly Profile[];
   readonly left_chat_member?: Profile;

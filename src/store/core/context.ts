@@ -20,8 +20,8 @@ export interface StoreShards {
 }
 
 /**
- * Wraps the databases of a call that may run again. `once` wraps one database, and `partition` is one of its
- * partitions.
+ * Wraps the databases of a call that may run again. `once` wraps one database. `partition` is a partition in this
+ * database.
  */
 export function shardsOnce(
   shards: StoreShards,
@@ -32,7 +32,7 @@ export function shardsOnce(
 
 export interface StoreContext {
   readonly db: Database;
-  /** Standby servers, from which messages are read that are not in Redis. */
+  /** The standby servers. Messages that are not in Redis are read from them. */
   readonly replicas: Replicas;
   readonly shards: StoreShards;
   readonly scripts: ScriptRunner;
@@ -59,11 +59,11 @@ export interface StoreContext {
    * function.
    */
   readonly requestId: () => string;
-  /** Returns a text that is unique over all calls and nodes: a ticket or the name of a poll. */
+  /** Returns a text that no other call on any node gets. Used for fill tickets and for the names of long polls. */
   readonly uniqueText: () => string;
-  /** An earlier run of the same call may have applied changes under the same request ids. */
+  /** Whether an earlier run of the same call may have applied changes under the same request ids. */
   readonly again: boolean;
-  /** The call is answered only when its changes are in Postgres (decision 0055). Off by default. */
+  /** Whether the call is answered only when its changes are in Postgres (decision 0055). Off by default. */
   readonly durable?: boolean;
 }
 
@@ -73,7 +73,7 @@ export const readBackTtlMs = (
   partition: number,
 ): number => (scripts.isFull(partition) ? Math.min(hotTtlMs, redisLimits.redis_full_ttl_ms) : hotTtlMs);
 
-/** Creates a function that returns texts. A text is unique over all calls and nodes. */
+/** Creates a function that returns texts. Each text is unique across all calls and nodes. */
 export function createUniqueText(random: Random): () => string {
   const prefix = random.bytes(9).toString('base64url');
   let counter = 0;
@@ -84,8 +84,8 @@ export function createUniqueText(random: Random): () => string {
 }
 
 /**
- * The reason why a call may run again. `once` means that the call has an idempotency key. `answer` means that the call
- * comes from a webhook's answer, which may be repeated.
+ * Why a call may run again. `once`: it has an idempotency key. `answer`: it comes from a webhook answer, and the
+ * delivery may be repeated.
  */
 export type CallOrigin = 'once' | 'answer';
 
@@ -99,5 +99,8 @@ export function requestIdsOf(seed: string, origin: CallOrigin = 'once') {
   return { draw: () => id(++drawn), next: () => id(drawn + 1) };
 }
 
-/** How many times a call may load missing records and try again. After that it fails as overloaded. */
+/**
+ * How many times a call may load missing records and try again. If records are still missing then, the call fails as
+ * overloaded.
+ */
 export const fillAttemptsMax = 6;

@@ -1,7 +1,7 @@
 /**
  * Manages copies of control records in Redis. Postgres is authoritative. If a copy is missing, it is created with a
- * fill ticket. After each committed change the copy is refreshed by version. The process that made the change does
- * this, or the sweep. `test/models/fill_tickets.pml` models this protocol. In the model, `token` and `read_under`
+ * fill ticket. After each commit, the process that made the change refreshes the copy by version. If that process dies,
+ * the sweep does so. `test/models/fill_tickets.pml` models this protocol. In the model, `token` and `read_under`
  * together are the ticket of `#readCopy`, and `version` is the version of the `Image`.
  */
 
@@ -23,6 +23,7 @@ import type { Sql } from '../../postgres/sql.js';
 import { loadWebhook, type WebhookRow } from '../../postgres/webhooks/webhooks.js';
 import type { Texts } from '../../rules/identity_texts.js';
 import type { MenuButton } from '../../rules/menu_button.js';
+import type { RetryPolicy } from '../../rules/retry_policy.js';
 import { pack, unpack } from './codec.js';
 import type { StoreContext } from './context.js';
 import { groupBy, piecesOf } from './groups.js';
@@ -54,9 +55,7 @@ export interface Bot {
   /** The lookup value of the valid token in base64. Empty while the token is blocked. */
   readonly token: string;
   readonly names: Texts;
-  /**
-   * Why the token is not accepted. A deleted bot keeps its record, because readers of its messages need it.
-   */
+  /** Why the token is not accepted. A deleted bot keeps its record, because its messages are still shown. */
   readonly state?: 'suspended' | 'deleted' | undefined;
   /** The inline mode. Absent while the mode is off. */
   readonly inline?: InlineMode | undefined;
@@ -134,6 +133,9 @@ export interface SealedWebhook {
   readonly former: Buffer | null;
   /** Unix time in ms, or null if there is no former signing secret. */
   readonly formerUntil: number | null;
+  readonly retry: RetryPolicy | null;
+  /** The encrypted routes, or null for a bot that never had routes. */
+  readonly routes: Buffer | null;
 }
 
 export type Commands = Readonly<
@@ -146,7 +148,7 @@ export function botOf(row: BotRow): Bot {
   const { id, username, name, names, suspended, deleted } = row;
   if (deleted)
     return { id, owner: 0, username: '', name: deletedName, token: '', names: {}, state: 'deleted' };
-  // The management bot has no owner and no token, so it gets values that match nobody. No person has the id 0, and no
+  // The management bot has no owner and no token, so it gets values that never match. No person has the id 0, and no
   // token has the lookup value ''.
   const [owner, token] = [row.owner_id ?? 0, row.token ?? ''];
   const { inline_placeholder: placeholder, inline_feedback: feedback } = row;
@@ -167,8 +169,8 @@ function botImage(row: BotRow): Image {
 export const isBlocked = (bot: Bot | null): boolean => bot !== null && bot.token === '' && bot.owner !== 0;
 
 /**
- * Returns whether calls that a bot made earlier may still be applied. Refuses a blocked bot, because the calls may be
- * those of the thief of its token.
+ * Returns whether calls that a bot made earlier may still be applied. Refuses a blocked bot, because whoever stole its
+ * token may have made the calls.
  */
 export const mayAct = (bot: Bot | null): bot is Bot =>
   bot !== null && !isBlocked(bot) && bot.state === undefined;
@@ -320,6 +322,8 @@ export const sealedOf = (row: WebhookRow): SealedWebhook => ({
   signing: row.signing_box,
   former: row.former_signing_box,
   formerUntil: row.former_until,
+  retry: row.retry,
+  routes: row.routes_box,
 });
 
 const webhook: Kind<SealedWebhook> = {
@@ -330,7 +334,20 @@ const webhook: Kind<SealedWebhook> = {
     if (!row) return { version: 0, fields: [0, null] };
     return { version: row.copy_version, fields: Object.values(sealedOf(row)) };
   },
-  read: ([version, url, secret, certificate, maxConnections, address, signing, former, formerUntil]) =>
+  // Accepts copies without the last two fields, which older releases stored.
+  read: ([
+    version,
+    url,
+    secret,
+    certificate,
+    maxConnections,
+    address,
+    signing,
+    former,
+    formerUntil,
+    retry = null,
+    routes = null,
+  ]) =>
     ({
       version,
       url,
@@ -341,6 +358,8 @@ const webhook: Kind<SealedWebhook> = {
       signing,
       former,
       formerUntil,
+      retry,
+      routes,
     }) as SealedWebhook,
 };
 
@@ -437,8 +456,8 @@ export class ControlCopies {
   }
 
   /**
-   * Returns a record, or null if it does not exist. Reads the copy in Redis, or else the row in Postgres. Then also
-   * creates the copy, unless Redis is full.
+   * Returns a record, or null if it does not exist. Reads the copy in Redis, or else the row in Postgres. After a read
+   * from Postgres, also creates the copy, unless Redis is full.
    */
   async read<S extends ControlSubject>(subject: S, id: number, other = 0): Promise<Value<S> | null> {
     const kind = kinds[subject] as Kind<unknown>;
@@ -464,7 +483,7 @@ export class ControlCopies {
   /** Replaces an older copy with the current row. */
   async refresh(subject: ControlSubject, id: number, other: number = 0) {
     const kind = kinds[subject] as Kind<unknown>;
-    // A missing record is written with a ticket. Otherwise a late refresh could restore an old state.
+    // Writes a missing record with a ticket. Otherwise a late refresh could restore an old state.
     const found = await this.#readCopy(kind, id, other);
     await this.#write(kind, id, other, found.status === 'ok' ? '' : found.ticket, true);
   }

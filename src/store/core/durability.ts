@@ -3,9 +3,9 @@
  *
  * A durable call runs on a store that records which partitions the call changed, and under which run id of Redis. When
  * the call is done, the newest journal entry of each partition is read. Its version is at least that of the changes.
- * The call is answered once everything up to this version is in Postgres. A flusher announces this by a hint. Because
- * hints may get lost, the oldest entry of the journal is read too, every durable_look_ms. A flusher removes entries
- * only after it has committed them.
+ * The call is answered once everything up to this version is in Postgres. A flusher announces its commits by a hint.
+ * Because hints may get lost, the oldest entry of the journal is also read every durable_look_ms: a flusher removes
+ * entries only after it has committed them.
  *
  * If Redis was restarted or replaced after a change, the change may be lost. The run id then differs, and the outcome of
  * the call is unknown.
@@ -25,7 +25,7 @@ export type Changes = Map<number, string>;
 export interface DurableCall {
   /** The account that the call counts against: the id of a person, or an address. */
   readonly account: number | string;
-  /** The listener is called if the caller disconnects, or at once if it has. */
+  /** Calls the listener when the caller disconnects, or at once if the caller has already disconnected. */
   onGone(listener: () => void): void;
 }
 
@@ -44,22 +44,27 @@ interface Progress {
 interface Wait {
   readonly under: string;
   readonly version: number;
-  /** By the monotonic clock, in ms. */
+  /** The time by the monotonic clock, in ms. */
   readonly until: number;
   readonly end: (isConfirmed: boolean) => void;
 }
 
 interface Watched {
   readonly waits: Set<Wait>;
-  /** The version up to which the journal is in Postgres, as far as announced. */
+  /** The version up to which the journal is known to be in Postgres. */
   flushed: number;
-  /** The read that is sent at the end of this turn of the event loop. Undefined if it gave no result in time. */
+  /**
+   * The read that is sent at the end of this turn of the event loop. Resolves with undefined if Redis gave no result in
+   * time.
+   */
   reading: Promise<Progress | undefined> | undefined;
-  /** Whether a flush was requested since the flusher's last announcement. */
-  asked: boolean;
+  /** When a flush was requested, by the monotonic clock. Minus infinity since the flusher's last announcement. */
+  askedAt: number;
   /** Whether the read that replaces lost hints is running. */
   looking: boolean;
 }
+
+const never = Number.NEGATIVE_INFINITY;
 
 const incarnationOf = (version: number): number => Math.floor(version / limits.versions_per_incarnation);
 
@@ -68,8 +73,8 @@ const isCovered = (version: number, flushed: number): boolean =>
   version <= flushed && incarnationOf(version) === incarnationOf(flushed);
 
 /**
- * Returns whether `flushed` is of a later incarnation. Such an announcement does not confirm a change under an earlier
- * incarnation, because Redis may have lost that change. No later announcement confirms it either.
+ * Returns whether the announcement `flushed` belongs to a later incarnation than the change. If so, no announcement can
+ * confirm the change, because Redis may have lost it.
  */
 const isPassed = (version: number, flushed: number): boolean =>
   incarnationOf(version) < incarnationOf(flushed);
@@ -80,16 +85,23 @@ async function readProgress(scripts: ScriptRunner, keys: Keys, partition: number
 }
 
 /**
- * Runs scripts like `scripts`. Records the partitions whose journals they may change, or in which they find a change of
- * an earlier attempt of the call.
+ * Runs scripts like `scripts`. Records each partition whose journal a script may write to. The journal may also contain
+ * a change of an earlier attempt of the call.
  */
-export function notingRunner(scripts: ScriptRunner, keys: Keys, changes: Changes): ScriptRunner {
+export function notingRunner(
+  scripts: ScriptRunner,
+  keys: Keys,
+  changes: Changes,
+  onSent: (partition: number) => void,
+): ScriptRunner {
   const call: ScriptRunner['call'] = async (name, partition, at, args) => {
     if (('journal' in at || name === 'idempotency/recall') && !changes.has(partition)) {
       const under = scripts.runIdOf(partition) ?? (await readProgress(scripts, keys, partition)).under;
       if (!changes.has(partition)) changes.set(partition, under);
     }
-    return scripts.call(name, partition, at, args);
+    const reply = scripts.call(name, partition, at, args);
+    if ('journal' in at) onSent(partition);
+    return reply;
   };
   return {
     call,
@@ -127,10 +139,10 @@ export class Durability {
   }
 
   /**
-   * Runs `work`, which records its changes. Resolves with the answer of `work` once these changes are in Postgres.
-   * `sizeOf` returns the bytes of an answer. Errors: those of `work`, at once. `too_many_requests` before anything is
-   * changed, if too many calls of the account or of all accounts wait. `not_durable` if the outcome is not known within
-   * durable_wait_ms_max, or if the caller disconnects.
+   * Runs `work` on a store that records the changes of `work`. Resolves with the answer of `work` once these changes
+   * are in Postgres. `sizeOf` returns the bytes of an answer. Errors: those of `work`, at once. `too_many_requests`,
+   * without any change, if too many calls of the account or of all accounts wait. `not_durable` if the outcome is not
+   * known within durable_wait_ms_max, or if the caller disconnects.
    */
   async run<T>(
     { account, onGone }: DurableCall,
@@ -165,6 +177,14 @@ export class Durability {
     }
   }
 
+  /**
+   * Requests a flush of changes that are on their way to Redis. The flusher can then read the changes while the call
+   * waits for its reply.
+   */
+  soon(partition: number): void {
+    this.#ask(partition, this.#watch(partition));
+  }
+
   async #confirm(changes: Changes, onGone: DurableCall['onGone']): Promise<void> {
     const until = this.#time.monotonic() + limits.durable_wait_ms_max;
     const call: Confirmation = { isGone: false, cancels: [] };
@@ -197,21 +217,28 @@ export class Durability {
   #watch(partition: number): Watched {
     if (!this.#listens) {
       this.#listens = true;
-      // Does not wait for the subscription, because the progress is read too.
+      // Does not wait for the subscription, because polling the progress works without it.
       void this.#hints.listen(this.#keys.flushed(), (hint) => {
         for (const [flushed, version] of marksTold(hint)) this.#flushed(flushed, version);
       });
     }
     const known = this.#watched.get(partition);
     if (known !== undefined) return known;
-    const watched = { waits: new Set<Wait>(), flushed: 0, reading: undefined, asked: false, looking: false };
+    const watched = {
+      waits: new Set<Wait>(),
+      flushed: 0,
+      reading: undefined,
+      askedAt: never,
+      looking: false,
+    };
     this.#watched.set(partition, watched);
     return watched;
   }
 
   /**
-   * Reads the progress of a journal and requests a flush. All calls of one turn of the event loop share a read, which is
-   * sent after the turn. The request follows the read, so the flusher finds at least the same entries.
+   * Reads the progress of a journal and requests a flush. All calls of one turn of the event loop share a read, which
+   * is sent after the turn. The flush is requested after the read, so the flusher finds at least the entries that were
+   * read.
    */
   #progress(partition: number, watched: Watched): Promise<Progress | undefined> {
     watched.reading ??= new Promise<void>((resolve) => this.#time.soon(resolve)).then(() => {
@@ -231,12 +258,14 @@ export class Durability {
   }
 
   /**
-   * Requests a flush, unless one was requested since the flusher's last announcement. Calls of one turn share
-   * a message.
+   * Requests a flush, unless a flush was requested since the flusher's last announcement. After durable_look_ms,
+   * requests a flush again, because a flusher that finds no entry may make no announcement. Calls of one turn share a
+   * message.
    */
   #ask(partition: number, watched: Watched): void {
-    if (watched.asked) return;
-    watched.asked = true;
+    const now = this.#time.monotonic();
+    if (now - watched.askedAt < limits.durable_look_ms) return;
+    watched.askedAt = now;
     this.#asking.add(partition);
     if (this.#asking.size > 1) return;
     this.#time.soon(() => {
@@ -255,7 +284,7 @@ export class Durability {
   #flushed(partition: number, version: number): void {
     const watched = this.#watched.get(partition);
     if (watched === undefined) return;
-    watched.asked = false;
+    watched.askedAt = never;
     watched.flushed = Math.max(watched.flushed, version);
     for (const wait of watched.waits) {
       if (isPassed(wait.version, version)) this.#end(watched, wait, false);
@@ -278,7 +307,7 @@ export class Durability {
       for (const wait of watched.waits) if (wait.until <= now) this.#end(watched, wait, false);
       if (watched.waits.size === 0 || watched.looking) continue;
       watched.looking = true;
-      watched.asked = false;
+      watched.askedAt = never;
       // Checks only waits that began before the read was sent.
       const waits = [...watched.waits];
       this.#progress(partition, watched)

@@ -7,24 +7,24 @@ import type { Keys } from './keys.js';
 
 const numbersIn = (hint: Buffer): number[] => hint.toString('latin1').split(' ').map(Number);
 
-function tell(scripts: ScriptRunner, channel: string, numbers: readonly number[]): void {
-  if (numbers.length === 0) return;
+function tell(scripts: ScriptRunner, channel: string, hint: string): void {
+  if (hint === '') return;
   // Ignores a failure, because fronts also read the progress of the journals.
-  scripts.call('journal/tell', 0, { channel }, { hint: numbers.join(' ') }).catch(() => undefined);
+  scripts.call('journal/tell', 0, { channel }, { hint }).catch(() => undefined);
 }
 
 /** Asks the flushers of these partitions to write the journals now. */
 export const askFlush = (scripts: ScriptRunner, keys: Keys, partitions: readonly number[]): void =>
-  tell(scripts, keys.flushAsked(), partitions);
+  tell(scripts, keys.flushAsked(), partitions.join(' '));
 
 export const partitionsAsked = numbersIn;
 
-/** Announces up to which version the journals of partitions are in Postgres. */
-export const tellFlushed = (
-  scripts: ScriptRunner,
-  keys: Keys,
-  marks: ReadonlyArray<readonly [partition: number, version: number]>,
-): void => tell(scripts, keys.flushed(), marks.flat());
+/** Returns the hint that announces the flushed versions of journals. */
+export const flushedHint = (marks: ReadonlyArray<readonly [partition: number, version: number]>): string =>
+  marks.flat().join(' ');
+
+export const tellFlushed = (scripts: ScriptRunner, keys: Keys, hint: string): void =>
+  tell(scripts, keys.flushed(), hint);
 
 export function marksTold(hint: Buffer): Array<readonly [partition: number, version: number]> {
   const numbers = numbersIn(hint);

@@ -23,9 +23,9 @@ export type Claim =
       readonly seed: string;
       readonly again: boolean;
       /**
-       * Stores the encrypted answer for limits.idempotency_ttl_ms. If two attempts store an answer, the first stays. An
-       * answer over limits.idempotency_answer_bytes_max is not stored. The next attempt then rebuilds it from what the
-       * scripts recorded.
+       * Stores the encrypted answer for limits.idempotency_ttl_ms. If two attempts store an answer, the first answer is
+       * kept. An answer over limits.idempotency_answer_bytes_max is not stored. The next attempt then rebuilds the
+       * answer from the records of the scripts.
        */
       keep(answer: string): Promise<void>;
       release(): Promise<void>;
@@ -38,7 +38,7 @@ export type Idempotency = ReturnType<typeof createIdempotency>;
 const nothing = Buffer.alloc(0);
 
 export function createIdempotency({ scripts, keys, secrets, random, uniqueText }: StoreContext) {
-  /** Returns a keyed digest. Nobody can read or guess keys and parameters from the data in Redis. */
+  /** Returns a keyed digest, so that the data in Redis does not reveal keys and parameters. */
   const fingerprint = (what: string, ...parts: readonly string[]) =>
     secrets.fingerprint(JSON.stringify([`idempotency ${what}`, ...parts]));
 

@@ -4,6 +4,7 @@
  */
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { layPartitions, type Partitions } from './partitions.js';
+import { botOf } from './queue_ids.js';
 
 /** Identifies a chat. A direct chat has a bot and a user. Any other chat has a negative id. */
 export interface ChatRef {
@@ -36,7 +37,7 @@ export const partitionOfPost = (post: number): number => post % limits.partition
 export const postNumber = (post: number): number => Math.floor(post / limits.partitions_max);
 export const postId = (partition: number, number: number): number =>
   number * limits.partitions_max + partition;
-/** The owner of idempotency keys. All operators share one set, with id 0. */
+/** The owner of idempotency keys. All operators share the owner id 0 and therefore one set of keys. */
 export interface Caller {
   readonly kind: 'bot' | 'user' | 'admin';
   readonly id: number;
@@ -55,6 +56,8 @@ export class Keys {
   readonly #at = (partition: number) => this.partitions.tag(partition);
   /** Returns the start of the keys of a user, bot or chat. */
   readonly #near = (id: number) => this.#at(this.partitions.of(id));
+  /** Returns the common prefix of the keys of a queue. The queue belongs to a bot or to a route (`queue_ids.ts`). */
+  readonly #of = (queue: number) => this.#at(this.partitions.of(botOf(queue)));
 
   /** HASH: the state of a partition (run, ver, hw, post, post_inc). One per partition, never evicted. */
   readonly meta = (p: number) => `${this.#at(p)}:meta`;
@@ -153,22 +156,24 @@ export class Keys {
   /**
    * STREAM of a bot's pending updates, with ids `update_id-0`. Bounded by limits.queue_length_max and queue_bytes_max.
    */
-  readonly queue = (bot: number) => `${this.#near(bot)}:queue:${bot}`;
-  /** HASH: sequence, bytes, mask and poll of a bot's queue. One per bot, never evicted. */
-  readonly queueState = (bot: number) => `${this.#near(bot)}:queue_state:${bot}`;
+  readonly queue = (queue: number) => `${this.#of(queue)}:queue:${queue}`;
+  /** HASH: sequence, bytes, mask and poll of a bot's queue. One per bot and route, never evicted. */
+  readonly queueState = (queue: number) => `${this.#of(queue)}:queue_state:${queue}`;
+  /** HASH: the routes of a bot, and which of them list a chat. Bounded by limits.routes_max and route_chats_max. */
+  readonly routes = (bot: number) => `${this.#near(bot)}:routes:${bot}`;
   /**
    * HASH: the last outbox entry that was forwarded to a bot, by source partition. Bounded by the number of partitions.
    */
   readonly queueMarks = (bot: number) => `${this.#near(bot)}:queue_marks:${bot}`;
   /** CHANNEL: carries a hint when a bot's queue changes. */
-  readonly botChannel = (bot: number) => `${this.#near(bot)}:on_bot:${bot}`;
+  readonly botChannel = (queue: number) => `${this.#of(queue)}:on_bot:${queue}`;
   /** ZSET of a bot's consumers, by the end of their leases (ms). Bounded by limits.consumers_max. Expires. */
   readonly consumers = (bot: number) => `${this.#near(bot)}:consumers:${bot}`;
   /**
    * HASH: the cursor of a shared queue, and for each consumer its poll, its offset and the updates that it got. Bounded by
    * limits.consumers_max and limits.updates_batch_max. Expires.
    */
-  readonly consumption = (bot: number) => `${this.#near(bot)}:consumption:${bot}`;
+  readonly consumption = (queue: number) => `${this.#of(queue)}:consumption:${queue}`;
   /** ZSET of `consumer:update_id:chat`: updates that a consumer will get. Bounded by the queue. Expires. */
   readonly assigned = (bot: number) => `${this.#near(bot)}:assigned:${bot}`;
   /** HASH: the consumer and the number of unconfirmed updates, by chat. Bounded by the queue. Expires. */
@@ -176,14 +181,14 @@ export class Keys {
   /** STRING: the control record of a bot's webhook. May be evicted. */
   readonly webhook = (bot: number) => `${this.#near(bot)}:webhook:${bot}`;
   /** ZSET of `chat:update_id`: updates that wait behind a failed update. Bounded by the queue. */
-  readonly parked = (bot: number) => `${this.#near(bot)}:parked:${bot}`;
+  readonly parked = (queue: number) => `${this.#of(queue)}:parked:${queue}`;
   /**
    * ZSET of chats with parked updates, by due time (ms). Bounded by the queue. Usually it is short, because a failing
    * receiver gets no further updates.
    */
-  readonly retries = (bot: number) => `${this.#near(bot)}:retries:${bot}`;
+  readonly retries = (queue: number) => `${this.#of(queue)}:retries:${queue}`;
   /** HASH: the number of failures of a chat's first parked update, by chat. Bounded like `retries`. */
-  readonly attempts = (bot: number) => `${this.#near(bot)}:attempts:${bot}`;
+  readonly attempts = (queue: number) => `${this.#of(queue)}:attempts:${queue}`;
   /** ZSET of bots by time (ms) at which a worker must check their webhooks. Bounded by the partition's bots. */
   readonly webhooksDue = (p: number) => `${this.#at(p)}:webhooks_due`;
   /** The key prefix of open callback queries. Each is a STRING, in the chat's partition. Expires. */
@@ -210,8 +215,8 @@ export class Keys {
   readonly grantedEdits = (chat: ChatRef, messageId: number) =>
     `${this.#near(chat.id)}:granted_edits:${chatText(chat)}:${messageId}`;
   /**
-   * HASH: the edits that wait until their message may be edited again, by chat and message, and their size by bot.
-   * Bounded by limits.pending_edits_bytes_max.
+   * HASH: the pending edits by chat and message, and the total size of pending edits by owner. A pending edit waits
+   * until its message may be edited again. Bounded by limits.pending_edits_bytes_max.
    */
   readonly pendingEdits = (p: number) => `${this.#at(p)}:pending_edits`;
   /** ZSET of pending edits (`chat:message`) by due time (ms). Bounded like `pendingEdits`. */
@@ -238,8 +243,8 @@ export class Keys {
   /** STRING: a ticket that allows one fill from Postgres. Expires after limits.fill_ticket_ttl_ms. */
   readonly ticket = (entityKey: string) => `${entityKey}:ticket`;
   /**
-   * HASH: the epoch of revocations, and the acknowledged epoch and lease end of each node. In partition 0. Bounded by
-   * live nodes.
+   * HASH: the epoch of revocations, and for each node the epoch that it acknowledged and the end of its lease. In
+   * partition 0. Bounded by live nodes.
    */
   readonly authNodes = () => `${this.#at(0)}:auth_nodes`;
   /** STREAM of recent revocations, with ids `epoch-0`. In partition 0. Trimmed by length. */
@@ -248,7 +253,7 @@ export class Keys {
   readonly authChannel = () => `${this.#at(0)}:on_auth`;
   /** CHANNEL: asks flushers to write the journals of some partitions now. In partition 0. */
   readonly flushAsked = () => `${this.#at(0)}:on_flush_asked`;
-  /** CHANNEL: says up to which version the journals of some partitions are in Postgres. In partition 0. */
+  /** CHANNEL: announces the flushed versions of journals. In partition 0. */
   readonly flushed = () => `${this.#at(0)}:on_flushed`;
   /** HASH: the last heartbeat of each flusher, by id. In partition 0. Bounded by live flushers. */
   readonly flushers = () => `${this.#at(0)}:flushers`;
@@ -261,6 +266,11 @@ export class Keys {
   readonly rings = () => `${this.#at(0)}:rings`;
   /** HASH: the last report of each node, with its time. In partition 0. Bounded by live nodes. */
   readonly nodes = () => `${this.#at(0)}:nodes`;
+  /**
+   * HASH: figures of the last hour over all nodes, by place in a ring of limits.history_points_max. In partition 0.
+   * Expires after an hour without nodes.
+   */
+  readonly figures = () => `${this.#at(0)}:figures`;
   /** HASH: settings on which all nodes in the installation must agree. In partition 0. */
   readonly installation = () => `${this.#at(0)}:installation`;
   /**

@@ -28,7 +28,7 @@ export interface PollState {
 
 export interface Poll extends PollDraft {
   readonly id: string;
-  /** The state when the message was read. A forward also stores it, for updates about the forward. */
+  /** The state when the message was read. A forward also stores this state, for updates about the forward. */
   readonly state?: PollState;
 }
 

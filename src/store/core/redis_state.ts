@@ -4,9 +4,9 @@
  */
 
 export type Origin =
-  /** The field is loaded on demand from these Postgres tables. */
+  /** The Postgres tables from which the field is loaded on demand. */
   | { readonly rows: string }
-  /** The nodes write the field again, or nothing is lost if it starts empty. */
+  /** The nodes write the field again, or the field may start empty without a loss. */
   | { readonly again: string }
   /** The field cannot be restored. The text names the lost data. */
   | { readonly lost: string };
@@ -98,8 +98,8 @@ export const redisRecords: readonly RedisRecord[] = [
     fields: {
       ...all('seq inc', lost('update ids restart at a random value')),
       bytes: again('the queue starts empty'),
-      ...all('mask mv', rows('bot_update_masks')),
-      ...all('hook hook_version hook_set since', rows('webhooks')),
+      ...all('mask mv own', rows('bot_update_masks')),
+      ...all('hook hook_version hook_set since routes_version', rows('webhooks')),
       ...all('dropped dropped_to', again('the queue starts empty')),
       poll: again('by the next poll'),
       dead: lost('the number of dead letters'),
@@ -110,6 +110,7 @@ export const redisRecords: readonly RedisRecord[] = [
     },
   },
   single('queue', 'updates of a bot', lost('pending updates of bots')),
+  single('routes', 'the webhook routes of a bot', rows('webhooks.routes_box'), '*'),
   single('queue_marks', 'the last updates forwarded to a queue', again('outboxes are empty too'), '*'),
   single('parked', 'updates behind a failed one', lost('pending updates of bots')),
   single('retries', 'retry times of chats', lost('retries of webhooks')),
@@ -158,6 +159,7 @@ export const redisRecords: readonly RedisRecord[] = [
   single('auth_revoked', 'recent revocations', again('nodes clear their token caches')),
   single('rings', 'keys that nodes have', again('by the nodes'), '*'),
   single('nodes', 'reports of nodes', again('by the nodes'), '*'),
+  single('figures', 'figures of the last hour', again('they are recorded from now on'), '*'),
   {
     kind: 'installation',
     what: 'settings that all nodes share',

@@ -1,8 +1,9 @@
 /**
- * Builds sets of keys that several scripts use. The names are those in the headers of the scripts. Each set is one
- * object, because it is built for every call. Scripts ignore keys that they do not need.
+ * Builds sets of keys that several scripts use, with the names from the headers of the scripts. Each set is a single
+ * object, because a set is built for every call. Scripts ignore keys that they do not need.
  */
 import { type ChatRef, type Keys, partitionOfPost } from './keys.js';
+import { botOf } from './queue_ids.js';
 
 /**
  * Returns the keys for a bot's message to a user. The bot gets no update about it, so the keys of its queue are left
@@ -61,18 +62,19 @@ export function sharedKeys(keys: Keys, chat: ChatRef, request: string, who: numb
   };
 }
 
-export function queueKeys(keys: Keys, bot: number) {
-  const partition = keys.partitions.of(bot);
+/** Returns the keys of the queue of a bot or of a route. */
+export function queueKeys(keys: Keys, queue: number) {
+  const partition = keys.partitions.of(botOf(queue));
   return {
     meta: keys.meta(partition),
     journal: keys.journal(partition),
-    state: keys.queueState(bot),
-    queue: keys.queue(bot),
-    parked: keys.parked(bot),
-    retries: keys.retries(bot),
-    attempts: keys.attempts(bot),
+    state: keys.queueState(queue),
+    queue: keys.queue(queue),
+    parked: keys.parked(queue),
+    retries: keys.retries(queue),
+    attempts: keys.attempts(queue),
     due: keys.webhooksDue(partition),
-    channel: keys.botChannel(bot),
+    channel: keys.botChannel(queue),
   };
 }
 

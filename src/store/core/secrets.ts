@@ -1,6 +1,6 @@
 /**
- * Hashes tokens (HMAC-SHA256 with a pepper) and encrypts secrets (AES-256-GCM with a key) (law 7). During a rotation
- * there are several peppers and keys. New data uses the first of them, and all of them are accepted.
+ * Hashes tokens by HMAC-SHA256 with a pepper, and encrypts secrets by AES-256-GCM with a key. Law 7 of the architecture
+ * requires this. During a rotation, several peppers and keys are valid. New data uses the first of them.
  */
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync } from 'node:crypto';
 import { type Random, systemRandom } from '../../random.js';
@@ -83,8 +83,8 @@ export function createSecrets(
     /** The installation's first pepper. All values that must stay the same when peppers rotate derive from it. */
     root,
     /**
-     * The check values with which nodes find out whether they have the same secrets in the same order. They do not
-     * reveal the secrets.
+     * Check values by which nodes compare their secrets and the order of the secrets. The values do not reveal the
+     * secrets.
      */
     checks: { peppers: peppers.map(check), keys: keys.map(({ id, key }) => ({ id, check: check(key) })) },
   };

@@ -15,10 +15,7 @@ export interface StoredMessage {
 export const relatedId = (record: MessageRecord): number =>
   record.origin.reply ?? record.origin.service?.pinned ?? 0;
 
-/**
- * Builds a message from a script's reply. Omits the message that it replies to if that message is deleted or not in
- * Redis.
- */
+/** Builds a message from a script's reply. Omits the replied-to message if it is deleted or not in Redis. */
 export function storedMessage(
   chat: ChatRef,
   id: number,

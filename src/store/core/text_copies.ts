@@ -7,7 +7,7 @@ import { pack, unpack } from './codec.js';
 import type { StoreContext } from './context.js';
 
 /**
- * The id that belongs to a text. A text without an id is stored with the id 0, so that repeated lookups do not query
+ * The id that belongs to a text. If a text has no id, the copy contains 0, so that repeated lookups do not query
  * Postgres. The version is 0 if the text never had an id.
  */
 export interface TextRow {
@@ -34,7 +34,7 @@ export function createTextCopies(
     await scripts.call(
       'control/write',
       place.partition,
-      // The script requires a key of a channel. Nobody subscribes to this channel.
+      // The script requires the key of a channel. Nobody subscribes to this channel.
       { ...place.keys, channel: `${place.keys.record}:changed` },
       { token: ticket, refresh, version, fields: pack(id), count: elements, ttl_ms: hotTtlMs },
     );

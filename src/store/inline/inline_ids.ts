@@ -1,8 +1,8 @@
 /**
- * Computes the ids of inline mode. The id that a bot uses for an inline message contains the encrypted chat and message.
- * It therefore needs no table and does not reveal the chat. The id works only for this bot: another bot gets another id
- * for the same message. The id of an answer works only for the person who saw the answer, because query ids can be
- * guessed.
+ * Computes the ids of inline mode. The id that a bot uses for an inline message contains the encrypted chat and
+ * message. Petrel therefore needs no table of these ids, and an id does not reveal the chat. The id is valid only for
+ * this bot: another bot gets another id for the same message. The id of an answer is valid only for the person who saw
+ * the answer. Without this restriction, other people could guess query ids.
  */
 import { createCipheriv, createDecipheriv, createHmac, timingSafeEqual } from 'node:crypto';
 import { pack, unpack } from '../core/codec.js';

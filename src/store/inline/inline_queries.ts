@@ -27,7 +27,7 @@ export interface InlineMessage {
   readonly markup: InlineKeyboard | null;
 }
 
-/** What people see of an answer, in the wire format. */
+/** The part of an answer that people see, in the wire format. */
 export interface InlineList {
   readonly results: ReadonlyArray<Readonly<Record<string, unknown>>>;
   readonly next_offset?: string;
@@ -49,7 +49,10 @@ export interface ShownAnswer {
   readonly list: InlineList;
 }
 
-/** How many digits at the end of a query id are its partition. A front can therefore route a choice by the id alone. */
+/**
+ * The number of digits at the end of a query id that name the partition. A front can thus find the partition of a
+ * choice from the id alone.
+ */
 const partitionDigits = 3;
 
 const digestOf = (question: InlineQuestion, user: number): string =>
@@ -110,9 +113,9 @@ export class InlineQueries {
     await takeCalls(this.#context, 'inline_bot', bot, { calls, intervalUs: ms * 1_000 });
     const partition = keys.partitions.of(bot);
     const at = {
-      ...this.#queueKeys(bot),
       request: keys.request(partition, requestId()),
       query: keys.inlineQueries(partition),
+      ...this.#queueKeys(bot),
     };
     const digits = String(partition).padStart(partitionDigits, '0');
     const given = [String(bot), String(user.id), question.query, ...digestsOf(question, user.id), digits];
@@ -152,7 +155,7 @@ export class InlineQueries {
     if (!/^\d{4,19}$/.test(id)) fail('query_too_old');
     const partition = keys.partitions.of(bot);
     const shown = pack(list);
-    // Refuses a message that could not be stored. The person who chooses it could not correct it.
+    // Refuses a message that Petrel cannot store. Later, the person who chooses the result cannot correct the message.
     for (const { content, markup } of messages.values()) {
       packContent(content);
       packMarkup(markup);
@@ -182,8 +185,8 @@ export class InlineQueries {
   }
 
   /**
-   * Returns the message of a result, its bot and its query. Returns null if the person did not see the answer. `answer` is
-   * the id of the answer for this person.
+   * Returns the message of a result, its bot and its query. Returns null if the person did not see the answer. `answer`
+   * is the answer's id for this person.
    */
   async result(answer: string, user: number, result: string) {
     const id = this.#parts.inlineIds.queryOf(user, answer);
@@ -197,7 +200,7 @@ export class InlineQueries {
   async tellChosen(bot: number, user: Profile, choice: InlineChoice): Promise<void> {
     const { scripts, keys, requestId } = this.#context;
     const partition = keys.partitions.of(bot);
-    const at = { ...this.#queueKeys(bot), request: keys.request(partition, requestId()) };
+    const at = { request: keys.request(partition, requestId()), ...this.#queueKeys(bot) };
     const args = { bot: String(bot), from: pack(user), user: String(user.id), extra: pack(choice) };
     for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
       const result = await scripts.call('inline/tell_chosen', partition, at, args);

@@ -1,7 +1,7 @@
 /**
  * Rotates keys while the installation is running. Re-encrypts all data with the first key, and hashes bots' tokens
  * again with the first pepper. Changes only values that use another key or pepper, so an interrupted rotation can be
- * repeated. Skips a value that has changed since it was loaded, because that change already used the first key.
+ * repeated. Skips a value that has changed since the rotation loaded it, because the change already used the first key.
  */
 import * as rows from '../../postgres/accounts/rotation.js';
 import type { RedisConnection, RedisServers } from '../../redis/connection.js';
@@ -12,7 +12,7 @@ import { sealedFor } from '../webhooks/webhooks.js';
 
 export interface Rotated {
   readonly sealed: Readonly<Record<BoxKind, number>>;
-  /** How many encrypted boxes, and copies of them, still use another key. */
+  /** The number of encrypted values, and of their copies, that still use another key. */
   readonly left: number;
   /** The number of tokens of people that may still be hashed with a former pepper. */
   readonly onFormerPepper: number;
@@ -47,6 +47,7 @@ function resealed(secrets: Secrets, was: rows.WebhookBoxes): rows.WebhookBoxes {
     secret_box: was.secret_box && seal(was.secret_box, 'secret'),
     signing_box: seal(was.signing_box, 'signing'),
     former_signing_box: was.former_signing_box && seal(was.former_signing_box, 'signing'),
+    routes_box: was.routes_box && seal(was.routes_box, 'routes'),
   };
 }
 
@@ -85,7 +86,7 @@ export class Rotation {
       }
       const former = await rows.countFormer(this.#context.db, this.#current);
       left = former.boxes + former.copies;
-      // Waits until the stale copies are refreshed. The processes that made them stale do this, or the sweep.
+      // Waits until the processes that changed records, or the sweep, have refreshed the stale copies.
       if (found === 0 && left === 0) break;
     }
     const onFormerPepper = left === 0 && found === 0 ? await this.#retire() : 0;

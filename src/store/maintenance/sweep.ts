@@ -1,7 +1,7 @@
 /**
- * Runs the periodic sweep. It finishes the work of processes that died, applies pending edits, sends due reaction counts and
- * polls, refreshes stale copies in Redis, and forwards pending outbox entries. Any number of nodes may sweep, because every step can be
- * repeated.
+ * Runs the periodic sweep. The sweep finishes the work of processes that died, applies pending edits, sends due
+ * reaction counts and polls, refreshes stale copies in Redis, and forwards pending outbox entries. Any number of nodes
+ * may sweep, because every step can be repeated.
  */
 import { type StaleRow, takeStale } from '../../postgres/sql.js';
 import type { Auth } from '../access/auth.js';
@@ -21,8 +21,8 @@ import type { Webhooks } from '../webhooks/webhooks.js';
 
 const intervalMs = 1_000;
 /**
- * The maximum time between two checks for stale copies, as long as there are none. Normally each change refreshes its
- * own copies.
+ * The maximum time between two checks for stale copies while no copy is stale. Normally each change refreshes its own
+ * copies.
  */
 const copiesIntervalMsMax = 4_000;
 const batchMax = 100;
@@ -72,7 +72,7 @@ async function complete(parts: SweepParts, { subject, subject_id: id, other_id: 
       await control.forget(subject, id);
       return parts.auth.revoke(`${subject}:${id}`);
   }
-  // Revokes nothing, because only the form of the copy is outdated.
+  // Revokes no token, because only the format of the copy is outdated.
   if (subject.endsWith('_copy'))
     return control.refresh(subject.slice(0, -'_copy'.length) as ControlSubject, id);
   return control.refresh(subject as ControlSubject, id, other);

@@ -44,7 +44,7 @@ export class Batches {
     const at = sharedKeys(keys, chat, '', bot);
     const args = { direct: isDirect(chat), hint: `${actionHint}${bot} ${action}` };
     const result = await this.readBack.complete({ chat, who }, (token) =>
-      scripts.call('chats/publish_action', partition, at, { ...args, token }),
+      scripts.call('chats/publish_action', partition, at, { token, ...args }),
     );
     if (result.status !== 'ok') refused(who, result, {});
   }
@@ -62,7 +62,7 @@ export class Batches {
     assertBatch(left.length);
     for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
       const result = await this.readBack.complete({ chat, who }, (token) =>
-        scripts.call('messages/delete_batch', partition, at, { ...args, token, ids: left.map(String) }),
+        scripts.call('messages/delete_batch', partition, at, { token, ids: left.map(String), ...args }),
       );
       switch (result.status) {
         case 'ok':
@@ -82,19 +82,18 @@ export class Batches {
 
   /**
    * Returns messages by id, in the given order and with duplicates. The result is null for an id without a message.
-   * Omits the messages that they reply to. Errors: `chat_not_found`, the errors for non-members.
+   * Does not load the messages that these messages reply to. Errors: `chat_not_found`, the errors for non-members.
    */
   async readMany(chat: ChatRef, who: Sender, ids: readonly number[]): Promise<Array<StoredMessage | null>> {
     assertBatch(ids.length);
-    // Treats every caller as a person. A caller without access then cannot find out whether the user ever started the
-    // bot.
+    // Treats every caller as a person. A bot without access then cannot find out whether the user ever started it.
     const place = { chat, who: { id: who.id, isBot: false } };
     const { shards, scripts, keys } = this.context;
     const partition = keys.partitions.of(chat.id);
     const at = sharedKeys(keys, chat, '', who.id);
     const args = { direct: isDirect(chat), ids: ids.map(String) };
     const page = await this.readBack.complete(place, (token) =>
-      scripts.call('messages/read_many', partition, at, { ...args, token }),
+      scripts.call('messages/read_many', partition, at, { token, ...args }),
     );
     if (page.status !== 'ok') return notMember(who, page.kind);
     const hot = page.rows as Array<Buffer | null>;

@@ -11,7 +11,8 @@ import type { ReadBack } from './read_back.js';
 import { refused } from './refusals.js';
 
 /**
- * How many digits at the end of a query id are its partition. A front can therefore route an answer by the id alone.
+ * The number of digits at the end of a query id that name the partition. A front can thus find the partition of an
+ * answer from the id alone.
  */
 const partitionDigits = 3;
 
@@ -45,10 +46,10 @@ export function createCallbacks(
       const pressed = await readBack.complete(place, (token) => {
         if (isDirect(chat)) {
           const at = withMessage(keys, directKeys(keys, chat, request), chat, messageId);
-          return scripts.call('updates/press_direct', partition, { ...at, query }, { ...args, token });
+          return scripts.call('updates/press_direct', partition, { query, ...at }, { token, ...args });
         }
         const at = withMessage(keys, sharedKeys(keys, chat, request, user.id), chat, messageId);
-        return scripts.call('updates/press_shared', partition, { ...at, query }, { ...args, token });
+        return scripts.call('updates/press_shared', partition, { query, ...at }, { token, ...args });
       });
       const result =
         pressed.status !== 'inline'
@@ -58,8 +59,8 @@ export function createCallbacks(
               const id = inlineIds.idOf(bot, { chat, messageId });
               const inline = { id, instance: inlineIds.instanceOf(bot, chat) };
               const at = withMessage(keys, sharedKeys(keys, chat, request, user.id), chat, messageId);
-              const of = { ...args, token, extra: pack({ ...extra, inline }) };
-              return scripts.call('updates/press_inline', partition, { ...at, query }, of);
+              const of = { token, ...args, extra: pack({ inline, ...extra }) };
+              return scripts.call('updates/press_inline', partition, { query, ...at }, of);
             });
       if (result.status !== 'ok')
         return refused(place.who, result, { not_found: 'message_not_found', no_button: 'button_not_found' });

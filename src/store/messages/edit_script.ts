@@ -13,7 +13,10 @@ export type Edit =
       readonly content: Content;
       readonly markup: InlineKeyboard | null;
     }
-  /** The new place of a live location, or null to stop it. The live part of the object has the new period, if any. */
+  /**
+   * The new position of a live location, or null to stop it. If the call specifies a period, the live part of the
+   * object contains it.
+   */
   | { readonly what: 'location'; readonly content: Content | null; readonly markup: InlineKeyboard | null }
   | { readonly what: 'markup'; readonly markup: InlineKeyboard | null };
 
@@ -28,21 +31,24 @@ export interface EditCall {
   readonly messageId: number;
   /** Whether the editor is the bot of an inline message. */
   readonly isInline: boolean;
-  /** The edit, or the token of the pending edit that is applied. */
+  /** The edit, or the token of the pending edit to apply. */
   readonly change: Edit | PendingToken;
-  /** Whether the edit becomes pending if the message was edited less than a second ago. */
-  readonly coalesce: boolean;
+  /**
+   * The owner of the bot if an edit within a second of the previous edit may become pending. Null if such an edit is
+   * refused.
+   */
+  readonly coalesceFor: number | null;
 }
 
 const nothing = Buffer.alloc(0);
 
-/** Returns the elements of the argument `edit` that tell a coalesced or pending edit from others. */
-function modeOf({ change, coalesce, editor }: EditCall): readonly string[] {
+/** Returns the elements of the argument `edit` that mark a coalesced or pending edit. */
+function modeOf({ change, coalesceFor, editor }: EditCall): readonly string[] {
   if ('token' in change) return ['due', change.token];
-  return coalesce ? ['coalesce', JSON.stringify(editor.profile)] : [];
+  return coalesceFor === null ? [] : ['coalesce', JSON.stringify(editor.profile), String(coalesceFor)];
 }
 
-/** Runs the script for an edit, and loads what is missing in Redis. Errors: those of `ReadBack.complete`. */
+/** Runs the script for an edit, and loads records that are missing in Redis. Errors: those of `ReadBack.complete`. */
 export function runEdit({ scripts, keys }: StoreContext, readBack: ReadBack, call: EditCall) {
   const { request, chat, editor, messageId, isInline, change } = call;
   const partition = keys.partitions.of(chat.id);
@@ -68,7 +74,7 @@ export function runEdit({ scripts, keys }: StoreContext, readBack: ReadBack, cal
           'messages/edit_direct',
           partition,
           Object.assign(withMessage(keys, directKeys(keys, chat, request), chat, messageId), pending),
-          { ...args, token },
+          { token, ...args },
         )
       : scripts.call(
           'messages/edit_shared',
@@ -77,7 +83,7 @@ export function runEdit({ scripts, keys }: StoreContext, readBack: ReadBack, cal
             withMessage(keys, sharedKeys(keys, chat, request, editor.id), chat, messageId),
             pending,
           ),
-          { ...args, token },
+          { token, ...args },
         ),
   );
 }

@@ -26,7 +26,7 @@ export function createMessageDrafts(
   readBack: ReadBack,
   forwarder: Forwarder,
 ) {
-  const keysOf = (chat: ChatRef) => ({ ...directKeys(keys, chat, requestId()), draft: keys.draft(chat) });
+  const keysOf = (chat: ChatRef) => ({ draft: keys.draft(chat), ...directKeys(keys, chat, requestId()) });
   return {
     /**
      * Shows a draft to the person, or replaces the draft that is shown. Does nothing if the person has stopped the draft.
@@ -39,7 +39,7 @@ export function createMessageDrafts(
       const flags = canStop ? `s${keepOnStop ? 'k' : ''}` : '';
       const args = { id: String(id), flags, content };
       const result = await readBack.complete({ chat, who }, (token) =>
-        scripts.call('chats/show_draft', keys.partitions.of(chat.id), keysOf(chat), { ...args, token }),
+        scripts.call('chats/show_draft', keys.partitions.of(chat.id), keysOf(chat), { token, ...args }),
       );
       if (result.status !== 'ok') refused(who, result, {});
     },
@@ -57,14 +57,14 @@ export function createMessageDrafts(
           );
     },
     /**
-     * Stops a draft, and tells the bot so with an update. A repeated call changes nothing. Errors: `chat_not_found`,
+     * Stops a draft, and notifies the bot with an update. A repeated call changes nothing. Errors: `chat_not_found`,
      * `draft_not_found`, `bot_blocked_by_you`, `cant_write_to_bot`, `bot_not_found`.
      */
     async stop(chat: ChatRef, user: Profile, id: number): Promise<void> {
       const who = { id: user.id, isBot: false };
       const args = { chat: chatText(chat), id: String(id), from: pack(user) };
       const result = await readBack.complete({ chat, who }, (token) =>
-        scripts.call('updates/stop_draft', keys.partitions.of(chat.id), keysOf(chat), { ...args, token }),
+        scripts.call('updates/stop_draft', keys.partitions.of(chat.id), keysOf(chat), { token, ...args }),
       );
       if (result.status !== 'ok') return refused(who, result, { not_found: 'draft_not_found' });
       forwarder.follow(chat.id, result);

@@ -33,7 +33,7 @@ export interface NewMessage {
   /** The message that this message replies to, or 0 if it is not a reply. */
   readonly replyTo: number;
   readonly origin?: Pick<Origin, 'forward' | 'group' | 'keyboard' | 'via'>;
-  /** Whether to send the message without the reply if the target of the reply no longer exists. */
+  /** Whether to send the message without a reply if the replied-to message no longer exists. */
   readonly allowMissingReply: boolean;
 }
 
@@ -52,22 +52,19 @@ const editErrors = {
   no_live: 'no_live_location_to_edit',
   wrong_period: 'live_period_wrong',
   not_modified: 'message_not_modified',
-  // Scripts return this only when they apply a due edit.
+  // Scripts refuse with this status only when they apply a due edit.
   not_pending: 'message_cant_be_edited',
 } as const satisfies Record<string, ErrorName>;
 
-/**
- * A message after an edit. If the edit is still pending, this is the message as it will be after the edit is
- * applied.
- */
+/** The message after an edit, even if the edit is still pending. */
 export type EditedMessage = StoredMessage & { readonly isPending?: true };
 
 const nothing = Buffer.alloc(0);
 const noOrigin: Origin = {};
 
 /**
- * Returns the origin of a message. In groups and channels it has a copy of the sender's profile, which direct chats do
- * not need.
+ * Returns the origin of a message. In groups and channels, the origin contains a copy of the sender's profile, which
+ * direct chats do not need.
  */
 function originOf(from: Profile | null, replyTo: number): Origin {
   if (from === null) return replyTo === 0 ? noOrigin : { reply: replyTo };
@@ -84,6 +81,11 @@ function newRecord(chat: ChatRef, sender: Sender, message: NewMessage, replyTo: 
     content: message.content,
     markup: message.markup,
     origin: message.origin === undefined ? origin : { ...origin, ...message.origin },
+    // The script sets these.
+    version: 0,
+    date: 0,
+    editedAt: 0,
+    post: 0,
   };
 }
 
@@ -128,8 +130,9 @@ export class Messages extends Batches {
 
   /**
    * Sends 1 to `limits.messages_batch_max` messages in one step, all or none, with consecutive ids in the given order.
-   * Their total size is limited to `storeLimits.messages_batch_bytes_max`. All of them reply to the same message as the
-   * first one. If the call is repeated, `messages` omits messages that were deleted since. Errors: those of `send`.
+   * Their total size is limited to `storeLimits.messages_batch_bytes_max`. All messages reply to the same message as
+   * the first one. If the call is repeated, the returned `messages` omit messages that have been deleted since then.
+   * Errors: those of `send`.
    */
   async sendMany(chat: ChatRef, sender: Sender, given: Given<readonly NewMessage[]>) {
     const request = this.context.requestId();
@@ -159,20 +162,20 @@ export class Messages extends Batches {
 
   /**
    * Edits an inline message that a person sent from this bot's results. The bot need not be in the chat, and does not
-   * learn whether the chat exists. With `coalesce`, the edit may become pending. Errors: those of edits,
-   * `inline_message_invalid`.
+   * learn whether the chat exists. With `coalesceFor`, the owner of the bot, the edit may become pending. Errors: those
+   * of `edit`, `inline_message_invalid`.
    */
   async editInline(
     bot: Sender,
     { chat, messageId }: InlinePlace,
     given: Given<Edit>,
-    coalesce = false,
+    coalesceFor: number | null = null,
   ): Promise<void> {
     const request = this.context.requestId();
     if (await this.#repeats.edited(this.context.keys.partitions.of(chat.id), request)) return;
     const edit = isLookUp(given) ? await given() : given;
     try {
-      await this.#applyEdit(request, chat, bot, messageId, edit, { isInline: true, coalesce });
+      await this.#applyEdit(request, chat, bot, messageId, edit, { isInline: true, coalesceFor });
     } catch (error) {
       const { kind } = error instanceof ApiError ? error : {};
       if (kind === 'chat_not_found' || kind === 'cant_initiate' || kind === editErrors.not_found)
@@ -192,12 +195,19 @@ export class Messages extends Batches {
   }
 
   /**
-   * Edits a message. If the message was edited less than a second ago, the edit becomes pending: it is applied when the
-   * second has passed, unless a later edit replaces it. Errors: those of `edit`. `too_many_requests` only if too many
-   * edits are pending or the call is durable.
+   * Edits a message. If the message was edited less than a second ago, the edit becomes pending. A pending edit is
+   * applied once a second has passed since the last edit, unless a later edit replaces it. `owner` is the owner of the
+   * bot. Errors: those of `edit`. `too_many_requests` only if too many edits of this owner or of all owners are
+   * pending, or if the call is durable.
    */
-  editCoalesced(chat: ChatRef, editor: Sender, messageId: number, change: Edit): Promise<EditedMessage> {
-    return this.#applyEdit(this.context.requestId(), chat, editor, messageId, change, { coalesce: true });
+  editCoalesced(
+    chat: ChatRef,
+    editor: Sender,
+    messageId: number,
+    change: Edit,
+    owner: number,
+  ): Promise<EditedMessage> {
+    return this.#applyEdit(this.context.requestId(), chat, editor, messageId, change, { coalesceFor: owner });
   }
 
   /** Deletes a message. Errors: `message_to_delete_not_found`, `message_cant_be_deleted`. */
@@ -212,7 +222,7 @@ export class Messages extends Batches {
     };
     const place = { chat, who, message: { id: messageId, absent: 'message_to_delete_not_found' } } as const;
     const result = await this.readBack.complete(place, (token) =>
-      scripts.call('messages/delete', keys.partitions.of(chat.id), at, { ...args, token }),
+      scripts.call('messages/delete', keys.partitions.of(chat.id), at, { token, ...args }),
     );
     if (result.status !== 'ok')
       refused(who, result, {
@@ -242,7 +252,7 @@ export class Messages extends Batches {
 
   /**
    * Makes one attempt to send, with one reply target. `request` makes a repeated attempt safe. With `keep`, a repeated
-   * attempt to send a single message returns the message even if it was deleted since.
+   * attempt to send a single message returns the message even if the message has been deleted since.
    */
   async #trySend(
     chat: ChatRef,
@@ -267,23 +277,24 @@ export class Messages extends Batches {
       partition: String(partition),
       keep: keptOf(chat, messages, keep),
       tails,
+      token: '',
     };
     const result = await this.readBack.complete({ chat, who: sender }, (token) => {
-      const own = { ...args, token };
+      args.token = token;
       if (!direct) {
         const at = sharedKeys(keys, chat, request, sender.id);
-        return scripts.call('messages/send_shared', partition, at, own);
+        return scripts.call('messages/send_shared', partition, at, args);
       }
       return sender.isBot
-        ? scripts.call('messages/send_to_user', partition, toUserKeys(keys, chat, request), own)
-        : scripts.call('messages/send_to_bot', partition, directKeys(keys, chat, request), own);
+        ? scripts.call('messages/send_to_user', partition, toUserKeys(keys, chat, request), args)
+        : scripts.call('messages/send_to_bot', partition, directKeys(keys, chat, request), args);
     });
     if (result.status !== 'ok') return result;
     if ('wake' in result || 'forward' in result) this.#forwarder.follow(chat.id, result);
     const firstPost = 'post' in result ? result.post : 0;
-    const sent = fixed.map((message, i) => {
-      const post = firstPost === 0 ? 0 : firstPost + i * ruleLimits.partitions_max;
-      const record = { ...message, version: 0, date: result.date, editedAt: 0, post };
+    const sent = fixed.map((record, i) => {
+      record.date = result.date;
+      record.post = firstPost === 0 ? 0 : firstPost + i * ruleLimits.partitions_max;
       return storedMessage(chat, result.first + i, record, result.peer, result.reply);
     });
     return { status: 'ok' as const, sent };
@@ -295,11 +306,14 @@ export class Messages extends Batches {
     editor: Sender,
     messageId: number,
     change: Edit,
-    { isInline = false, coalesce = false } = {},
+    {
+      isInline = false,
+      coalesceFor = null,
+    }: { readonly isInline?: boolean; readonly coalesceFor?: number | null } = {},
   ): Promise<EditedMessage> {
-    // A pending edit is only in Redis, so a durable call makes none.
-    const mayPend = coalesce && !this.context.durable;
-    const call = { request, chat, editor, messageId, isInline, change, coalesce: mayPend };
+    // A pending edit is stored only in Redis, so edits of durable calls never become pending.
+    const owner = this.context.durable ? null : coalesceFor;
+    const call = { request, chat, editor, messageId, isInline, change, coalesceFor: owner };
     const result = await runEdit(this.context, this.readBack, call);
     if (result.status !== 'ok') return refused(editor, result, editErrors);
     const edited = storedMessage(chat, messageId, result.record, result.peer, result.reply);

@@ -1,7 +1,7 @@
 /**
  * Applies pending edits when they are due (decision 0066). The node that accepted an edit has a timer for it. If this
- * node dies, the next sweep of any node applies the edit. Any number of nodes may do so, because a script removes a
- * pending edit in the same step in which it applies the edit.
+ * node dies, the next sweep of any node applies the edit. Several nodes may apply edits at the same time, because the
+ * script that applies a pending edit removes it in the same step.
  */
 import { ApiError } from '../../errors.js';
 import type { Timer } from '../../time.js';
@@ -15,7 +15,7 @@ import type { Forwarder } from '../updates/forwarder.js';
 import { runEdit } from './edit_script.js';
 import type { ReadBack } from './read_back.js';
 
-/** The minimum time between two runs of a timer, in ms. Edits that become due in this time are applied together. */
+/** The minimum time between two runs of a timer, in ms. Edits that become due between two runs are applied together. */
 const stepMs = 20;
 const valuesPerEdit = 5;
 
@@ -48,7 +48,7 @@ export class PendingEdits {
   readonly #readBack: ReadBack;
   readonly #forwarder: Forwarder;
   readonly #onError: (error: unknown) => void;
-  /** The next run of each partition, by the monotonic clock. At most one per partition. */
+  /** By partition, the time of the next run by the monotonic clock. */
   readonly #timers = new Map<number, { readonly at: number; readonly timer: Timer }>();
   #stopped = false;
 
@@ -116,7 +116,7 @@ export class PendingEdits {
         messageId: Number(messageId),
         isInline,
       },
-      ...{ editor: { id: editor, isBot: true, profile }, change: { token }, coalesce: false },
+      ...{ editor: { id: editor, isBot: true, profile }, change: { token }, coalesceFor: null },
     };
     try {
       // The bot may have been suspended, deleted, or blocked since the edit was accepted.

@@ -43,10 +43,10 @@ export function createPins(
     const result = await readBack.complete(place, (token) => {
       if (isDirect(chat)) {
         const at = withMessage(keys, directKeys(keys, chat, request), chat, messageId);
-        return scripts.call('messages/pin_direct', partition, at, { ...args, token });
+        return scripts.call('messages/pin_direct', partition, at, { token, ...args });
       }
       const at = withMessage(keys, sharedKeys(keys, chat, request, who.id), chat, messageId);
-      return scripts.call('messages/pin_shared', partition, at, { ...args, token });
+      return scripts.call('messages/pin_shared', partition, at, { token, ...args });
     });
     if (result.status !== 'ok')
       refused(who, result, {
@@ -58,8 +58,8 @@ export function createPins(
   }
 
   /**
-   * Unpins a message. `what` is the id of the message that must be pinned, `any` for any pinned message, or `all` to
-   * succeed even if no message is pinned.
+   * Unpins a message. `what` is the id of the message that must be pinned, `any` for whichever message is pinned, or
+   * `all` to succeed even if no message is pinned.
    */
   async function take(chat: ChatRef, who: Sender, what: number | 'any' | 'all'): Promise<void> {
     const at = sharedKeys(keys, chat, requestId(), who.id);
@@ -70,7 +70,7 @@ export function createPins(
       direct: isDirect(chat),
     };
     const result = await readBack.complete({ chat, who }, (token) =>
-      scripts.call('messages/unpin', partitionOf(chat), at, { ...args, token }),
+      scripts.call('messages/unpin', partitionOf(chat), at, { token, ...args }),
     );
     if (result.status !== 'ok')
       refused(who, result, { not_found: 'message_to_unpin_not_found', not_allowed: 'pin_not_allowed' });
@@ -83,7 +83,10 @@ export function createPins(
      * and `message_to_unpin_not_found` if the message is not pinned.
      */
     unpin: (chat: ChatRef, who: Sender, messageId: number | null) => take(chat, who, messageId ?? 'any'),
-    /** Unpins the pinned message. Succeeds if there is none. Errors: those of `pin` for membership and rights. */
+    /**
+     * Unpins the pinned message. Succeeds even if no message is pinned. Errors: those of `pin` for membership and
+     * rights.
+     */
     unpinAll: (chat: ChatRef, who: Sender): Promise<void> => take(chat, who, 'all'),
   };
 }

@@ -37,11 +37,11 @@ export class ReadBack {
   }
 
   /**
-   * Calls a script, and loads missing records until nothing is missing. Each attempt gets a new token for its tickets. A
-   * repeated token would recreate a ticket that a write has removed, and a fill that loaded the record before this write
-   * would store it. Errors: `chat_not_found`, `cant_initiate` if a
-   * bot writes to a person who never started it, `bot_not_found` if a person writes to a deleted bot, and the given
-   * error for a message that does not exist.
+   * Calls a script, and loads missing records until nothing is missing. Each attempt gets a new token for its tickets.
+   * With the token of an earlier attempt, the script would recreate a ticket that a write has removed. A fill that
+   * loaded the record before the write could then store an outdated record. Errors: `chat_not_found`, `cant_initiate`
+   * if a bot writes to a person who never started it, `bot_not_found` if a person writes to a deleted bot, and the
+   * given error for a message that does not exist.
    */
   complete<P extends Promise<{ readonly status: string }>>(
     place: Place,
@@ -75,7 +75,7 @@ export class ReadBack {
     return new Set((await Promise.all(filled)).flat());
   }
 
-  /** Loads what a script reported as missing. Returns false if nothing is missing. */
+  /** Loads the records that a script reported as missing. Returns false if nothing is missing. */
   async #fill(
     place: Place,
     { status, ticket = '', incarnation = 0 }: { status: string; ticket?: string; incarnation?: number },

@@ -30,7 +30,7 @@ const plurals: Readonly<Record<string, string>> = {
 
 type CommonRefusal = 'blocked' | 'cant_write' | 'not_member' | 'not_permitted' | 'outbox_full' | 'too_often';
 
-/** Throws the error for a refusal. `others` has the errors for refusals that only some scripts return. */
+/** Throws the error for a refusal. `others` contains the errors for refusals that only some scripts return. */
 export function refused<
   R extends { readonly status: string; readonly kind?: string; readonly what?: string },
 >(

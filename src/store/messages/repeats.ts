@@ -1,7 +1,7 @@
 /**
  * Finds changes that an earlier attempt of a call under an idempotency key already made. Scripts recognise repeated
- * requests themselves. These lookups are for changes whose input may no longer exist, such as the source of a forward,
- * an upload, or an edited post.
+ * requests themselves. These lookups are needed for changes whose input may no longer exist, such as the source of a
+ * forward, an upload, or an edited post.
  */
 import type { Chats } from '../chats/chats.js';
 import { unpackMessage } from '../core/codec.js';
@@ -18,7 +18,7 @@ export const isLookUp = <T>(given: Given<T>): given is () => T | Promise<T> => t
 export type Repeats = ReturnType<typeof createRepeats>;
 
 /**
- * Creates functions that look up results of an earlier attempt. Each returns null if no earlier attempt made the
+ * Creates functions that look up results of an earlier attempt. A function returns null if no earlier attempt made its
  * change. Only repeated calls cost a round trip.
  */
 export function createRepeats(
@@ -33,7 +33,7 @@ export function createRepeats(
     return known.status === 'ok' ? known : null;
   }
 
-  /** Converts records to messages. Adds the chat's current profile and the messages that they reply to. */
+  /** Converts records to messages. Adds the chat's current profile, and the messages to which these messages reply. */
   async function show(chat: ChatRef, made: ReadonlyMap<number, Buffer>): Promise<StoredMessage[]> {
     const state = await chats.find(chat);
     if (!state) return [];
@@ -61,7 +61,7 @@ export function createRepeats(
       const ids = Array.from({ length: count }, (_, i) => first + i);
       return { ids, messages: await show(chat, await records.read(chat, ids)) };
     },
-    /** Returns the post of a reaction. It may have been deleted meanwhile. */
+    /** Returns the chat and the message id of a reaction's post, which may have been deleted since then. */
     reacted: (
       partition: number,
       request: string,
@@ -75,7 +75,7 @@ export function createRepeats(
         : null,
     /**
      * Returns the message that the request edited, in its state after the edit. For a durable call, returns null if the
-     * edit became pending, because only the script finds out whether it is stored now.
+     * edit became pending, because only the script can tell whether the edit is stored by now.
      */
     async edited(partition: number, request: string): Promise<StoredMessage | null> {
       const known = await recall(partition, request);

@@ -17,15 +17,15 @@ export type ReactionRecord = [emoji: string, date: number, external: Buffer];
 type TallyRecord = [emoji: string, count: number, first: number, users: number];
 
 /**
- * How many pages may be loaded. More than one page may be needed, because all reactions of a page may have been removed
- * since Postgres was read.
+ * How many pages may be loaded. The first page is not enough if all of its reactions were removed after Postgres was
+ * read.
  */
 const refillPagesMax = 5;
 
 export interface MissingOfPost {
   readonly status: string;
   readonly ticket: string;
-  /** The channel, if its record or the record of a member is missing. */
+  /** The channel. Set only if its record or the record of a member is missing. */
   readonly chat?: number;
 }
 
@@ -83,8 +83,8 @@ export class PostReadBack {
   }
 
   /**
-   * Extends the lists of reactors that have become shorter than the number to show. Returns false at once if no list is
-   * too short. Otherwise resolves with true once the lists are extended.
+   * Extends the lists of reactors that have become shorter than the number of reactors to show. Returns false at once
+   * if no list is too short. Otherwise resolves with true once the lists are extended.
    */
   refill(post: number, reactions: readonly PostReaction[]): false | Promise<true> {
     const { reactorsListed } = this.#context;

@@ -1,6 +1,6 @@
 /**
- * Computes the public names of posts, which look like UUIDs. A name is computed from the post id and a secret key. It
- * therefore does not reveal the id, and needs no table.
+ * Computes the public names of posts, which look like UUIDs. A name is computed from the post id and a secret key, so
+ * it does not reveal the id and needs no table.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Secrets } from '../core/secrets.js';

@@ -1,6 +1,6 @@
 /**
- * Notifies viewers when a post changes. A hint does this at once, and a check every second finds changes whose hints
- * were lost.
+ * Notifies viewers when a post changes. A hint triggers the notification at once, and a check every second finds
+ * changes whose hints were lost.
  */
 
 import type { Hints } from '../../redis/hints.js';
@@ -12,7 +12,7 @@ import { storeLimits as limits } from '../limits.js';
 
 /**
  * Called when a post may have changed, with null or with the post's current version. The listener may already have seen
- * this version.
+ * that version.
  */
 export type PostListener = (version: number | null) => void;
 

@@ -41,6 +41,12 @@ export interface Reactor {
   readonly cursor: string;
 }
 
+/**
+ * Stands for a reader without an account, who sees only posts of public channels. No person has the id 0. The reactions of
+ * this reader are not looked up.
+ */
+const anyone = { id: 0, isBot: true } as const;
+
 const external = new WeakMap<object, Buffer>();
 
 /** Returns an external id in binary form, converted only once per cached person. */
@@ -78,6 +84,15 @@ export class Posts {
   }
 
   /**
+   * Returns a post of a public channel, for a reader without an account. The lists of people may be shorter than those of
+   * `find`. Error: `post_not_found`, also if the channel is private.
+   */
+  async findPublic(post: number): Promise<PostState> {
+    assertPartition(this.#context, post);
+    return this.#read(post, anyone);
+  }
+
+  /**
    * Changes reactions. Setting or removing an emoji twice changes nothing. Errors: `post_not_found`,
    * `too_many_reactions`.
    */
@@ -85,8 +100,8 @@ export class Posts {
     const { scripts, keys, requestId } = this.#context;
     assertPartition(this.#context, post);
     const [partition, number] = [partitionOfPost(post), postNumber(post)];
-    // Checks whether Redis is full here and not in the script, because removals must still work in a full Redis. Each
-    // process refreshes the flag once a second.
+    // Checks here whether Redis is full. The script cannot check this, because removals must still work while Redis is
+    // full. Each process refreshes the flag once a second.
     if (change.what === 'set' && scripts.isFull(partition)) fail('too_many_requests', { retry_after: 1 });
     const request = requestId();
     const former = this.#repeats.reacted(partition, request);
@@ -94,9 +109,9 @@ export class Posts {
     if (stood) return this.#readAgain(post, user.id, stood);
     const emoji = 'emoji' in change ? change.emoji : '';
     const at = {
-      ...postKeys(keys, post),
       user_ticket: keys.ticket(`${keys.acted(post)}${user.id}`),
       request: keys.request(partition, request),
+      ...postKeys(keys, post),
     };
     const reaction = pack([`${post}`, `${partition}`, `${number}`, change.what, emoji, `${user.id}`]);
     const external = externalBytes(user);
@@ -159,7 +174,7 @@ export class Posts {
   }
 
   /**
-   * Returns the state after a change. For `erase` the lists of reactors are not extended, because the caller ignores
+   * Returns the state after a change. For `erase`, does not extend the lists of reactors, because the caller ignores
    * the state.
    */
   async #shown(
@@ -180,9 +195,10 @@ export class Posts {
       const ttl_ms = readBackTtlMs(this.#context, partition);
       const args = { token: this.#context.uniqueText(), who: String(who.id), ttl_ms };
       const found = await scripts.call('posts/read', partition, postKeys(keys, post), args);
-      if (found.status === 'not_found') return fail('post_not_found');
+      const isHidden = found.status === 'member_missing' && who.id === anyone.id;
+      if (found.status === 'not_found' || isHidden) return fail('post_not_found');
       if (found.status === 'ok') {
-        // Loads the reactions that Redis lacks from Postgres. Changes after the call need not be included.
+        // Loads the reactions that Redis lacks from Postgres. The result may lack changes that are made after the call.
         const own = found.own ?? (who.isBot ? '' : await this.#cold.loadOwn(post, who.id));
         return this.#stateOf(post, found.fields, own);
       }
@@ -191,7 +207,10 @@ export class Posts {
     return fail('unavailable', { retry_after: 1 });
   }
 
-  /** Returns the post for a repeated call. If the post was deleted since, the result has no reactions. */
+  /**
+   * Returns the post for a repeated call. If the post has been deleted since the first call, the result has no
+   * reactions.
+   */
   async #readAgain(
     post: number,
     id: number,

@@ -4,24 +4,25 @@
  * forward, because each queue stores a mark per source partition and rejects duplicates. A node that dies midway delays
  * updates by a second, but loses none.
  *
- * On a cluster, the master of some bots may be down. These bots are skipped, so that no update overtakes the updates
- * that they missed. The other bots still get later batches. The skipped bots are retried from the start of the outbox,
- * which stays until they have all updates.
+ * On a cluster, the master of some bots may be down. The forwarder skips these bots and continues with later batches
+ * for the others. The outbox stays until the skipped bots have all their updates. They are retried from its start, so
+ * that no update overtakes an earlier one.
  *
- * A queue accepts updates only from the Redis that it was in when they were read. A Redis that restarted may have lost
- * earlier updates of the queue, which are then still in the outbox. `test/models/outbox.pml` models this protocol. In
- * the model, `owed` and `passed` are the fields of `Detour`, `last` is the field of `Batch`, and `under` and
- * `retried_under` stand for `runs`.
+ * A queue accepts updates only if its Redis has not restarted since they were read from the outbox. A restarted Redis
+ * may have lost earlier updates of the queue, which are then still in the outbox. `test/models/outbox.pml` models this
+ * protocol. In the model, `owed` and `passed` are the fields of `Detour`, `last` is the field of `Batch`, and `under`
+ * and `retried_under` stand for `runs`.
  */
 import { fail } from '../../errors.js';
 import { kindBit, type UpdateKind } from '../../rules/update_kinds.js';
 import { fillAttemptsMax, type StoreContext } from '../core/context.js';
+import { queuesIn } from '../core/queue_ids.js';
 import { storeLimits as limits } from '../limits.js';
 import { type Queues, readEntry } from './queues.js';
 
 const valuesPerUpdate = 10;
 
-/** The minimum time between two retries of unreachable bots when changes cause the retries. */
+/** The minimum time between two retries of unreachable bots, if changes trigger the retries. */
 const retryMs = 1_000;
 
 /** The run id of each partition's Redis at one instant, or null where Redis was unavailable. */
@@ -30,8 +31,8 @@ type RunIds = ReadonlyArray<string | null>;
 interface Batch {
   readonly last: string;
   /**
-   * The run ids just before the batch was read. While some bots are skipped, the run ids just before the first batch
-   * after the skip was read.
+   * The run ids just before the batch was read. While bots are skipped, the run ids from before the first batch after
+   * the skip.
    */
   readonly runs: RunIds;
   readonly incarnation: number;
@@ -103,7 +104,10 @@ class Outbox {
     if (failures.length > 0) throw failures[0];
   }
 
-  /** Forwards one batch. Returns true if there may be more entries. From then on, skips bots for which this fails. */
+  /**
+   * Forwards one batch. Returns true if there may be more entries. Bots for which forwarding fails are skipped from
+   * then on.
+   */
   async #forwardBatch(failures: unknown[]): Promise<boolean> {
     const detour = this.#detour;
     const batch = await this.#readBatch(detour?.passed, detour?.runs);
@@ -120,7 +124,7 @@ class Outbox {
         tried: this.#context.time.monotonic(),
       };
     } else {
-      // Has no effect if no bots are skipped any more. The outbox is then read again from the start.
+      // Has no effect once no bot is skipped, because the outbox is then read again from the start.
       for (const bot of failed.keys()) detour.owed.add(bot);
       detour.passed = batch.last;
     }
@@ -254,12 +258,12 @@ export class Forwarder {
   }
 
   /**
-   * After a change, forwards the outbox of this id's partition or wakes the bot's worker. Returns at once. The sweep
-   * retries failures.
+   * After a change, forwards the outbox of this id's partition, or wakes the workers of the bot's queues. Each bit of
+   * `wake` stands for the queue of one slot. Returns at once. The sweep retries failures.
    */
-  follow(id: number, change: { readonly forward?: boolean; readonly wake?: boolean }): void {
+  follow(id: number, change: { readonly forward?: boolean; readonly wake?: number }): void {
     if (change.forward) this.#outbox(this.#partitionOf(id)).forward(retryMs).catch(this.#onError);
-    if (change.wake) this.#wake(id);
+    if (change.wake) for (const queue of queuesIn(id, change.wake)) this.#wake(queue);
   }
 
   /** Forwards the outbox of this partition after a change. Returns at once. The sweep retries failures. */

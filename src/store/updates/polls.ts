@@ -1,6 +1,7 @@
 /**
- * Runs long polls and streams of updates. A stream is a poll that does not end (decision 0069). Each bot has at most one waiting poll in the whole installation, or one for each of its consumers
- * (decision 0067). Hints wake polls, and a check every second finds updates whose hints were lost.
+ * Runs long polls and streams of updates. A stream is a poll that does not end (decision 0069). Each bot has at most one
+ * waiting poll in the whole installation, or one for each of its consumers (decision 0067). Hints wake polls, and a check
+ * every second finds updates whose hints were lost.
  */
 import { fail } from '../../errors.js';
 import type { Hints } from '../../redis/hints.js';
@@ -22,8 +23,8 @@ export interface PollRequest {
   /** The new mask of update kinds. Null keeps the current mask. */
   readonly mask: number | null;
   /**
-   * The consumer that polls. It shares the queue with other consumers, and `offset` must not be negative. `leaseMs` is
-   * the time without a poll after which its chats may move to others.
+   * The consumer that polls. It shares the queue with other consumers, and `offset` must not be negative. If the
+   * consumer does not poll for `leaseMs`, its chats may move to other consumers.
    */
   readonly consumer?: { readonly name: string; readonly leaseMs: number } | undefined;
   /** Returns false once the token is no longer accepted. The poll then ends. */
@@ -31,9 +32,11 @@ export interface PollRequest {
   readonly onGone: (listener: () => void) => void;
 }
 
-/** With `limit` unconfirmed updates, the stream pauses. */
+/** The stream pauses while it has `limit` unconfirmed updates. */
 interface StreamRequest extends Omit<PollRequest, 'timeout'> {
-  /** The id of the last update that the client has, or 0. The stream sends the updates after it, and confirms none. */
+  /**
+   * The id of the last update that the client has, or 0. The stream sends the updates after this id, and confirms none.
+   */
   readonly lastSeen: number;
 }
 
@@ -53,29 +56,45 @@ type Sent = SentUpdates | SharedUpdates;
 
 /** Begins a hint about a newer poll of one consumer. The name of the consumer follows. */
 const consumerHint = 'p ';
-/** A hint that updates were confirmed outside a poll. A space and the name of the consumer follow, if there is one. */
-const confirmedHint = 'c';
-
 /**
- * A poll that waits. It sleeps until somebody requests a check. It ends when its client disconnects or its node shuts
- * down.
+ * A hint that updates were confirmed outside a poll. If a consumer confirmed them, a space and the name of the consumer
+ * follow.
  */
+const confirmedHint = 'c';
+/** The first byte of a hint about an update. A copy of the update may follow. */
+const updateHint = 0x75;
+
+/** The event that a poll or stream waits for. A hint that arrives during a step must not be missed. */
+type Wanted = 'updates' | 'confirmations' | 'client' | 'anything';
+
+/** A waiting poll. It sleeps until a check is requested. It ends when its client disconnects or its node shuts down. */
 class Waiter {
   readonly bot: number;
   readonly name: string;
+  readonly consumer: Consumer | undefined;
   ended = false;
+  wanted: Wanted = 'anything';
   #checkRequested = false;
+  /** Whether an update arrived during the present step. */
+  #updateArrived = false;
   #expecting = false;
   #wake = () => {};
 
-  constructor(bot: number, name: string) {
+  constructor(bot: number, name: string, consumer: Consumer | undefined) {
     this.bot = bot;
     this.name = name;
+    this.consumer = consumer;
   }
 
   requestCheck(): void {
     this.#checkRequested = true;
     this.#wake();
+  }
+
+  /** Requests a check for a new update, unless the stream waits for something else when its present step ends. */
+  onUpdate(): void {
+    if (this.wanted === 'updates') this.requestCheck();
+    else if (this.wanted === 'anything') this.#updateArrived = true;
   }
 
   /** Requests a check when the promise resolves. Does nothing if a former promise is still pending. */
@@ -94,8 +113,9 @@ class Waiter {
   }
 
   /** Waits for `ms`, which may be infinite. Ends early when a check of the queue is requested, or when the poll ends. */
-  async sleep(time: Time, ms: number): Promise<void> {
-    if (!this.#checkRequested) {
+  async sleep(time: Time, ms: number, wanted: Wanted): Promise<void> {
+    this.wanted = wanted;
+    if (!this.#checkRequested && !(this.#updateArrived && wanted === 'updates')) {
       await new Promise<void>((resolve) => {
         const timer = Number.isFinite(ms) ? time.after(ms, resolve) : undefined;
         this.#wake = () => {
@@ -106,17 +126,24 @@ class Waiter {
       this.#wake = () => {};
     }
     this.#checkRequested = false;
+    this.#updateArrived = false;
+    this.wanted = 'anything';
   }
 }
+
+type Consumed = Extract<Scripts['updates/consume']['result'], { status: 'ok' }>;
 
 type Refusal = Exclude<
   (Scripts['updates/poll'] | Scripts['updates/consume'])['result']['status'],
   'ok' | 'stale_run' | 'journal_full'
 >;
 
-/** Returns whether a hint may matter to a poll or to a stream, which waits for confirmations while `isFull`. */
-function concerns(hint: Buffer, { consumer }: Waiting, isFull: boolean): boolean {
-  const text = hint.length <= consumerHint.length + limits.consumer_name_length_max ? String(hint) : '';
+/**
+ * Returns whether a hint that announces no update may matter to a poll, or to a stream. While `isFull`, a stream waits for
+ * confirmations.
+ */
+function concerns(hint: Buffer, { consumer }: Waiter, isFull: boolean): boolean {
+  const text = String(hint);
   const name = text.slice(consumerHint.length);
   if (text.startsWith(confirmedHint)) return isFull && name === (consumer?.name ?? '');
   return !text.startsWith(consumerHint) || name === consumer?.name;
@@ -127,9 +154,12 @@ async function checkToken({ valid }: Waiting): Promise<void> {
 }
 
 /** The step of a stream whose client must accept earlier updates first. */
-const blockedStep: Step = { entries: [], waitMs: Number.POSITIVE_INFINITY, pauseMs: 0, more: false };
+const blockedStep: Step = { entries: [], waitMs: limits.poll_tick_ms, pauseMs: 0, more: false };
 
-/** Sends updates until the client accepts no more, or must confirm some first. The rest is read again later. */
+/**
+ * Sends updates until the client accepts no more, or must first confirm some. A later step reads the other updates
+ * again.
+ */
 async function sendAll(entries: readonly UpdateEntry[], sent: Sent, sink: UpdateSink): Promise<void> {
   for (const entry of entries) {
     if (sink.isBlocked() || !sent.canAdd()) return;
@@ -157,8 +187,8 @@ export class Polls {
 
   /**
    * Waits for updates and returns them, oldest first. Errors: `poll_while_webhook`, `poll_while_consumers`,
-   * `poll_terminated_by_poll` for the older of two polls without a consumer or of one consumer,
-   * `poll_terminated_by_webhook`, `too_many_requests` for too many consumers, `unauthorized`.
+   * `poll_terminated_by_poll` for an older poll that a newer one replaces, `poll_terminated_by_webhook`,
+   * `too_many_requests` for too many consumers, `unauthorized`.
    */
   async poll(bot: number, request: PollRequest): Promise<UpdateEntry[]> {
     const name = this.#context.uniqueText();
@@ -168,12 +198,12 @@ export class Polls {
   }
 
   /**
-   * Sends updates to a client as they are made, until the client disconnects or this node shuts down. Calls `begin` when
-   * the stream has replaced other polls. Later errors end the stream. Errors: those of `poll`.
+   * Sends updates to a client as they are created, until the client disconnects or this node shuts down. Calls `begin`
+   * once the stream has replaced other polls. Later errors end the stream. Errors: those of `poll`.
    */
   async stream(bot: number, request: StreamRequest, begin: () => UpdateSink): Promise<void> {
     const { time, uniqueText } = this.#context;
-    const waiter = new Waiter(bot, uniqueText());
+    const waiter = new Waiter(bot, uniqueText(), request.consumer);
     const sent =
       request.consumer === undefined
         ? new SentUpdates(request)
@@ -183,15 +213,20 @@ export class Polls {
     const forget = this.#add(waiter, request, sent);
     try {
       for (let step: Step | undefined = made; !this.#closing && !waiter.ended; step = undefined) {
-        // Checks the token again, because it may have been revoked before this stream subscribed to revocations.
+        // Checks the token again, because a revocation may have happened before this stream subscribed to revocations.
         await checkToken(request);
-        step ??= sink.isBlocked() ? blockedStep : await this.#follow(waiter, false, request, sent);
+        step ??= sink.isBlocked()
+          ? await this.#look(waiter)
+          : await this.#follow(waiter, false, request, sent);
         await sendAll(step.entries, sent, sink);
-        if (sink.isBlocked()) waiter.checkAfter(() => sink.drained());
+        const isBlocked = sink.isBlocked();
+        if (isBlocked) waiter.checkAfter(() => sink.drained());
         else if (step.more && !sent.isFull()) waiter.requestCheck();
         if (sent instanceof SharedUpdates && sent.isStalled(time.monotonic())) return;
         if (step.pauseMs > 0) await time.sleep(step.pauseMs);
-        if (!waiter.ended) await waiter.sleep(time, step.waitMs);
+        const wanted = isBlocked ? 'client' : sent.isFull() ? 'confirmations' : 'updates';
+        const waitMs = isBlocked ? blockedStep.waitMs : step.waitMs;
+        if (!waiter.ended) await waiter.sleep(time, waitMs, wanted);
       }
     } finally {
       forget();
@@ -199,8 +234,8 @@ export class Polls {
   }
 
   /**
-   * Confirms the updates below `offset`, or those of them that the consumer has seen (decision 0069). Errors:
-   * `poll_while_webhook`, `poll_while_consumers`, `unauthorized`.
+   * Confirms the updates below `offset`. With a consumer, confirms only those that this consumer has seen (decision
+   * 0069). Errors: `poll_while_webhook`, `poll_while_consumers`, `unauthorized`.
    */
   async confirm(bot: number, offset: number, consumer = ''): Promise<void> {
     const { scripts, keys } = this.#context;
@@ -255,20 +290,36 @@ export class Polls {
     const { bot, name } = waiter;
     if (sent instanceof SharedUpdates)
       return this.#consume(bot, name, first, request, request.consumer as Consumer, sent);
-    // This step replaces an earlier poll. In a queue that is not confirmed, it removes updates that have expired.
+    // This step replaces an earlier poll. If a queue is not being confirmed, the step removes its expired updates.
     if (first || sent.isFull()) await this.#check(bot, name, first, { ...request, limit: 1 });
-    const { scripts, keys } = this.#context;
-    const at = { state: keys.queueState(bot), queue: keys.queue(bot) };
-    const args = { poll: name, after: sent.last, limit: sent.room };
-    const result = await scripts.call('updates/follow', keys.partitions.of(bot), at, args);
-    if (result.status !== 'ok') {
-      await this.#afterRefusal(bot, result.status);
-      return blockedStep;
-    }
+    const result = await this.#read(waiter, sent.last, sent.room);
+    if (result === undefined) return blockedStep;
     const { rows, more, oldest, latest } = result;
     sent.learn(oldest, latest);
     const entries = (rows as unknown[]).map(readUpdate);
     return { entries, waitMs: Number.POSITIVE_INFINITY, pauseMs: 0, more };
+  }
+
+  /**
+   * Performs a step of a stream whose client accepts nothing. Only checks whether the stream was replaced, and does not
+   * renew the lease of its consumer.
+   */
+  async #look(waiter: Waiter): Promise<Step> {
+    await this.#read(waiter, 0, 0);
+    return blockedStep;
+  }
+
+  /** Reads the updates after `after`, or nothing for a consumer. Returns undefined if the step must be repeated. */
+  async #read({ bot, name, consumer }: Waiter, after: number, limit: number) {
+    const { scripts, keys } = this.#context;
+    const at = {
+      ...{ state: keys.queueState(bot), queue: keys.queue(bot), consumption: keys.consumption(bot) },
+    };
+    const args = { name: consumer?.name ?? '', poll: name, after, limit };
+    const result = await scripts.call('updates/follow', keys.partitions.of(bot), at, args);
+    if (result.status === 'ok') return result;
+    await this.#afterRefusal(bot, result.status);
+    return undefined;
   }
 
   async #check(
@@ -299,7 +350,7 @@ export class Polls {
             more: false,
           };
         }
-        // Confirms the updates of a long queue in several calls. A newer poll may replace this poll between two of them.
+        // Confirms the updates of a long queue in several calls. Between two calls, a newer poll may replace this poll.
         args = { ...args, first: false, mask: '' };
       } else {
         await this.#afterRefusal(bot, result.status);
@@ -320,11 +371,11 @@ export class Polls {
     const { scripts, keys } = this.#context;
     const partition = keys.partitions.of(bot);
     const at = {
-      ...this.#keysOf(bot),
       consumers: keys.consumers(bot),
       consumption: keys.consumption(bot),
       assigned: keys.assigned(bot),
       holders: keys.holders(bot),
+      ...this.#keysOf(bot),
     };
     let args = {
       bot: String(bot),
@@ -339,17 +390,14 @@ export class Polls {
     for (let attempt = 0; attempt < fillAttemptsMax; ) {
       const result = await scripts.call('updates/consume', partition, at, args);
       if (result.status === 'ok') {
-        const { rows, more, wait, sharing, held, full, rest } = result;
-        if (!more) {
-          const waitMs = wait < 0 ? limits.poll_tick_ms : Math.min(limits.poll_tick_ms, wait + 1);
-          const pauseMs = Math.max(limits.consumer_step_ms_min, sharing * limits.consumer_pause_ms);
-          const entries = (rows as unknown[]).map(readUpdate);
-          sent?.learn(held, entries.length, full, this.#context.time.monotonic());
-          return { entries, waitMs, pauseMs, more: rest };
-        }
+        if (!result.more) return this.#stepOf(result, first, sent);
         // If the stream has sent nothing on this connection yet, the next step reads all unconfirmed updates.
         const limit = sent !== undefined && first ? `${request.limit} 0` : args.limit;
         args = { ...args, first: false, mask: '', limit };
+      } else if (result.status === 'lapsed' && sent !== undefined) {
+        sent.last = 0;
+        args = { ...args, first: true, mask: '', limit: `${request.limit} 0` };
+        attempt++;
       } else {
         await this.#afterRefusal(bot, result.status);
         attempt++;
@@ -358,7 +406,19 @@ export class Polls {
     return fail('unavailable', { retry_after: 1 });
   }
 
-  /** Opens a missing queue. Turns any other refusal into its error. */
+  /** Builds the step of a poll or stream from the result of its script. */
+  #stepOf({ rows, wait, sharing, held, full, rest }: Consumed, first: boolean, sent?: SharedUpdates): Step {
+    const waitMs = wait < 0 ? limits.poll_tick_ms : Math.min(limits.poll_tick_ms, wait + 1);
+    const pauseMs = Math.max(limits.consumer_step_ms_min, sharing * limits.consumer_pause_ms);
+    const entries = (rows as unknown[]).map(readUpdate);
+    sent?.learn(held, entries.length, full, this.#context.time.monotonic());
+    // This step decided after which update the stream continues. If the client accepts none of these updates, the next
+    // step reads all unconfirmed ones. If there are none, `Last-Event-ID` says nothing about later updates.
+    if (sent !== undefined && first && (entries.length > 0 || held === 0)) sent.last = 0;
+    return { entries, waitMs, pauseMs, more: rest };
+  }
+
+  /** If the queue is missing, opens the queue. For any other refusal, throws the corresponding error. */
   async #afterRefusal(bot: number, status: Refusal): Promise<void> {
     switch (status) {
       case 'queue_missing':
@@ -380,15 +440,15 @@ export class Polls {
   async #wait(bot: number, name: string, request: PollRequest, made: Step): Promise<UpdateEntry[]> {
     const { time } = this.#context;
     const deadline = time.monotonic() + request.timeout * 1_000;
-    const waiter = new Waiter(bot, name);
+    const waiter = new Waiter(bot, name, request.consumer);
     const forget = this.#add(waiter, request, null);
     try {
-      // Checks the token again, because it may have been revoked before this poll subscribed to revocations.
+      // Checks the token again, because a revocation may have happened before this poll subscribed to revocations.
       await checkToken(request);
       for (let { waitMs } = made; ; ) {
         const left = deadline - time.monotonic();
         if (left <= 0 || waiter.ended) return [];
-        await waiter.sleep(time, Math.min(left, waitMs));
+        await waiter.sleep(time, Math.min(left, waitMs), 'updates');
         if (waiter.ended) return [];
         await checkToken(request);
         const step = await this.#step(bot, name, false, request);
@@ -401,7 +461,7 @@ export class Polls {
     }
   }
 
-  /** Adds a poll that waits, or a stream and what it has sent. Returns the function that removes it. */
+  /** Registers a waiting poll, or a stream and its sent updates. Returns the function that removes it. */
   #add(waiter: Waiter, request: Waiting, sent: Sent | null): () => void {
     const { time, keys } = this.#context;
     const { bot, name } = waiter;
@@ -415,7 +475,8 @@ export class Polls {
     // Checks the queue once the subscription is active, because the hints of earlier updates were missed. Does not wait
     // for the subscription itself, which may take long while Redis is unreachable.
     const listening = this.#hints.listen(keys.botChannel(bot), (hint) => {
-      if (concerns(hint, request, sent?.isFull() ?? false)) requestCheck();
+      if (hint[0] === updateHint) waiter.onUpdate();
+      else if (concerns(hint, waiter, sent?.isFull() ?? false)) requestCheck();
     });
     listening.then(requestCheck, () => undefined);
     return () => {

@@ -7,6 +7,8 @@ import { fillAttemptsMax, type StoreContext } from '../core/context.js';
 import { parseChat } from '../core/keys.js';
 import { type Poll, readAnswer, readPoll } from '../core/poll_record.js';
 import { byUse, type EmojiCount } from '../core/post_record.js';
+import { botOf } from '../core/queue_ids.js';
+import { packRoutes, readRecord } from '../core/route_record.js';
 import { type StoredMessage, storedMessage } from '../core/stored_message.js';
 import { storeLimits as limits } from '../limits.js';
 
@@ -50,8 +52,8 @@ export interface PressExtra {
   readonly message_id: number;
   readonly data: string;
   /**
-   * Set for a message that a person sent as a result of this bot: the message's id for the bot, and the value of
-   * `chat_instance`.
+   * The message's id for the bot, and the value of `chat_instance`. Set only for a message that a person sent as a
+   * result of this bot.
    */
   readonly inline?: { readonly id: string; readonly instance: string };
 }
@@ -63,9 +65,15 @@ export interface QueueInfo {
   readonly error: { readonly date: number; readonly message: string } | null;
   /** When a worker of this bot was last found dead, Unix time in seconds. Null after a day. */
   readonly strayed: number | null;
+  /** The number of updates that became dead letters. */
+  readonly dead: number;
+  /** When the next failed update is retried, as Unix time in ms. Null if no update waits for a retry. */
+  readonly nextTryAt: number | null;
 }
 
 export type Queues = ReturnType<typeof createQueues>;
+
+const nothing: Buffer = Buffer.alloc(0);
 
 const letters = Array.from({ length: 128 }, (_, code) => String.fromCharCode(code));
 
@@ -119,34 +127,43 @@ export function readUpdateFields(updateId: number, fields: Readonly<Record<strin
   };
 }
 
-export function createQueues({ db, shards, scripts, keys, random }: StoreContext) {
-  const partitionOf = (bot: number) => keys.partitions.of(bot);
-  const at = (bot: number) => ({ state: keys.queueState(bot), queue: keys.queue(bot) });
+export function createQueues({ db, shards, scripts, keys, secrets, random }: StoreContext) {
+  const partitionOf = (queue: number) => keys.partitions.of(botOf(queue));
+  const at = (queue: number) => ({
+    state: keys.queueState(queue),
+    queue: keys.queue(queue),
+    retries: keys.retries(queue),
+  });
   async function load(bot: number) {
-    const [mask, { hook, set, gone }] = await Promise.all([
+    const [mask, { hook, set, gone, routes_box: box, version, suspended }] = await Promise.all([
       loadMask(shards.at(partitionOf(bot)), bot),
       loadQueueSettings(db, bot),
     ]);
     const asked = mask === null ? defaultUpdateMask : (unpack<[number]>(mask)[0] ?? defaultUpdateMask);
+    const record = box && readRecord(secrets.open(box, `webhook:${bot}:routes`));
     return {
       gone,
-      settings: { mask: asked, hook: hook === null ? '' : String(hook), set: String(set ?? 0) },
+      settings: {
+        ...{ mask: asked, hook: hook === null ? '' : String(hook), set: String(set ?? 0) },
+        routes: record ? packRoutes(record, version ?? 0, !suspended) : nothing,
+      },
     };
   }
 
   return {
     /**
      * Opens a bot's queue if there is none, with the settings from Postgres. Update ids start at a random value.
-     * Returns false for a deleted bot without a queue. Error: `unavailable`, also if Redis restarts again and again.
+     * Returns false if the bot was deleted and has no queue. Error: `unavailable`, for example if Redis keeps
+     * restarting.
      */
     async open(bot: number): Promise<boolean> {
       const partition = partitionOf(bot);
-      const at = { meta: keys.meta(partition), state: keys.queueState(bot) };
+      const at = { meta: keys.meta(partition), state: keys.queueState(bot), routes: keys.routes(bot) };
       // The first call only reads the incarnation, which is never 0.
-      let [known, settings] = [0, { mask: 0, hook: '', set: '' }];
+      let [known, settings] = [0, { mask: 0, hook: '', set: '', routes: nothing }];
       for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
-        // Each attempt starts at another value. Redis may have opened the queue in an earlier attempt, given out ids, and
-        // lost both.
+        // Each attempt starts at another value. In an earlier attempt, Redis may have opened the queue, assigned ids,
+        // and then lost both.
         const start = random.int(limits.update_id_start_min, limits.update_id_start_max);
         const result = await scripts.call('updates/open_queue', partition, at, { known, start, ...settings });
         if (result.status === 'ok') return true;
@@ -157,15 +174,18 @@ export function createQueues({ db, shards, scripts, keys, random }: StoreContext
       }
       return fail('unavailable', { retry_after: 1 });
     },
-    async info(bot: number): Promise<QueueInfo> {
-      const info = await scripts.call('updates/info', partitionOf(bot), at(bot), {});
-      const { pending, mask, failed, why, strayed, now } = info;
+    /** Returns the state of the queue of a bot or of a route. */
+    async info(queue: number): Promise<QueueInfo> {
+      const info = await scripts.call('updates/info', partitionOf(queue), at(queue), {});
+      const { pending, mask, failed, why, strayed, now, dead, next } = info;
       const recent = (date: number) => (now - date) * 1_000 < limits.webhook_error_age_ms_max;
       return {
         pending,
-        mask: mask ?? (await load(bot)).settings.mask,
+        mask: mask ?? (await load(botOf(queue))).settings.mask,
         error: failed !== null && why !== null && recent(failed) ? { date: failed, message: why } : null,
         strayed: strayed !== null && recent(strayed) ? strayed : null,
+        dead,
+        nextTryAt: next,
       };
     },
   };

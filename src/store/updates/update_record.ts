@@ -1,7 +1,8 @@
 /**
- * Encodes an update for Postgres as one msgpack array of binaries. Names and values of the queue entry's fields
- * alternate in it.
+ * Encodes an update for Postgres as one msgpack array of binaries: the names and the values of the queue entry's fields
+ * alternate.
  */
+import type { RouteRows } from '../../postgres/webhooks/dead_updates.js';
 import { pack, unpack } from '../core/codec.js';
 
 export const packUpdate = (fields: readonly Buffer[]): Buffer => pack(fields);
@@ -14,3 +15,20 @@ export function unpackUpdate(record: Buffer): Readonly<Record<string, Buffer>> {
   for (let i = 0; i < list.length; i += 2) fields[String(list[i])] = list[i + 1] as Buffer;
   return fields;
 }
+
+/** Packs as a msgpack binary with a length of 32 bits, as `pack_bytes` in `lua/lib/queue.lua` does. */
+function packLong(text: string): Buffer {
+  const head = Buffer.alloc(5);
+  head.writeUInt8(0xc6);
+  head.writeUInt32BE(text.length, 1);
+  return Buffer.concat([head, Buffer.from(text)]);
+}
+
+/**
+ * Returns the last bytes of the records of a route's updates: of dead letters, which a script packs, and of delivered
+ * updates, which `packUpdate` packs. The last field of each record is `l`, the slot of the route.
+ */
+export const recordEnds = (slot: number): Omit<RouteRows, 'since'> => ({
+  dead: Buffer.concat(['l', String(slot)].map(packLong)),
+  delivered: Buffer.concat(['l', String(slot)].map((text) => pack(Buffer.from(text)))),
+});

@@ -1,4 +1,4 @@
-/** Defines what a stream of updates has sent (decision 0069). */
+/** Records which updates a stream has sent (decision 0069). */
 import { storeLimits as limits } from '../limits.js';
 import type { UpdateEntry } from './queues.js';
 
@@ -6,7 +6,7 @@ import type { UpdateEntry } from './queues.js';
 export interface UpdateSink {
   /** Sends an update. Returns its size in bytes. */
   send(update: UpdateEntry): Promise<number>;
-  /** Whether data still waits for the client. Nothing should be sent then. */
+  /** Whether sent data is still waiting to be accepted by the client. If so, nothing more should be sent. */
   isBlocked(): boolean;
   /** Resolves when the client has accepted everything, or has disconnected. */
   drained(): Promise<void>;
@@ -52,7 +52,8 @@ export class SentUpdates {
 
   /** `oldest` is the oldest pending update, or 0 if there is none. `latest` is the newest update of the bot. */
   learn(oldest: number, latest: number): void {
-    // If the client names an id that does not exist yet, the stream starts from the beginning and skips nothing.
+    // If the client names the id of an update that does not exist yet, the stream starts from the beginning and skips
+    // nothing.
     if (this.#lastSeen > latest) this.#lastSeen = 0;
     if (oldest > 0 && oldest <= (this.#sent[0]?.id ?? oldest)) return;
     this.#sent = this.#sent.filter(({ id }) => oldest > 0 && id >= oldest);
@@ -60,7 +61,7 @@ export class SentUpdates {
   }
 }
 
-/** The unconfirmed updates of a stream with a consumer name. Redis has the list of them and limits it. */
+/** The unconfirmed updates of a stream with a consumer name. Redis stores their list and limits its size. */
 export class SharedUpdates {
   #isFull = false;
   #held = 0;
@@ -97,7 +98,7 @@ export class SharedUpdates {
     this.#isFull = isFull;
   }
 
-  /** Returns whether the client has confirmed nothing for so long that it may be gone without a notice. */
+  /** Returns whether the client has confirmed nothing for so long that it may have disappeared unnoticed. */
   isStalled(now: number): boolean {
     return now - this.#confirmedAt > limits.stream_confirm_ms_max;
   }

@@ -44,7 +44,9 @@ const placeOf = (poll: number): string => `${partitionOfPost(poll)}:${postNumber
 
 const nothing = Buffer.alloc(0);
 
-/** Creates the numbers of new polls. They are the Unix time in ms, but each poll of this node gets another number. */
+/**
+ * Creates the number of each new poll: the Unix time in ms, adjusted so that no two polls of this node share a number.
+ */
 export function createPollNumbers(time: Time): () => number {
   let last = 0;
   return () => {
@@ -164,9 +166,9 @@ export class Votes {
     const { scripts, keys, requestId } = this.#context;
     const partition = partitionOfPost(poll);
     const at = {
-      ...pollKeys(keys, poll),
       user_ticket: keys.ticket(`${keys.voted(poll)}${id}`),
       request: keys.request(partition, requestId()),
+      ...pollKeys(keys, poll),
     };
     const args = {
       vote: pack([String(poll), placeOf(poll), String(id), what, options.join(' ')]),
@@ -175,7 +177,7 @@ export class Votes {
     let token = this.#context.uniqueText();
     let known = '-';
     for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
-      const result = await scripts.call('votes/cast', partition, at, { ...args, token, known });
+      const result = await scripts.call('votes/cast', partition, at, { token, known, ...args });
       switch (result.status) {
         case 'ok':
           this.#forwarder.followPartition(partition, result);

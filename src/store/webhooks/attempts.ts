@@ -6,15 +6,21 @@
 import { loadOwnedSince } from '../../postgres/bots/bots.js';
 import { byShard } from '../../postgres/shards.js';
 import * as rows from '../../postgres/webhooks/attempts.js';
-import { noteFailing } from '../../postgres/webhooks/failing.js';
+import { noteFailing, noteFailingRoutes } from '../../postgres/webhooks/failing.js';
 import type { StoreContext } from '../core/context.js';
+import { botOf, slotOf } from '../core/queue_ids.js';
+import { type Route, readRecord, routeAt } from '../core/route_record.js';
+import type { Webhooks } from './webhooks.js';
 
-export type {
-  AttemptCounts,
-  AttemptRow,
-  NewAttempt,
-  RefusedAttempt,
-} from '../../postgres/webhooks/attempts.js';
+export type { AttemptCounts, RefusedAttempt } from '../../postgres/webhooks/attempts.js';
+
+/** An attempt to append. `bot` is the id of the queue. */
+export type NewAttempt = Omit<rows.NewAttempt, 'slot'>;
+
+export interface AttemptRow extends Omit<rows.AttemptRow, 'slot'> {
+  /** The name of the route. Undefined for the webhook itself, and for a route that was deleted. */
+  readonly route: string | undefined;
+}
 
 /** Reports that `append` failed in part. Only the attempts of the bots in this error were not stored. */
 export class PartlyAppended extends Error {
@@ -28,19 +34,75 @@ export class PartlyAppended extends Error {
   }
 }
 
+/** Adds up the counts of queues by bot. */
+function ofBots(counts: ReadonlyArray<readonly [queue: number, counts: rows.AttemptCounts]>) {
+  const sums = new Map<number, rows.AttemptCounts>();
+  for (const [queue, own] of counts) {
+    const { delivered, failed, dead, unkept } = sums.get(botOf(queue)) ?? noCounts;
+    sums.set(botOf(queue), {
+      delivered: delivered + own.delivered,
+      failed: failed + own.failed,
+      dead: dead + own.dead,
+      unkept: unkept + own.unkept,
+    });
+  }
+  return sums;
+}
+
+const noCounts: rows.AttemptCounts = { delivered: 0, failed: 0, dead: 0, unkept: 0 };
+
+const rowOf = ({ bot: queue, ...attempt }: NewAttempt): rows.NewAttempt => ({
+  ...attempt,
+  bot: botOf(queue),
+  slot: slotOf(queue),
+});
+
+const withRoute = ({ slot, ...row }: rows.AttemptRow, routes: readonly Route[]): AttemptRow => ({
+  ...row,
+  route: routeAt(routes, slot, row.at * 1_000)?.name,
+});
+
 export type Attempts = ReturnType<typeof createAttempts>;
 
-export function createAttempts({ db, shards, keys }: StoreContext) {
-  const partitionOf = (bot: number) => keys.partitions.of(bot);
+export function createAttempts(
+  { db, shards, keys, secrets }: StoreContext,
+  webhooks: Pick<Webhooks, 'routes'>,
+) {
+  const partitionOf = (queue: number) => keys.partitions.of(botOf(queue));
   const shardOf = (bot: number) => shards.at(partitionOf(bot));
+
+  /** Records which webhooks and routes fail, and notifies owners. In `failed`, each `bot` is the id of a queue. */
+  async function noteOutcomes(delivered: readonly number[], failed: ReturnType<typeof rows.failuresOf>) {
+    const isOwn = (queue: number) => slotOf(queue) === 0;
+    const routeOf = (queue: number) => ({ bot: botOf(queue), slot: slotOf(queue) });
+    await noteFailing(
+      db,
+      delivered.filter(isOwn),
+      failed.filter(({ bot }) => isOwn(bot)),
+    );
+    await noteFailingRoutes(
+      db,
+      delivered.filter((queue) => !isOwn(queue)).map(routeOf),
+      failed.filter(({ bot }) => !isOwn(bot)).map(({ bot, error }) => ({ ...routeOf(bot), error })),
+      (bot, box, slot) =>
+        box === null
+          ? undefined
+          : readRecord(secrets.open(box, `webhook:${bot}:routes`)).routes.find((route) => route.slot === slot)
+              ?.name,
+    );
+  }
+
   return {
     /**
-     * Stores attempts. Returns those whose data Postgres refuses. These are counted but not stored. Throws PartlyAppended
-     * if only some shards failed. After any other error, nothing was stored.
+     * Stores attempts. Attempts of routes are stored as attempts of the bot, with the slot of the route. Returns the
+     * attempts that Postgres refuses because of their data. Refused attempts are counted but not stored. Throws
+     * PartlyAppended if only some shards failed. After any other error, nothing was stored.
      */
-    async append(attempts: readonly rows.NewAttempt[], counts: ReadonlyMap<number, rows.AttemptCounts>) {
-      const delivered = [...counts].filter(([, own]) => own.delivered > 0).map(([bot]) => bot);
-      await noteFailing(db, delivered, rows.failuresOf(attempts, counts));
+    async append(attempts: readonly NewAttempt[], counts: ReadonlyMap<number, rows.AttemptCounts>) {
+      await noteOutcomes(
+        [...counts].flatMap(([queue, { delivered }]) => (delivered > 0 ? [queue] : [])),
+        rows.failuresOf(attempts, counts),
+      );
       const bots = byShard(shards, [...counts], ([bot]) => partitionOf(bot));
       const own = byShard(shards, attempts, ({ bot }) => partitionOf(bot));
       const refused: rows.RefusedAttempt[] = [];
@@ -52,8 +114,8 @@ export function createAttempts({ db, shards, keys }: StoreContext) {
             const partitions = new Set(counted.map(([bot]) => partitionOf(bot)));
             const found = await rows.appendAttempts(
               shards.at(...partitions),
-              own.get(shard) ?? [],
-              new Map(counted),
+              (own.get(shard) ?? []).map(rowOf),
+              ofBots(counted),
             );
             refused.push(...found);
           } catch (error) {
@@ -66,9 +128,19 @@ export function createAttempts({ db, shards, keys }: StoreContext) {
       if (left.size > 0) throw new PartlyAppended(left, refused, { cause });
       return refused;
     },
-    async list(bot: number, filter: rows.AttemptFilter, before: number, limit: number) {
+    /** Returns the attempts with ids below `before`, newest first, at most `limit`. */
+    async list(
+      bot: number,
+      filter: rows.AttemptFilter,
+      before: number,
+      limit: number,
+    ): Promise<readonly AttemptRow[]> {
       const since = filter.ofOwner ? await loadOwnedSince(db, bot) : null;
-      return rows.loadAttempts(shardOf(bot), bot, filter, before, limit, since);
+      const [routes, found] = await Promise.all([
+        webhooks.routes(bot),
+        rows.loadAttempts(shardOf(bot), bot, filter, before, limit, since),
+      ]);
+      return found.map((row) => withRoute(row, routes));
     },
     counts: (bot: number) => rows.loadCounts(shardOf(bot), bot),
   };

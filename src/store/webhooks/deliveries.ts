@@ -1,8 +1,12 @@
-/** Gives a delivery worker access to a bot's queue, under a lease that has a fence. */
+/**
+ * Gives a delivery worker access to a queue, under a lease that has a fence. `bot` is the id of the queue, which is also
+ * the id of the bot unless it is the queue of a route (`../core/queue_ids.ts`).
+ */
 import type { Hints } from '../../redis/hints.js';
 import type { Scripts } from '../../redis/scripts/scripts.gen.js';
 import { pack } from '../core/codec.js';
 import type { StoreContext } from '../core/context.js';
+import { botOf } from '../core/queue_ids.js';
 import { queueKeys } from '../core/script_keys.js';
 import { readUpdate, type UpdateEntry } from '../updates/queues.js';
 import { type Hint, type Row, readHint } from './hints.js';
@@ -26,7 +30,7 @@ export interface Again {
   readonly deliveries: readonly Delivery[];
 }
 
-/** What a script returned (see the headers of the scripts). `wait` is null if no chat waits for a retry. */
+/** The values that a script returned (see the headers of the scripts). `wait` is null if no chat waits for a retry. */
 type Taken = Pick<Ok<'webhooks/lease'>, 'after' | 'more' | 'now' | 'gone' | 'dropped'> & {
   readonly again: readonly Again[];
   readonly fresh: readonly Delivery[];
@@ -41,11 +45,13 @@ export interface Step {
   /** The version of the webhook settings that the worker uses. */
   readonly hook: number;
   readonly after: string;
-  /** The queue id up to which every update is parked or removed. */
+  /** The queue id up to which all updates are parked or removed. */
   readonly safe: string;
   readonly leave: 'stay' | 'idle' | 'now';
   /** The delivered updates. `parked` means that their chat was parked. */
   readonly acked: ReadonlyArray<{ readonly delivery: Delivery; readonly parked: boolean }>;
+  /** Whether an earlier step with an unknown outcome acknowledged some of these updates. */
+  readonly repeated: boolean;
   /** The chats to park, with the ids of their updates in order. If `tries` is 0, the stored count does not change. */
   readonly failed: ReadonlyArray<{
     readonly chat: string;
@@ -57,7 +63,7 @@ export interface Step {
   readonly updates: number;
   readonly error: string;
   readonly gone: 'set' | 'clear' | '';
-  /** If `leave` is now, how long no worker may check the bot, in ms, or 0 for no wait. */
+  /** How long no worker may check the bot, in ms, or 0 for no pause. Used only if `leave` is now. */
   readonly holdMs: number;
   readonly probes: number;
 }
@@ -110,7 +116,10 @@ function taken(result: Ok<'webhooks/lease'> | Ok<'webhooks/advance'>): Taken {
 }
 
 export function createDeliveries({ scripts, keys }: StoreContext, hints: Hints) {
-  const keysOf = (bot: number) => ({ partition: keys.partitions.of(bot), at: queueKeys(keys, bot) });
+  const keysOf = (queue: number) => ({
+    partition: keys.partitions.of(botOf(queue)),
+    at: queueKeys(keys, queue),
+  });
 
   return {
     async lease(bot: number, limit: number): Promise<Lease | LeaseRefusal> {
@@ -118,7 +127,7 @@ export function createDeliveries({ scripts, keys }: StoreContext, hints: Hints) 
       const result = await scripts.call('webhooks/lease', partition, at, { bot: String(bot), limit });
       if (result.status !== 'ok') return result.status;
       const { fence, since, hook, safe, probes } = result;
-      return { ...taken(result), fence, since, hook, safe, probes };
+      return { fence, since, hook, safe, probes, ...taken(result) };
     },
     /** Runs one step of a delivery. Returns null if another worker has the lease. */
     async advance(bot: number, step: Step): Promise<Advanced | null> {
@@ -129,6 +138,7 @@ export function createDeliveries({ scripts, keys }: StoreContext, hints: Hints) 
           delivery.bytes,
           parked ? delivery.chat : '',
         ]),
+        repeated: step.repeated,
         failed: step.failed.map(({ chat, delayMs, tries, ids }) => [
           chat,
           Math.round(delayMs),
@@ -148,7 +158,7 @@ export function createDeliveries({ scripts, keys }: StoreContext, hints: Hints) 
       const result = await scripts.call('webhooks/advance', partition, at, args);
       if (result.status !== 'ok') return null;
       const { hook, left, wake } = result;
-      return { ...taken(result), hook, left, wake };
+      return { hook, left, wake, ...taken(result) };
     },
     /** Moves updates to the dead letters. Returns false if another worker has the lease. */
     async deadLetter(bot: number, fence: string, reason: DeadReason, ids: readonly string[]) {
@@ -162,8 +172,8 @@ export function createDeliveries({ scripts, keys }: StoreContext, hints: Hints) 
     partitionsDue: () =>
       scripts.partitionsWith(keys.partitions.count, (partition) => [keys.webhooksDue(partition)]),
     /**
-     * Finds bots of a partition that are due and not leased. The bots in `bots` must be woken. Those in `unserved` were
-     * woken before, but no worker took them.
+     * Finds bots of a partition that are due and not leased. The bots in `bots` must be woken. The bots in `unserved`
+     * were already woken, but no worker took them.
      */
     async due(partition: number, limit: number) {
       const at = { due: keys.webhooksDue(partition), state: keys.queueStateRoot(partition) };

@@ -35,7 +35,7 @@ function readCopy(hint: Buffer): UpdateCopy | null {
   if (at !== hint.length) return null;
   const [hook, id, ...stored] = values as [Buffer, Buffer, ...Buffer[]];
   const fields = stored.flatMap((value, i) => [names[i] as Buffer, value]);
-  // Drops the original id, which is empty unless the update was replayed.
+  // Drops the original id, which only replayed updates have.
   if (stored.at(-1)?.length === 0) fields.splice(-2);
   return {
     hook: Number(hook),

@@ -3,8 +3,8 @@
  * replay (law 2). Then `webhooks/replay` adds them to the bot's queue exactly once. After a crash, the sweep calls that
  * script again.
  *
- * Replayed updates go to the end of the queue. For a webhook they keep their `update_id`, so that a receiver can drop
- * duplicates. For polling they get a new `update_id`, because offsets only grow.
+ * Replayed updates go to the end of the queue. With a webhook, they keep their `update_id`, so that a receiver can drop
+ * duplicates. With polling, they get a new `update_id`, because offsets only grow.
  */
 import { fail } from '../../errors.js';
 import { type AuditActor, noteReplay } from '../../postgres/bots/audit.js';
@@ -13,10 +13,13 @@ import { holding } from '../../postgres/shards.js';
 import * as dead from '../../postgres/webhooks/dead_updates.js';
 import { ruleLimits } from '../../rules/limits.js';
 import { fillAttemptsMax, requestIdsOf, type StoreContext } from '../core/context.js';
+import { queueId, queuesIn } from '../core/queue_ids.js';
+import { type Route, routeAt, routeSkewMs } from '../core/route_record.js';
 import { queueKeys } from '../core/script_keys.js';
 import { storeLimits as limits } from '../limits.js';
 import { type Queues, readUpdateFields, type UpdateEntry } from '../updates/queues.js';
-import { unpackUpdate } from '../updates/update_record.js';
+import { recordEnds, unpackUpdate } from '../updates/update_record.js';
+import type { Webhooks } from './webhooks.js';
 
 export interface DeadLetter {
   readonly update: UpdateEntry;
@@ -24,6 +27,8 @@ export interface DeadLetter {
   readonly reason: string;
   /** When Petrel stopped retrying the delivery, as Unix time in ms. */
   readonly date: number;
+  /** The name of the route of the update. Undefined for the webhook itself, and for a route that was deleted. */
+  readonly route: string | undefined;
 }
 
 export interface ReplayAsk {
@@ -33,6 +38,8 @@ export interface ReplayAsk {
   readonly delivered: boolean;
   /** Whether to exclude updates that were delivered before the current owner got the bot. */
   readonly ofOwner: boolean;
+  /** Selects the updates of this route. Absent for all updates of the bot. */
+  readonly route?: Route | undefined;
 }
 
 export interface Replayed {
@@ -46,29 +53,47 @@ export const allDead: ReplayAsk = { from: 0, to: ruleLimits.id_max, delivered: f
 const discardBatchMax = 1_000;
 const replaysMax = 100;
 
-function readLetter({ update_id, record }: dead.DeadRow): DeadLetter {
+type Fields = ReturnType<typeof unpackUpdate>;
+
+/** Finds the route of an update. */
+const routeOf = (routes: readonly Route[], { l: slot, d: died, t: made }: Fields): Route | undefined =>
+  slot === undefined ? undefined : routeAt(routes, Number(String(slot)), Number(String(died ?? made)));
+
+function readLetter({ update_id, record }: dead.DeadRow, routes: readonly Route[]): DeadLetter {
   const fields = unpackUpdate(record);
   return {
     update: readUpdateFields(update_id, fields),
     reason: String(fields.w ?? ''),
     date: Number(String(fields.d ?? 0)),
+    route: routeOf(routes, fields)?.name,
   };
 }
 
-function asked(updateId: number, record: Buffer): Array<string | Buffer> {
+const rowsOf = (route: Route | undefined): dead.RouteRows | null =>
+  route === undefined ? null : { ...recordEnds(route.slot), since: new Date(route.made - routeSkewMs) };
+
+/** Returns the arguments for an update of `webhooks/replay`. The last one is the slot of its route, or empty. */
+function asked(updateId: number, record: Buffer, routes: readonly Route[]): Array<string | Buffer> {
   const fields = unpackUpdate(record);
   const values = ['k', 'c', 'm', 'r', 'f', 'p', 'y', 'x'].map((name) => fields[name] as Buffer);
-  return [String(updateId), ...values];
+  return [String(updateId), ...values, String(routeOf(routes, fields)?.slot ?? '')];
 }
 
 export class Replays {
   readonly #context: StoreContext;
   readonly #queues: Queues;
+  readonly #webhooks: Pick<Webhooks, 'routes'>;
   readonly #wake: (bot: number) => void;
 
-  constructor(context: StoreContext, queues: Queues, wake: (bot: number) => void) {
+  constructor(
+    context: StoreContext,
+    queues: Queues,
+    webhooks: Pick<Webhooks, 'routes'>,
+    wake: (bot: number) => void,
+  ) {
     this.#context = context;
     this.#queues = queues;
+    this.#webhooks = webhooks;
     this.#wake = wake;
   }
 
@@ -76,7 +101,7 @@ export class Replays {
     return this.#context.shards.at(this.#context.keys.partitions.of(bot));
   }
 
-  /** Records a replay in the audit log. After a crash in between, the log may contain the replay twice. */
+  /** Records a replay in the audit log. After a crash between the two steps, the log may contain the replay twice. */
   async #note(
     bot: number,
     { id, updateIds }: dead.TakenReplay,
@@ -100,11 +125,12 @@ export class Replays {
     const partition = keys.partitions.of(bot);
     const request = keys.request(partition, requestIdsOf(`replay.${id}`).draw());
     const at = { ...queueKeys(keys, bot), request };
-    const updates = records.flatMap((record, i) => asked(updateIds[i] as number, record));
+    const routes = await this.#webhooks.routes(bot);
+    const updates = records.flatMap((record, i) => asked(updateIds[i] as number, record, routes));
     for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
       const result = await scripts.call('webhooks/replay', partition, at, { bot: String(bot), updates });
       if (result.status === 'ok') {
-        if (result.wake) this.#wake(bot);
+        for (const queue of queuesIn(bot, result.wake)) this.#wake(queue);
         return dead.finishReplay(this.#shardOf(bot), bot, id);
       }
       await this.#queues.open(bot);
@@ -112,27 +138,40 @@ export class Replays {
     fail('unavailable', { retry_after: 1 });
   }
 
-  /** Returns dead letters, oldest first: at most `limit` and `bytes` bytes, but at least one. */
-  async list(bot: number, after: number, limit: number, bytes: number) {
-    const { rows, more } = await dead.loadDead(this.#shardOf(bot), bot, after, limit, bytes);
-    return { items: rows.map(readLetter), more };
+  /**
+   * Returns dead letters, oldest first: at most `limit` and at most `bytes` bytes, but at least one. With `route`,
+   * returns only dead letters of this route.
+   */
+  async list(bot: number, after: number, limit: number, bytes: number, route?: Route) {
+    const [routes, { rows, more }] = await Promise.all([
+      this.#webhooks.routes(bot),
+      dead.loadDead(this.#shardOf(bot), bot, after, limit, bytes, rowsOf(route)),
+    ]);
+    return { items: rows.map((row) => readLetter(row, routes)), more };
   }
 
   countDead(bot: number) {
     return dead.countDead(this.#shardOf(bot), bot);
   }
 
+  /** Checks the queues of the bot and of its routes. Error: `too_many_requests`. */
+  async #requireRoom(bot: number): Promise<void> {
+    const slots = (await this.#webhooks.routes(bot)).map(({ slot }) => slot);
+    const infos = await Promise.all([0, ...slots].map((slot) => this.#queues.info(queueId(bot, slot))));
+    const most = Math.max(...infos.map(({ pending }) => pending));
+    if (most + limits.replay_max > limits.queue_length_max) fail('too_many_requests', { retry_after: 60 });
+  }
+
   /**
    * Queues updates again, oldest first, up to limits.replay_max. The audit log records `actor`. Fails with
-   * `too_many_requests` if the queue is too long, because the replay would drop pending updates.
+   * `too_many_requests` if a queue is too long, because the replay would drop its pending updates.
    */
   async replay(
     bot: number,
-    { from, to, delivered, ofOwner }: ReplayAsk,
+    { from, to, delivered, ofOwner, route }: ReplayAsk,
     actor?: AuditActor,
   ): Promise<Replayed> {
-    const { pending } = await this.#queues.info(bot);
-    if (pending + limits.replay_max > limits.queue_length_max) fail('too_many_requests', { retry_after: 60 });
+    await this.#requireRoom(bot);
     let queued = 0;
     let first: number | null = null;
     let last: number | null = null;
@@ -142,7 +181,7 @@ export class Replays {
       const taken = await dead.takeReplay(
         this.#shardOf(bot),
         bot,
-        { from: next, to, delivered, since },
+        { from: next, to, delivered, since, route: rowsOf(route) },
         limits.replay_batch_max,
         actor ?? null,
       );
@@ -163,10 +202,11 @@ export class Replays {
       for (const { bot, id } of await dead.loadOldReplays(db, ageMs, replaysMax)) await this.finish(bot, id);
   }
 
-  async discard(bot: number): Promise<number> {
+  /** Discards the dead letters of a bot or of one of its routes. Returns their number. */
+  async discard(bot: number, route?: Route): Promise<number> {
     let discarded = 0;
     for (;;) {
-      const count = await dead.discardDead(this.#shardOf(bot), bot, discardBatchMax);
+      const count = await dead.discardDead(this.#shardOf(bot), bot, discardBatchMax, rowsOf(route));
       discarded += count;
       if (count < discardBatchMax) return discarded;
     }

@@ -2,20 +2,33 @@
  * Manages the webhook settings of bots. A change is committed to Postgres first (law 2). Then `webhooks/switch`
  * switches the bot's queue between polling and webhook, by version. After a crash, the sweep calls that script again.
  */
-import { fail } from '../../errors.js';
 import {
+  changeRoutes,
   loadWebhook,
   nextVersion,
   setWebhook,
   type WebhookColumns,
 } from '../../postgres/webhooks/webhooks.js';
-import type { Scripts } from '../../redis/scripts/scripts.gen.js';
-import { fillAttemptsMax, type StoreContext } from '../core/context.js';
+import { isSamePolicy, type RetryPolicy } from '../../rules/retry_policy.js';
+import { defaultUpdateMask } from '../../rules/update_kinds.js';
+import type { StoreContext } from '../core/context.js';
 import { type ControlCopies, type SealedWebhook, sealedOf } from '../core/control.js';
-import { queueKeys } from '../core/script_keys.js';
+import { botOf, queueId, slotOf } from '../core/queue_ids.js';
+import {
+  noRoutes,
+  putRoute,
+  type Route,
+  type RouteAsk,
+  type RouteRecord,
+  readRecord,
+  withoutRoute,
+  writeRecord,
+} from '../core/route_record.js';
 import { makeSigningSecret } from '../core/secrets.js';
 import { storeLimits as limits } from '../limits.js';
-import type { Queues } from '../updates/queues.js';
+import type { QueueInfo, Queues } from '../updates/queues.js';
+import { createQueueSwitch, type QueueSwitch } from './queue_switch.js';
+import { createRouteQueues, type RouteQueues } from './route_queues.js';
 
 export interface WebhookSettings {
   readonly url: string;
@@ -24,6 +37,8 @@ export interface WebhookSettings {
   readonly certificate: string | null;
   readonly maxConnections: number;
   readonly address: string | null;
+  /** How failed deliveries are retried. Null, the default, is the usual schedule. */
+  readonly retry?: RetryPolicy | null;
 }
 
 export interface Webhook extends WebhookSettings {
@@ -38,35 +53,47 @@ export interface WebhookAsk {
   readonly mask: number | null;
 }
 
-type SwitchArgs = Scripts['webhooks/switch']['args'];
+type BoxContent = 'url' | 'secret' | 'signing' | 'routes';
 
 /** Returns the owner of an encrypted box. Only the same owner can decrypt the box. */
-export const sealedFor = (bot: number, what: 'url' | 'secret' | 'signing') =>
-  `webhook:${bot}:${what}` as const;
+export const sealedFor = (bot: number, what: BoxContent) => `webhook:${bot}:${what}` as const;
 
 export class Webhooks {
   readonly #context: StoreContext;
   readonly #control: ControlCopies;
   readonly #queues: Queues;
-  readonly #wake: (bot: number) => void;
+  readonly #switch: QueueSwitch;
+  readonly #routeQueues: RouteQueues;
 
-  constructor(context: StoreContext, control: ControlCopies, queues: Queues, wake: (bot: number) => void) {
+  constructor(context: StoreContext, control: ControlCopies, queues: Queues, wake: (queue: number) => void) {
     this.#context = context;
     this.#control = control;
     this.#queues = queues;
-    this.#wake = wake;
+    this.#switch = createQueueSwitch(context, queues, wake);
+    this.#routeQueues = createRouteQueues(context, queues, this.#switch, wake);
   }
 
-  #seal(bot: number, what: 'url' | 'secret' | 'signing', text: string) {
+  #seal(bot: number, what: BoxContent, text: string) {
     return this.#context.secrets.seal(text, sealedFor(bot, what));
+  }
+
+  #open(bot: number, what: BoxContent, box: Buffer): string {
+    return this.#context.secrets.open(box, sealedFor(bot, what));
+  }
+
+  #record(bot: number, box: Buffer | null): RouteRecord {
+    return box === null ? noRoutes : readRecord(this.#open(bot, 'routes', box));
+  }
+
+  /** Returns the signing secrets. The current secret comes first. */
+  #signing(bot: number, { signing, former, formerUntil }: SealedWebhook): string[] {
+    const valid = former !== null && (formerUntil ?? 0) > this.#context.time.now() ? [former] : [];
+    return [signing, ...valid].map((box) => this.#open(bot, 'signing', box));
   }
 
   #opened(bot: number, sealed: SealedWebhook): Webhook | null {
     if (sealed.url === null) return null;
-    const open = (what: 'url' | 'secret' | 'signing', box: Buffer) =>
-      this.#context.secrets.open(box, sealedFor(bot, what));
-    const former =
-      sealed.former !== null && (sealed.formerUntil ?? 0) > this.#context.time.now() ? [sealed.former] : [];
+    const open = (what: BoxContent, box: Buffer) => this.#open(bot, what, box);
     return {
       version: sealed.version,
       url: open('url', sealed.url),
@@ -74,25 +101,9 @@ export class Webhooks {
       certificate: sealed.certificate,
       maxConnections: sealed.maxConnections,
       address: sealed.address,
-      signing: [sealed.signing, ...former].map((box) => open('signing', box)),
+      retry: sealed.retry,
+      signing: this.#signing(bot, sealed),
     };
-  }
-
-  async #switchTo(bot: number, args: Omit<SwitchArgs, 'bot'>) {
-    const { scripts, keys } = this.#context;
-    const partition = keys.partitions.of(bot);
-    const at = { ...queueKeys(keys, bot), consumption: keys.consumption(bot) };
-    for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
-      const result = await scripts.call('webhooks/switch', partition, at, { bot: String(bot), ...args });
-      if (result.status === 'ok') {
-        if (result.wake) this.#wake(bot);
-        for (let more = result.more; more; )
-          ({ more } = await scripts.call('webhooks/hasten', partition, at, { version: args.set }));
-        return;
-      }
-      await this.#queues.open(bot);
-    }
-    fail('unavailable', { retry_after: 1 });
   }
 
   /**
@@ -115,7 +126,7 @@ export class Webhooks {
     if (committed === null) return false;
     const version = String(committed.version);
     await this.#control.refresh('webhook', bot);
-    await this.#switchTo(bot, {
+    await this.#switch.to(bot, {
       version,
       set: String(committed.setVersion),
       active: next.url_box !== null,
@@ -126,7 +137,7 @@ export class Webhooks {
   }
 
   set(bot: number, settings: WebhookSettings, ask: WebhookAsk): Promise<boolean> {
-    const { url, secretToken, certificate, maxConnections, address } = settings;
+    const { url, secretToken, certificate, maxConnections, address, retry = null } = settings;
     return this.#change(
       bot,
       {
@@ -135,13 +146,15 @@ export class Webhooks {
         certificate,
         max_connections: maxConnections,
         ip_address: address,
+        retry,
       },
       ask,
       (was) =>
         was?.url !== url ||
         was.secretToken !== secretToken ||
         was.certificate !== certificate ||
-        was.maxConnections !== maxConnections,
+        was.maxConnections !== maxConnections ||
+        !isSamePolicy(was.retry ?? null, retry),
     );
   }
 
@@ -152,38 +165,101 @@ export class Webhooks {
     return this.#change(bot, none, { drop, mask: null }, (was) => was !== null);
   }
 
-  /** Deletes the webhook if its settings still have this version. */
-  async removeVersion(bot: number, version: number) {
-    await this.#change(bot, none, { drop: false, mask: null }, () => true, version);
+  /** Deletes the webhook of a queue. Returns false if the version of the bot's settings has changed meanwhile. */
+  async removeVersion(queue: number, version: number): Promise<boolean> {
+    const bot = botOf(queue);
+    if (queue === bot) return this.#change(bot, none, { drop: false, mask: null }, () => true, version);
+    const route = (await this.routes(bot)).find(({ slot }) => slot === slotOf(queue));
+    return route !== undefined && this.removeRoute(bot, route.name, false, version);
   }
 
-  /** Returns the webhook, or null while the bot polls. */
-  async find(bot: number): Promise<Webhook | null> {
+  /** Returns the webhook of a queue. Returns null while the bot polls, and for a route that was deleted. */
+  async find(queue: number): Promise<Webhook | null> {
+    const bot = botOf(queue);
     const sealed = await this.#control.read('webhook', bot);
-    return sealed && this.#opened(bot, sealed);
+    if (sealed === null || queue === bot) return sealed && this.#opened(bot, sealed);
+    const { routes } = this.#record(bot, sealed.routes);
+    const route = routes.find(({ slot }) => slot === slotOf(queue));
+    if (route === undefined) return null;
+    return { ...route, version: sealed.version, signing: this.#signing(bot, sealed) };
+  }
+
+  /** Returns the routes of a bot, in their order. */
+  async routes(bot: number): Promise<readonly Route[]> {
+    const sealed = await this.#control.read('webhook', bot);
+    return this.#record(bot, sealed?.routes ?? null).routes;
+  }
+
+  #changeRoutes(
+    bot: number,
+    name: string,
+    event: 'webhook_route_set' | 'webhook_route_deleted',
+    only: number | null,
+    change: (record: RouteRecord, version: number) => RouteRecord | null,
+  ): Promise<boolean> {
+    return changeRoutes(this.#context.db, bot, {
+      ...{ event, name, only },
+      signing: this.#seal(bot, 'signing', makeSigningSecret(this.#context.random)),
+      change: (box, version) => {
+        const was = this.#record(bot, box);
+        const next = change(was, version);
+        const changed = [...(next?.routes ?? []), ...was.routes].find((route) => route.name === name);
+        if (next === null || changed === undefined) return null;
+        return { box: this.#seal(bot, 'routes', writeRecord(next)), slot: changed.slot };
+      },
+    });
+  }
+
+  /** Adds or replaces a route. Errors: `too_many_routes`, `routes_too_large`. */
+  async setRoute(bot: number, ask: RouteAsk): Promise<void> {
+    await this.#changeRoutes(bot, ask.name, 'webhook_route_set', null, (record, version) =>
+      putRoute(record, ask, version, defaultUpdateMask, this.#context.time.now()),
+    );
+    await this.refresh(bot, 0);
+  }
+
+  /**
+   * Deletes a route. Its pending updates are dropped, or move to the bot's own queue. Returns false if there is no route
+   * of this name, or if the settings of the bot have another version than `only`.
+   */
+  async removeRoute(bot: number, name: string, drop: boolean, only: number | null = null): Promise<boolean> {
+    const removed = await this.#changeRoutes(bot, name, 'webhook_route_deleted', only, (record, version) =>
+      withoutRoute(record, name, drop, version),
+    );
+    await this.refresh(bot, 0);
+    return removed;
+  }
+
+  /** Returns the state of a bot's routes, in their order. */
+  async routeStates(bot: number): Promise<ReadonlyArray<Route & { readonly info: QueueInfo }>> {
+    const routes = await this.routes(bot);
+    const infos = await Promise.all(routes.map(({ slot }) => this.#queues.info(queueId(bot, slot))));
+    return routes.map((route, i) => ({ ...route, info: infos[i] as QueueInfo }));
   }
 
   async lost(bot: number) {
     if ((await loadWebhook(this.#context.db, bot)) !== null) return;
     const version = String(await nextVersion(this.#context.db));
-    await this.#switchTo(bot, { version, set: version, active: false, drop: '', mask: '' });
+    await this.#switch.to(bot, { version, set: version, active: false, drop: '', mask: '' });
+    await this.#routeQueues.apply(bot, noRoutes, Number(version), false);
   }
 
   /**
-   * Completes a committed change. `dropped` is the version of the change that requested to drop the queue, or 0 if none
-   * did.
+   * Completes a committed change. `dropped` is the version of the last change that requested to drop the queue, or 0 if
+   * none did.
    */
   async refresh(bot: number, dropped: number) {
     await this.#control.refresh('webhook', bot);
     const row = await loadWebhook(this.#context.db, bot);
     if (row === null) return;
-    await this.#switchTo(bot, {
+    await this.#switch.to(bot, {
       version: String(row.version),
       set: String(row.set_version),
       active: row.url_box !== null && !row.suspended,
       drop: dropped === 0 ? '' : String(dropped),
       mask: '',
     });
+    await this.#routeQueues.apply(bot, this.#record(bot, row.routes_box), row.version, !row.suspended);
   }
 }
 
@@ -193,4 +269,5 @@ const none: WebhookColumns = {
   certificate: null,
   max_connections: limits.webhook_connections_default,
   ip_address: null,
+  retry: null,
 };

@@ -19,6 +19,8 @@ export interface CallOptions {
   /** A token to use instead of the current token. A 401 for this token does not sign the person out. */
   as?: string;
   signal?: AbortSignal;
+  /** Is called with the number of bytes of the body that were sent so far. A repeated call starts again. */
+  onProgress?: (bytes: number) => void;
 }
 
 /** Returns whether the service refused a call permanently. A repeated call would be refused too. */
@@ -29,19 +31,47 @@ type Body = Record<string, unknown> | Blob | FormData | undefined;
 const tries_max = 3;
 const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
+interface UploadOptions {
+  readonly method: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | Blob | FormData | undefined;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** Does the same as `fetch`, and reports the progress of the body. Browsers report it only to XMLHttpRequest. */
+function upload(
+  path: string,
+  { method, headers, body, signal }: UploadOptions,
+  onProgress: (bytes: number) => void,
+): Promise<Response> {
+  return new Promise((resolve, reject) => {
+    signal?.throwIfAborted();
+    const request = new XMLHttpRequest();
+    request.open(method, path);
+    for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
+    request.upload.onprogress = ({ loaded }) => onProgress(loaded);
+    request.onload = () => {
+      const { response, status, statusText } = request;
+      resolve(new Response(response, { status, statusText }));
+    };
+    request.onerror = () => reject(new TypeError('the upload failed'));
+    request.onabort = () => reject(signal?.reason ?? new TypeError('the upload ended'));
+    signal?.addEventListener('abort', () => request.abort(), { once: true });
+    request.send(body);
+  });
+}
+
 async function once(verb: string, path: string, body: Body, options: CallOptions): Promise<unknown> {
   const headers: Record<string, string> = { Authorization: `Bearer ${options.as ?? token.value}` };
   const plain = body !== undefined && !(body instanceof Blob) && !(body instanceof FormData);
   if (plain) headers['Content-Type'] = 'application/json';
   if (options.key) headers['Idempotency-Key'] = options.key;
   const sent = plain ? JSON.stringify(body) : (body as Blob | FormData | undefined);
-  const answer = await fetch(path, {
-    method: verb,
-    headers,
-    body: sent,
-    signal: options.signal,
-    cache: 'no-store',
-  });
+  const given = { method: verb, headers, body: sent, signal: options.signal };
+  const { onProgress } = options;
+  const answer = await (onProgress
+    ? upload(path, given, onProgress)
+    : fetch(path, { ...given, cache: 'no-store' }));
   const reply = (await answer.json().catch((error) => {
     // The connection broke in the middle of the answer, so the outcome is unknown.
     if (answer.ok) throw new TypeError('incomplete answer', { cause: error });
@@ -84,7 +114,7 @@ export const get = <T>(path: string, signal?: AbortSignal) => call<T>('GET', pat
 const blobs = new Map<string, Promise<string>>();
 const blobs_max = 300;
 
-/** Returns a blob URL for a stored file. It is valid in this page only. Each file is loaded once. */
+/** Returns a blob URL for a stored file, which is valid in this page only. Loads each file once. */
 export function fileUrl(path: string): Promise<string> {
   const known = blobs.get(path);
   if (known) return known;

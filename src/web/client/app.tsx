@@ -19,6 +19,7 @@ import { language, setLanguage, t, unreadText, wantedLanguage } from './words.js
 
 const Bots = lazy(() => import('./bots/bots.js'));
 const JoinPage = lazy(async () => ({ default: (await import('./view/invite_links.js')).JoinPage }));
+const OnePost = lazy(async () => ({ default: (await import('./view/one_post.js')).OnePost }));
 const Settings = lazy(async () => ({ default: (await import('./view/settings.js')).Settings }));
 const Shortcuts = lazy(() => import('./view/shortcuts.js'));
 const StartScreen = lazy(async () => ({ default: (await import('./view/start.js')).StartScreen }));
@@ -80,6 +81,8 @@ function Page() {
       return <Opening username={id} />;
     case 'join':
       return <JoinPage key={id} code={id} />;
+    case 'post':
+      return <OnePost key={id} id={id} />;
     case 'bots':
       return <Bots id={id} tab={tab} />;
     case 'settings':
@@ -174,7 +177,7 @@ function SignedIn() {
     <div className={page === '' ? 'app' : 'app open'}>
       <Title />
       <ChatList />
-      {/* The key makes React remove the former page at once, so that it marks no more messages as read. */}
+      {/* The key makes React remove the former page at once, so that this page marks no more messages as read. */}
       <Part
         key={page}
         waiting={

@@ -21,7 +21,7 @@ export interface LiveOptions<E extends Events> {
 /** A connection counts as dead after this long without data. The service sends something every 15 s. */
 const silence_ms_max = 40_000;
 const rest_ms_max = 8_000;
-/** How long a hidden window still counts as visible. */
+/** How long a window counts as visible after it was hidden. */
 const unseen_ms = 3_000;
 
 /**
@@ -102,8 +102,7 @@ export class LiveStream<E extends Events> {
         came = true;
         if (event === 'ready') state(true);
         on(...([event ?? 'message', JSON.parse(data)] as LiveEvent<E>));
-        // Stores the id only after the event was handled. The service therefore sends an event again that was not
-        // handled.
+        // Stores the id only after the event was handled. The service therefore resends an event that was not handled.
         if (id) this.#lastId = id;
       },
     });

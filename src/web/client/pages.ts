@@ -13,8 +13,9 @@ export function usePages<T>(path: string, limit = 50) {
     async (from?: string) => {
       setFailure('');
       try {
+        const sign = path.includes('?') ? '&' : '?';
         const at = from ? `&cursor=${encodeURIComponent(from)}` : '';
-        const page = await get<Page<T>>(`${path}?limit=${limit}${at}`);
+        const page = await get<Page<T>>(`${path}${sign}limit=${limit}${at}`);
         setItems((before) => (from && before ? [...before, ...page.items] : page.items));
         setCursor(page.next_cursor);
       } catch (error) {

@@ -34,7 +34,7 @@ const known = async () =>
 
 const ownerKey = 'petrel.push';
 
-/** The person who turned notifications on in this browser. Nobody else gets notifications in it. */
+/** The person who turned notifications on in this browser. Only this person gets notifications here. */
 const owner = {
   read: () => localStorage.getItem(ownerKey) === String(me.value?.id),
   note: () => localStorage.setItem(ownerKey, String(me.value?.id)),

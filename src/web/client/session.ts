@@ -2,7 +2,7 @@
  * Holds the signed-in person. The token is stored for this tab, or for this browser if the person wants that, and is
  * never part of a URL. A new tab gets it from the other tabs. Signing out ends the session in all tabs.
  */
-import { Cell } from './signal.js';
+import { Cell } from './cell.js';
 import type { Self } from './types.js';
 
 const key = 'petrel.token';
@@ -33,8 +33,8 @@ export const token = new Cell(read(tab) ?? read(browser) ?? '');
 export const me = new Cell<Self | null>(null);
 
 /**
- * A message between the tabs of this browser. A tab without a session asks for one. `byLink` is true if its URL names a
- * page, for example a chat.
+ * A message between the tabs of this browser. A tab without a session asks the other tabs for one. `byLink` is true if
+ * the URL of the asking tab names a page, for example a chat.
  */
 type TabMessage =
   | { readonly kind: 'ask'; readonly byLink: boolean }
@@ -59,7 +59,7 @@ const tell = (message: TabMessage) => tabs?.postMessage(message);
 
 const demoKey = 'petrel.demo';
 
-/** Whether this browser offers demo people. Each of its windows may then show another person. */
+/** Whether this browser offers demo people. With demo people, each window may show another person. */
 function isDemo(): boolean {
   try {
     return localStorage.getItem(demoKey) !== null;
@@ -69,7 +69,7 @@ function isDemo(): boolean {
 }
 
 /**
- * How long a background tab waits before it answers. If a link was opened in the visible tab, that tab then answers
+ * How long a background tab waits before it answers. A visible tab, in which a link may have been opened, thus answers
  * first.
  */
 const background_ms = 50;
@@ -91,11 +91,14 @@ function take(secret: string): void {
   token.set(secret);
 }
 
-/** Asks the other tabs for their session. Resolves when one has answered, or when none is likely to answer. */
-export function joinSession(): Promise<void> {
+/**
+ * Asks the other tabs for their session. Resolves when one has answered, or when none is likely to answer. `byLink` is
+ * true on a page that is a link itself.
+ */
+export function joinSession(byLink = false): Promise<void> {
   const page = location.hash.replace(/^#\/?/, '');
   if (token.value !== '' || !tabs || page.startsWith('demo/')) return Promise.resolve();
-  tell({ kind: 'ask', byLink: page !== '' });
+  tell({ kind: 'ask', byLink: byLink || page !== '' });
   return new Promise((resolve) => {
     const timer = setTimeout(end, answer_ms_max);
     const unsubscribe = token.subscribe(end);

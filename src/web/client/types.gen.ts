@@ -528,6 +528,41 @@ export type PublicChat = {
   avatar?: Picture;
 };
 
+/** Figures of the past, over all processes. */
+export type History = {
+  /** Unix time in ms */
+  at_ms: number;
+  /** Length of a point */
+  step_ms: number;
+  /** Length of the range */
+  span_ms: number;
+  /** The ranges that this front can return */
+  ranges: Array<"1h" | "6h" | "24h" | "7d">;
+  bounds_seconds: Array<number>;
+  /** Oldest first. A point has the counts of all processes in `step_ms`. Points without a report are missing */
+  points: Array<{
+    /** Start of the point, Unix time in ms */
+    at_ms: number;
+    calls: number;
+    /** 4xx except 429 */
+    refused: number;
+    /** 429 */
+    slowed: number;
+    /** 5xx */
+    failed: number;
+    /** Durations of calls: one count per bucket of `bounds_seconds`, and one for larger values. Calls that wait for updates are left out */
+    times: Array<number>;
+    /** Delivery attempts by outcome */
+    deliveries: {
+      [name: string]: number;
+    };
+    /** Age of the oldest change that is not in Postgres. Absent while no flusher reports */
+    lag_ms?: number;
+    /** Memory used by all Redis servers together */
+    redis_bytes?: number;
+  }>;
+};
+
 /** A dead letter without its content. */
 export type OperatorDeadLetter = {
   update_id: number;

@@ -71,8 +71,8 @@ export const unreadText = (count = 0): string => (count > 99 ? '99+' : count > 0
 
 const formats = new Map<string, Intl.DateTimeFormat>();
 /**
- * Formats a date. If the browser lacks the month names of a language, it would use those of another one. `inDigits` is
- * for such languages.
+ * Formats a date. If the browser lacks the month names of a language, it would use the names of another language. Use
+ * `inDigits` for these languages.
  */
 function format(
   name: string,

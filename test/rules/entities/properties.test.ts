@@ -4,11 +4,12 @@ import { ApiError } from '../../../src/errors.js';
 import { limits } from '../../../src/limits.js';
 import type { FormattedText } from '../../../src/rules/entities/entity.js';
 import { formatText } from '../../../src/rules/entities/format.js';
+import { propertyRuns } from '../../support/property_runs.js';
 import { processorMs } from '../../support/times.js';
 
-const runs = { numRuns: 2_000 };
+const runs = { numRuns: propertyRuns(500) };
 
-// These pieces make texts with much markup, and random texts.
+// Sequences of these pieces are texts with much markup, and random texts.
 const pieces = [
   '<b>',
   '</b>',

@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Entity, EntityType } from '../../../src/rules/entities/entity.js';
 import { type EntityInput, formatText } from '../../../src/rules/entities/format.js';
+import { propertyRuns } from '../../support/property_runs.js';
 
 interface Tree {
   readonly type: EntityType;
@@ -69,8 +70,8 @@ const tree = (type: EntityType, content: fc.Arbitrary<Content>): fc.Arbitrary<Tr
 const isLow = (type: EntityType | undefined) => type === 'italic' || type === 'underline';
 
 /**
- * Generates a tree that is allowed inside `outer`. No type occurs twice, a link contains no link, and code occurs only in
- * quotes.
+ * Generates a tree that is allowed inside `outer`. No type occurs twice, a link contains no link, and code occurs only
+ * in quotes.
  */
 function inner(outer: readonly EntityType[], depth: number): fc.Arbitrary<Tree> {
   const inLink = outer.some(isLink);
@@ -248,7 +249,7 @@ describe('round trips', () => {
         expect(sorted(read.entities)).toEqual(sorted(expected.entities));
         nested = Math.max(nested, expected.entities.length);
       }),
-      { numRuns: 3_000 },
+      { numRuns: propertyRuns(1_000) },
     );
     expect(nested).toBeGreaterThan(8);
   });
@@ -261,7 +262,7 @@ describe('round trips', () => {
         expect(read.text).toBe(text);
         expect(sorted(read.entities)).toEqual(sorted(entities));
       }),
-      { numRuns: 3_000 },
+      { numRuns: propertyRuns(1_000) },
     );
   });
 });

@@ -1,4 +1,4 @@
-/** Records what concurrent clients called and what they were answered, for checkers that run afterwards. */
+/** Records the calls of concurrent clients and the answers to them, for checkers that run afterwards. */
 
 /** A call by one client. Times are in ms by one monotonic clock. */
 export interface Operation<I = unknown, O = unknown> {
@@ -11,7 +11,7 @@ export interface Operation<I = unknown, O = unknown> {
   readonly invokedAt: number;
   /** Infinity if the outcome is unknown. */
   readonly answeredAt: number;
-  /** The time after which a call with an unknown outcome can no longer take effect. Without it, there is none. */
+  /** A call with an unknown outcome takes no effect after this time. If absent, it may take effect at any time. */
   readonly effectBy?: number;
 }
 

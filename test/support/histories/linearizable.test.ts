@@ -386,7 +386,7 @@ describe('edits', () => {
       read(502, 503, 'a'),
       edit(1_000, 1_002, 'b'),
       read(1_003, 1_004, 'b'),
-      // The second of these was stored near its answer.
+      // The second edit was stored near the time of its answer.
       edit(1_500, 3_200, 'c'),
       edit(1_500, 3_300, 'd'),
     ];
@@ -406,7 +406,7 @@ describe('edits', () => {
   });
 });
 
-test('a history leaves out calls that were not sent, and reading calls with an unknown outcome', async () => {
+test('a history omits calls that were not sent, and omits reads with an unknown outcome', async () => {
   const history = new History();
   const call = { client: 'c', key: 'k', input: 'x' };
   await history.record(call, async () => 1);

@@ -1,7 +1,7 @@
 /**
- * Decides whether a history of concurrent calls is linearizable: whether all calls can be put in one order, each at a
- * time between its call and its answer, such that a sequential model gives the same answers. The search is that of Wing
- * and Gong with the memoisation of Lowe. Each key is checked separately.
+ * Decides whether a history of concurrent calls is linearizable. A history is linearizable if all calls can be put in
+ * one order, each at a time between its call and its answer. In this order, a sequential model must give the same
+ * answers. The search is that of Wing and Gong with the memoisation of Lowe. Each key is checked separately.
  */
 import { byKey, describe, type Operation } from './history.js';
 
@@ -44,7 +44,7 @@ interface Node<S> {
   readonly first: number;
   /** The indices after `first` of the answered operations in the set, ascending. */
   readonly ahead: readonly number[];
-  /** The indices of those operations in the set whose outcome is unknown and that could still take effect, ascending. */
+  /** The indices of the operations in the set that have an unknown outcome and could still take effect, ascending. */
   readonly used: readonly number[];
   /** The earliest possible time of the last operation. */
   readonly time: number;
@@ -92,7 +92,10 @@ class Search<I, O, S> {
 
   #size = ({ first, ahead }: Node<S>) => first + ahead.length;
 
-  /** Returns the operations that may come next: those that were called before any other pending one was answered. */
+  /**
+   * Returns the pending operations that may come next in the order. An operation may come next if its call began before
+   * every answer of the other pending operations.
+   */
   #candidates(node: Node<S>): { readonly answered: number[]; readonly unknown: number[] } {
     const ahead = new Set(node.ahead);
     const pending: number[] = [];
@@ -114,7 +117,7 @@ class Search<I, O, S> {
     };
   }
 
-  /** Leaves out those that can no longer take effect, so that more nodes are equal. */
+  /** Leaves out operations that can no longer take effect, so that more nodes are equal. */
   #open = (used: readonly number[], time: number) => used.filter((i) => this.#isOpen(i, time));
 
   /** Returns whether an operation with an unknown outcome can take effect at `time` or later. */
@@ -122,14 +125,14 @@ class Search<I, O, S> {
     return (this.#unknown[i]?.effectBy ?? Number.POSITIVE_INFINITY) >= time;
   }
 
-  /** Returns the nodes with one more operation. The last one is tried first. */
+  /** Returns the nodes with one more operation. The search tries the last returned node first. */
   #successors(node: Node<S>): Node<S>[] {
     const { answered, unknown } = this.#candidates(node);
     const found: Node<S>[] = [];
     const tried = new Set<string>();
     for (const i of unknown) {
       const operation = this.#unknown[i] as Operation<I, O>;
-      // If several calls are equal, only the earliest is tried, because it can take the place of the others.
+      // Of several equal calls, tries only the earliest, because it can take the place of the other calls.
       const input = JSON.stringify(operation.input);
       if (tried.has(input)) continue;
       tried.add(input);
@@ -167,7 +170,7 @@ class Search<I, O, S> {
     return { first, ahead: node.ahead.slice(gone) };
   }
 
-  /** Describes the end of the longest order, and the calls of which none fits after it. */
+  /** Describes the end of the longest order, and the calls that do not fit after it. */
   explain(): string {
     const start = this.#answered[0]?.invokedAt ?? 0;
     const order: string[] = [];

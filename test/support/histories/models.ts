@@ -31,7 +31,7 @@ export const register: Model<RegisterInput, string | boolean, string> = {
 /** The id of the pinned message in a chat, or 0 if there is none. */
 export type PinCall =
   | { readonly what: 'pin'; readonly message: number }
-  /** Unpins this message, or any message without `message`. */
+  /** Unpins this message. Without `message`, unpins whichever message is pinned. */
   | { readonly what: 'unpin'; readonly message?: number }
   | { readonly what: 'unpinAll' }
   | { readonly what: 'read' };
@@ -66,7 +66,7 @@ export const pins: Model<PinInput, PinOutput, number> = {
 /**
  * The reactions of people on a post. Each answer shows the whole post as its caller sees it. The answer to a change
  * shows the post at one moment between the change and the answer. If a change is repeated after a lost reply, its
- * answer also shows what others changed meanwhile. A change with an answer therefore has a second step, `shown`.
+ * answer also shows changes that others made meanwhile. A change with an answer therefore has a second step, `shown`.
  */
 export type ReactionInput =
   | { readonly what: 'set'; readonly person: string; readonly emoji: string }
@@ -84,7 +84,7 @@ export interface ReactionOutput {
 interface ReactionState {
   /** The reactions as sorted pairs of an emoji and a person. */
   readonly pairs: readonly string[];
-  /** The calls whose change was made and whose answer was not, ascending. */
+  /** The calls whose change was made but that were not answered yet, ascending. */
   readonly open: readonly number[];
 }
 
@@ -164,8 +164,8 @@ export const ownership = (owner: string): Model<OwnerInput, boolean, string> => 
 });
 
 /**
- * The token of a bot. A replacement has two steps, both between its call and its answer. After the first step, both
- * tokens may work or not. After the second one, only the new token works.
+ * The token of a bot. A replacement has two steps, both between its call and its answer. After the first step, each of
+ * the two tokens may work or not. After the second one, only the new token works.
  */
 export type TokenInput =
   | { readonly what: 'begin' | 'end'; readonly token: string }
@@ -210,7 +210,7 @@ export function replacementSteps(
   return (['begin', 'end'] as const).map((what) => ({ ...operation, input: { what, token } }));
 }
 
-/** The text of a message, of which at most one edit is stored in each `interval` ms. */
+/** The text of a message. At most one edit is stored in each `interval` ms. */
 export type EditInput = { readonly what: 'edit'; readonly text: string } | { readonly what: 'read' };
 
 /** Reads return the text. */

@@ -1,7 +1,8 @@
 /**
  * Changes the code of the process that preloads this file (`--import`). MUTATIONS is a JSON array of a file, a regular
  * expression, and the text that replaces its first match. The file is a script, or `dist/main` for all parts of the
- * program. Throws if a script has no match. The caller must check that a part of the program has one.
+ * program. Throws if a script has no match. For `dist/main`, the caller must check that some part of the program has a
+ * match.
  */
 import fs from 'node:fs';
 import { register, syncBuiltinESMExports } from 'node:module';

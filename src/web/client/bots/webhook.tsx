@@ -1,4 +1,4 @@
-/** Shows a bot's webhook: the state, each delivery attempt, and the dead letters. */
+/** Shows a bot's webhook: the state, the routes, test requests, each delivery attempt, and the dead letters. */
 import { useCallback, useEffect, useState } from 'react';
 import { call, get } from '../api.js';
 import { attempt, reasonOf } from '../failures.js';
@@ -18,8 +18,22 @@ interface State {
   ip_address?: string;
 }
 
+interface Route {
+  name: string;
+  url: string;
+  pending_update_count: number;
+  last_error_date: number | null;
+  last_error_message: string | null;
+  next_try_date: number | null;
+  max_connections: number;
+  allowed_updates?: string[];
+  chat_ids?: number[];
+  percent?: number;
+}
+
 interface Attempt {
   update_id: number;
+  route?: string;
   date: number;
   delivered: boolean;
   status: number | null;
@@ -31,8 +45,19 @@ interface Attempt {
   dead?: string;
 }
 
+interface Ping {
+  delivered: boolean;
+  status: number | null;
+  error: string | null;
+  latency_ms: number;
+  times: { resolve_ms?: number; connect_ms?: number; tls_ms?: number; answer_ms?: number };
+  request: { headers: { name: string; value: string | null }[]; body: string };
+  answer: { headers: { name: string; value: string }[]; body: string; truncated: boolean } | null;
+}
+
 interface DeadLetter {
   update_id: number;
+  route?: string;
   reason: string;
   date: number;
   update: unknown;
@@ -50,7 +75,7 @@ function whyDead(reason: string): string {
   return key ? t(key) : reason;
 }
 
-function StateCard({ state }: { state: State }) {
+function StateCard({ base, state }: { base: string; state: State }) {
   return (
     <section className="card stack">
       <h3>{t('webhook')}</h3>
@@ -67,14 +92,148 @@ function StateCard({ state }: { state: State }) {
         <dd>{state.pending_update_count}</dd>
         <dt>{t('connections')}</dt>
         <dd>{state.max_connections}</dd>
-        <dt>{t('last_error')}</dt>
-        <dd className={state.last_error_message ? 'bad' : ''}>
-          {state.last_error_message && state.last_error_date
-            ? `${state.last_error_message} · ${fullDate(state.last_error_date)}`
-            : t('none')}
-        </dd>
+        <LastError of={state} />
       </dl>
+      {state.url && <Test base={base} />}
     </section>
+  );
+}
+
+function LastError({ of: { last_error_message: message, last_error_date: date } }: { of: State | Route }) {
+  return (
+    <>
+      <dt>{t('last_error')}</dt>
+      <dd className={message ? 'bad' : ''}>
+        {message && date ? `${message} · ${fullDate(date)}` : t('none')}
+      </dd>
+    </>
+  );
+}
+
+function RouteFacts({ route }: { route: Route }) {
+  const { url, pending_update_count, max_connections, next_try_date, allowed_updates, chat_ids, percent } =
+    route;
+  return (
+    <dl className="facts">
+      <dt>{t('address')}</dt>
+      <dd dir="ltr">{url}</dd>
+      {percent !== undefined && (
+        <>
+          <dt>{t('route_percent')}</dt>
+          <dd>{percent} %</dd>
+        </>
+      )}
+      {chat_ids && (
+        <>
+          <dt>{t('route_chats')}</dt>
+          <dd>{chat_ids.length}</dd>
+        </>
+      )}
+      {allowed_updates && (
+        <>
+          <dt>{t('route_kinds')}</dt>
+          <dd dir="ltr">{allowed_updates.join(', ')}</dd>
+        </>
+      )}
+      <dt>{t('waiting_updates')}</dt>
+      <dd>{pending_update_count}</dd>
+      <dt>{t('connections')}</dt>
+      <dd>{max_connections}</dd>
+      <LastError of={route} />
+      {next_try_date !== null && (
+        <>
+          <dt>{t('route_next_try')}</dt>
+          <dd>{fullDate(next_try_date)}</dd>
+        </>
+      )}
+    </dl>
+  );
+}
+
+function RoutesCard({ base, routes }: { base: string; routes: readonly Route[] }) {
+  return (
+    <section className="card stack routes">
+      <h3>{t('webhook_routes')}</h3>
+      <p className="muted">{t('webhook_routes_hint')}</p>
+      {routes.map((route) => (
+        <section key={route.name} className="stack">
+          <h4 dir="ltr">{route.name}</h4>
+          <RouteFacts route={route} />
+          <Test base={base} route={route.name} />
+        </section>
+      ))}
+    </section>
+  );
+}
+
+const linesOf = (headers: Ping['request']['headers'], body: string) =>
+  [...headers.map(({ name, value }) => `${name}: ${value ?? `(${t('test_hidden')})`}`), '', body].join('\n');
+
+const steps = [
+  ['resolve_ms', () => t('step_resolve')],
+  ['connect_ms', () => t('step_connect')],
+  ['tls_ms', () => 'TLS'],
+  ['answer_ms', () => t('step_answer')],
+] as const;
+
+function Exchange({
+  ping: { delivered, status, error, latency_ms, times, request, answer },
+}: {
+  ping: Ping;
+}) {
+  const durations = steps.flatMap(([step, name]) =>
+    times[step] === undefined ? [] : [`${name()} ${times[step]} ms`],
+  );
+  return (
+    <ul className="attempts">
+      <li>
+        <details open>
+          <summary>
+            <span className={delivered ? 'dot good' : 'dot bad'} />
+            <span className="grow" role="status">
+              {error ?? t('delivered')} {status !== null && <code>{status}</code>}
+              <small>{[`${latency_ms} ms`, ...durations].join(' · ')}</small>
+            </span>
+          </summary>
+          <p className="muted">{t('test_answer')}</p>
+          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: long lines are scrolled by the keyboard too */}
+          <pre className="code" tabIndex={0} dir="ltr">
+            {answer
+              ? linesOf(answer.headers, answer.truncated ? `${answer.body}…` : answer.body)
+              : t('no_answer')}
+          </pre>
+          <p className="muted">{t('test_request')}</p>
+          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: long lines are scrolled by the keyboard too */}
+          <pre className="code" tabIndex={0} dir="ltr">
+            {linesOf(request.headers, request.body)}
+          </pre>
+        </details>
+      </li>
+    </ul>
+  );
+}
+
+/** A button that sends a test request to the webhook, or to one of its routes, and shows the exchange. */
+function Test({ base, route }: { base: string; route?: string }) {
+  const [ping, setPing] = useState<Ping | null>(null);
+  const [busy, setBusy] = useState(false);
+  const send = async () => {
+    setBusy(true);
+    setPing(null);
+    await attempt(async () => {
+      setPing(await call<Ping>('POST', `${base}/ping`, route === undefined ? {} : { route }));
+    });
+    setBusy(false);
+  };
+  return (
+    <>
+      <p>
+        <button type="button" className="button" disabled={busy} onClick={() => void send()}>
+          {t(busy ? 'sending' : 'send_test')}
+        </button>
+      </p>
+      {ping && <Exchange ping={ping} />}
+    </>
   );
 }
 
@@ -99,6 +258,7 @@ function AttemptRow({ attempt }: { attempt: Attempt }) {
             {outcome} {status !== null && <code>{status}</code>}
             <small>
               {fullDate(attempt.date)} · {attempt.latency_ms} ms · {t('try_number', { n: attempt.tries })}
+              {attempt.route !== undefined && ` · ${attempt.route}`}
             </small>
           </span>
           <code>{attempt.update_id}</code>
@@ -122,13 +282,16 @@ const listed = 20;
 export function WebhookPage({ bot }: BotProps) {
   const base = `/api/me/bots/${bot.id}/webhook`;
   const [state, setState] = useState<State | null>(null);
+  const [routes, setRoutes] = useState<readonly Route[]>([]);
   const [failure, setFailure] = useState('');
   const [discarding, setDiscarding] = useState(false);
   const attempts = usePages<Attempt>(`${base}/deliveries`, listed);
   const letters = usePages<DeadLetter>(`${base}/dead_letters`, listed);
   const load = useCallback(() => {
     setFailure('');
-    get<State>(base).then(setState, (error) => setFailure(reasonOf(error)));
+    const fail = (error: unknown) => setFailure(reasonOf(error));
+    get<State>(base).then(setState, fail);
+    get<{ items: Route[] }>(`${base}/routes`).then(({ items }) => setRoutes(items), fail);
   }, [base]);
   useEffect(load, [load]);
   const refresh = () => {
@@ -153,7 +316,8 @@ export function WebhookPage({ bot }: BotProps) {
   return (
     <>
       {failure && <Trouble text={failure} retry={load} />}
-      {state ? <StateCard state={state} /> : !failure && <Spinner />}
+      {state ? <StateCard base={base} state={state} /> : !failure && <Spinner />}
+      {routes.length > 0 && <RoutesCard base={base} routes={routes} />}
       <section className="card stack">
         <header className="row wrap">
           <h3 className="grow">{t('dead_letters')}</h3>
@@ -171,14 +335,17 @@ export function WebhookPage({ bot }: BotProps) {
         <p className="muted">{letters.items?.length === 0 ? t('no_dead_letters') : t('dead_letters_hint')}</p>
         {letters.failure && <Trouble text={letters.failure} retry={() => void letters.load()} />}
         <ul className="attempts">
-          {letters.items?.map(({ update_id, reason, date, update }) => (
+          {letters.items?.map(({ update_id, route, reason, date, update }) => (
             <li key={update_id}>
               <details>
                 <summary>
                   <span className="dot bad" />
                   <span className="grow">
                     {whyDead(reason)}
-                    <small>{fullDate(date)}</small>
+                    <small>
+                      {fullDate(date)}
+                      {route !== undefined && ` · ${route}`}
+                    </small>
                   </span>
                   <code>{update_id}</code>
                 </summary>

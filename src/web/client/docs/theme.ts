@@ -17,7 +17,7 @@ function apply(mode: Mode): void {
   document.documentElement.classList.add(mode);
 }
 
-/** Applies the scheme. `button` switches it. A page without a button has its own switch. */
+/** Applies the colour scheme. `button` switches between light and dark. */
 export function startTheme(button: HTMLElement | null): void {
   apply(chosen());
   button?.addEventListener('click', () => {

@@ -36,7 +36,7 @@ class BotDrafts extends Signal {
     if (this.#byChat.delete(chat)) this.changed();
   }
 
-  /** Shows that a draft was stopped, in this or another window. */
+  /** Shows that the person stopped a draft, in this or another window. */
   stopped(chat: number, id: number, kept: boolean): void {
     const draft = this.of(chat);
     if (draft?.draft_id !== id) return;

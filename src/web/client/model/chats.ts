@@ -287,7 +287,7 @@ const onEvent = (...[event, data]: LiveEvent<StreamEvents>): void => {
     }
     case 'pinned': {
       const { chat_id, pinned_message } = data;
-      // Ignores a pin that has only an id. A newer pin has replaced it, and the event of the newer pin follows.
+      // A pin that has only an id is outdated, because a newer pin has replaced it. The event of the newer pin follows.
       if (pinned_message && !('date' in pinned_message)) return;
       chats.update(chat_id, { pinned_message: pinned_message && previewOf(pinned_message) });
       return;

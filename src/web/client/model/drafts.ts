@@ -4,10 +4,10 @@ import { keepDraft, keptDrafts } from './kept.js';
 
 /** The drafts by chat, without empty ones. */
 const drafts = new Map<number, string>();
-/** Further drafts last until the page is closed. */
+/** The maximum number of stored drafts. Further drafts last until the page is closed. */
 const drafts_max = 500;
 
-/** Counts the changes of drafts that have another cause than typing. */
+/** Counts the changes of drafts that the person did not type. */
 export const draftsSet = new Cell(0);
 
 export const draftOf = (chat: number): string => drafts.get(chat) ?? '';

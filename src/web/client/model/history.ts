@@ -1,28 +1,34 @@
 /**
- * Holds the loaded messages in one chat. They are a part of the history without gaps, followed by the messages being
- * sent. Pages of history and events of the stream may arrive in any order, and more than once. The later state of a
- * message takes precedence, and a deleted message stays deleted.
+ * Holds the loaded messages in one chat: a part of the history without gaps, followed by the messages being sent. Pages
+ * of history and events of the stream may arrive in any order, and more than once. The later state of a message takes
+ * precedence, and a deleted message stays deleted.
  */
 import { ApiFailure, call, get, isRefusal } from '../api.js';
 import { randomName } from '../clipboard.js';
 import { reasonOf } from '../failures.js';
 import { say } from '../notes.js';
-import { Signal } from '../signal.js';
-import type { Message, Page } from '../types.js';
+import { Cell, Signal } from '../signal.js';
+import type { Message, Page, StoredUploads } from '../types.js';
 import { t } from '../words.js';
+import { bytesOf, formOf, groupsOf, Tray } from './attachments.js';
+import { draftOf, setDraft } from './drafts.js';
 import { forgetMessage, hasRoom, type KeptMessage, keepMessage } from './kept.js';
 
 export interface Outgoing extends KeptMessage {
-  /** The blob URL of the picture. */
-  readonly preview?: string;
+  /** How many bytes of the files are uploaded. */
+  readonly uploaded: Cell<number>;
   failed?: string;
+  /** Stops the call that sends the message. Absent before the call begins. */
+  stop?: AbortController;
   /**
    * Whether sending failed because there was no connection. The message is sent again after the application reconnects.
    */
   lost?: boolean;
 }
 
-/** The service drops idempotency keys after 24 hours. Older messages are sent again only if the person asks for it. */
+/**
+ * The service drops idempotency keys after 24 hours. Older messages are sent again only when the person asks for that.
+ */
 const resent_ms_max = 23 * 3_600_000;
 
 interface StreamedMessage {
@@ -30,6 +36,11 @@ interface StreamedMessage {
   readonly message: Message;
   readonly isNew: boolean;
 }
+
+/** The content of a send. Files of several kinds become several messages. */
+type Draft = Pick<KeptMessage, 'text' | 'files' | 'replyTo' | 'send'>;
+
+const stored_ms_max = 3_000;
 
 const page = 50;
 /** The service sends the messages of an album with consecutive ids. */
@@ -54,9 +65,14 @@ export class History extends Signal {
   outgoing: Outgoing[] = [];
   atStart = false;
   atEnd = false;
+  /** The files attached to the message that the person writes. */
+  readonly tray = new Tray();
   loading: 'older' | 'newer' | 'newest' | 'around' | null = null;
   failed = '';
-  /** The recent messages from the stream. A page that was requested earlier may contain an older state of them. */
+  /**
+   * The recent messages from the stream. If a page was requested before these messages arrived, it may contain older
+   * versions of them.
+   */
   readonly #streamed = new Map<number, StreamedMessage>();
   #again = false;
   readonly #deletedAt = new Map<number, number>();
@@ -90,6 +106,18 @@ export class History extends Signal {
     return this.messages.at(-1)?.message_id ?? 0;
   }
 
+  /** Resolves when no page is being loaded. */
+  idle(): Promise<void> {
+    if (this.loading === null) return Promise.resolve();
+    return new Promise((resolve) => {
+      const stop = this.subscribe(() => {
+        if (this.loading !== null) return;
+        stop();
+        resolve();
+      });
+    });
+  }
+
   /** Adds a new message, or replaces a changed one. */
   put(message: Message, isNew: boolean): void {
     const id = message.message_id;
@@ -97,8 +125,8 @@ export class History extends Signal {
     if (this.#deletedAt.has(id)) return;
     const at = this.#indexOf(id);
     if (at >= 0) this.messages = this.messages.with(at, message);
-    // Adds a new message only if the newest messages are loaded. Otherwise there would be a gap, which is filled when
-    // the person scrolls to it.
+    // Adds a new message only if the newest messages are loaded. Otherwise the history would have a gap. A message that
+    // is not added now is loaded when the person scrolls to it.
     else if (isNew && this.atEnd) {
       this.messages = sorted([...this.messages, message]);
       if (this.messages.length > loaded_max + page * 10) this.#letGoOldest(loaded_max);
@@ -131,8 +159,8 @@ export class History extends Signal {
   }
 
   /**
-   * Loads the next newer messages. Ids are missing only because of deleted messages and restarts of the service. If a
-   * page contains nothing new, loads the newest page.
+   * Loads the next newer messages. Only deleted messages and restarts of the service leave gaps in ids. If a page
+   * contains no new message, loads the newest page.
    */
   async loadNewer(): Promise<void> {
     if (this.atEnd) return;
@@ -144,7 +172,7 @@ export class History extends Signal {
   /** Loads the part around a message. Returns false if the message no longer exists. */
   async show(id: number): Promise<boolean> {
     if (this.find(id)) return true;
-    // The album of the message may begin before it.
+    // The message may be in the middle of an album.
     const least = id - album_items_max;
     const take = (found: readonly Message[], isLast: boolean) => {
       const newest = found[0]?.message_id ?? 0;
@@ -177,7 +205,7 @@ export class History extends Signal {
     this.messages = [];
     this.atStart = false;
     this.atEnd = false;
-    // If the newest page is already being loaded, loads it again afterwards, because that page may be too old.
+    // If the newest page is already being loaded, loads it again afterwards, because the first load may be outdated.
     if (this.loading === 'newest') this.#again = true;
     else await this.loadNewest();
   }
@@ -226,7 +254,7 @@ export class History extends Signal {
       this.#letGoCutAlbum();
       if (what === 'newer' && found.length > 0 && (found[0]?.message_id ?? 0) < last) this.atEnd = true;
     } catch (error) {
-      // Ignores this error, because a direct chat that was not started has no history.
+      // Ignores the error, because a direct chat that was not started has no history.
       if (error instanceof ApiFailure && error.status === 404) this.atStart = this.atEnd = true;
       else this.failed = reasonOf(error);
     } finally {
@@ -234,7 +262,8 @@ export class History extends Signal {
       this.changed();
     }
     if (what === 'newer' && this.messages.length > loaded_max) {
-      // Waits until the new messages are drawn. If a list that is scrolled to its end became shorter, it would move.
+      // Waits until the new messages are drawn, because a list that is scrolled to its end would move if it became
+      // shorter.
       await new Promise((resolve) => setTimeout(resolve, 50));
       this.#letGoOldest(loaded_max);
       this.changed();
@@ -295,18 +324,21 @@ export class History extends Signal {
   }
 
   /**
-   * Shows a new message at once, and sends it after all earlier unsent messages. Returns false if there are too many
+   * Shows new messages at once, and sends them after all earlier unsent messages. Returns false if there are too many
    * unsent messages.
    */
-  send(given: Pick<KeptMessage, 'text' | 'photo' | 'replyTo'>): boolean {
-    if (!hasRoom(given)) {
+  send(given: Draft): boolean {
+    const drafts = draftsOf(given, randomName());
+    if (!hasRoom(drafts)) {
       say(t('outbox_full'));
       return false;
     }
-    lastOrder = Math.max(Date.now(), lastOrder + 1);
-    const message = { ...given, chat: this.chat, key: randomName(), order: lastOrder };
-    this.#sending = Promise.all([this.#sending, keepMessage(message)]);
-    this.retry(this.#show(message));
+    for (const draft of drafts) {
+      lastOrder = Math.max(Date.now(), lastOrder + 1);
+      const message = { ...draft, chat: this.chat, key: randomName(), order: lastOrder };
+      this.#sending = Promise.all([this.#sending, keepMessage(message)]);
+      this.retry(this.#show(message));
+    }
     return true;
   }
 
@@ -319,26 +351,28 @@ export class History extends Signal {
   }
 
   #show(message: KeptMessage): Outgoing {
-    const outgoing = { ...message, preview: message.photo && URL.createObjectURL(message.photo) };
+    const outgoing = { ...message, uploaded: new Cell(0) };
     this.outgoing = [...this.outgoing, outgoing].sort((a, b) => a.order - b.order);
     this.changed();
     return outgoing;
   }
 
-  /** Sends a message again, after the earlier messages that are still unsent. */
+  /** Sends a message again, after the earlier messages that had no connection, with the unsent rest of its send. */
   retry(outgoing: Outgoing): void {
-    for (const one of this.outgoing) {
-      if (one === outgoing || one.lost) {
-        one.failed = undefined;
-        one.lost = false;
-        this.#sending = this.#sending.then(() => this.#deliver(one));
-      }
-      if (one === outgoing) break;
+    const at = this.outgoing.indexOf(outgoing);
+    for (const [i, one] of this.outgoing.entries()) {
+      const isFailedPart = one.failed !== undefined && ofOneSend(one, outgoing);
+      if (one !== outgoing && !isFailedPart && !(one.lost && i < at)) continue;
+      one.failed = undefined;
+      one.lost = false;
+      one.stop = undefined;
+      one.uploaded.set(0);
+      this.#sending = this.#sending.then(() => this.#deliver(one));
     }
     this.changed();
   }
 
-  /** Sends all messages again, in order, that failed for lack of a connection. */
+  /** Sends all messages that failed for lack of a connection again, in order. */
   resume(): void {
     const last = this.outgoing.findLast(({ lost }) => lost);
     if (last) this.retry(last);
@@ -352,13 +386,52 @@ export class History extends Signal {
 
   #hide(outgoing: Outgoing): void {
     this.outgoing = this.outgoing.filter((one) => one !== outgoing);
-    if (outgoing.preview) URL.revokeObjectURL(outgoing.preview);
     this.changed();
   }
 
+  /** Stops sending a message and the later messages of its send. They stay as unsent, even after a reload. */
+  cancel(outgoing: Outgoing): void {
+    outgoing.stop?.abort();
+    this.#fail(outgoing, t('not_sent'), true);
+  }
+
+  /**
+   * Marks a message and the later messages of its send as unsent. If `isFinal` is true, they are not sent again after a
+   * reload either.
+   */
+  #fail(outgoing: Outgoing, reason: string, isFinal: boolean): void {
+    const later = this.outgoing.filter(
+      (one) => one.failed === undefined && one.order > outgoing.order && ofOneSend(one, outgoing),
+    );
+    for (const one of [outgoing, ...later]) {
+      one.failed = one === outgoing ? reason : t('not_sent');
+      one.lost = outgoing.lost;
+      if (isFinal) void keepMessage(keptOf(one));
+    }
+    this.changed();
+  }
+
+  /**
+   * Moves the files and the text of an unsent message, with those of the unsent rest of its send, back to the composer.
+   * Returns them, or null if they have no room there.
+   */
+  recall(outgoing: Outgoing): Draft | null {
+    const parts = this.outgoing.filter(
+      (one) => one === outgoing || (one.failed !== undefined && ofOneSend(one, outgoing)),
+    );
+    const files = parts.flatMap((one) => one.files ?? []);
+    if (!this.tray.add(files)) return null;
+    const text = parts.map((one) => one.text).join('');
+    setDraft(this.chat, [draftOf(this.chat), text].filter(Boolean).join('\n'));
+    for (const one of parts) this.discard(one);
+    return { text, files, replyTo: parts.find(({ replyTo }) => replyTo)?.replyTo };
+  }
+
   async #deliver(outgoing: Outgoing): Promise<void> {
-    // Fails if an earlier message is lost. Otherwise this message would overtake it if the connection returned between
-    // them.
+    // The person may have stopped the message before its turn.
+    if (outgoing.failed !== undefined || !this.outgoing.includes(outgoing)) return;
+    // Fails if sending an earlier message failed. Otherwise, if the connection returned between the two, this message
+    // would overtake the earlier message.
     const lost = this.outgoing.find((one) => one.lost || one === outgoing);
     if (lost?.lost) {
       outgoing.failed = lost.failed;
@@ -366,38 +439,69 @@ export class History extends Signal {
       this.changed();
       return;
     }
-    const { text, photo, replyTo } = outgoing;
-    const reply = replyTo ? { reply_to_message_id: replyTo.message_id } : {};
-    let body: FormData | Record<string, unknown> = { text, ...reply };
-    if (photo) {
-      body = new FormData();
-      if (text !== '') body.append('caption', text);
-      if (replyTo) body.append('reply_to_message_id', String(replyTo.message_id));
-      body.append('photo', photo, photo.name);
-    }
+    outgoing.stop = new AbortController();
+    const { signal } = outgoing.stop;
     try {
-      const path = `/api/chats/${this.chat}/messages`;
-      const sent = await call<Message>('POST', path, body, { key: outgoing.key });
+      const sent = await this.#post(outgoing, signal);
       this.discard(outgoing);
-      if (!this.find(sent.message_id)) this.put(sent, true);
+      for (const message of sent) if (!this.find(message.message_id)) this.put(message, true);
     } catch (error) {
-      outgoing.failed = reasonOf(error);
+      if (signal.aborted) return;
       outgoing.lost = error instanceof TypeError;
       // Other messages stay stored as unsent, so that they are sent again after a reload.
-      if (isRefusal(error)) void keepMessage(keptOf(outgoing));
-      this.changed();
+      this.#fail(outgoing, reasonOf(error), isRefusal(error));
     }
+  }
+
+  async #post({ key, text, files, replyTo, uploaded }: Outgoing, signal: AbortSignal): Promise<Message[]> {
+    const reply = replyTo?.message_id;
+    const path = `/api/chats/${this.chat}/${files && files.length > 1 ? 'albums' : 'messages'}`;
+    if (!files) {
+      const body = { text, ...(reply !== undefined && { reply_to_message_id: reply }) };
+      return [await call<Message>('POST', path, body, { key, signal })];
+    }
+    await checkStored(bytesOf(files));
+    const onProgress = (bytes: number) => uploaded.set(bytes);
+    const options = { key, signal, onProgress };
+    return [await call<Message | Message[]>('POST', path, formOf(files, text, reply), options)].flat();
   }
 
   /** Removes the copy of a message being sent, if the stream reports the message before the call has returned. */
   settle(message: Message): void {
+    // Ignores the later messages of an album that the call has returned already.
+    if (this.find(message.message_id)) return;
     const text = message.text ?? message.caption ?? '';
-    const mine = this.outgoing.find((one) => one.failed === undefined && one.text.trim() === text.trim());
+    const mine = this.outgoing.find(
+      (one) => one.stop && one.failed === undefined && one.text.trim() === text.trim(),
+    );
     // The message stays stored until the call has returned, because the event may be about another message with the
     // same text.
     if (mine) this.#hide(mine);
   }
 }
+
+/**
+ * Checks that the person may store so many more bytes, before they are uploaded. If the service does not answer in
+ * time, only the service checks this. Error: the refusal that the service would answer.
+ */
+async function checkStored(bytes: number): Promise<void> {
+  const asked = get<StoredUploads>('/api/me/uploads', AbortSignal.timeout(stored_ms_max));
+  const stored = await asked.catch(() => undefined);
+  const { bytes: present = 0, bytes_max = Number.POSITIVE_INFINITY } = stored ?? {};
+  if (present + bytes > bytes_max)
+    throw new ApiFailure(400, `stored files of the owner would exceed ${bytes_max} bytes`);
+}
+
+/** Returns the messages of one send, in order. The first message has the text and the quote. */
+function draftsOf({ text, files, replyTo }: Draft, send: string): Draft[] {
+  if (!files?.length) return [{ text, replyTo }];
+  return groupsOf(files).map((group, i) =>
+    i === 0 ? { text, files: group, replyTo, send } : { text: '', files: group, send },
+  );
+}
+
+const ofOneSend = (one: KeptMessage, other: KeptMessage): boolean =>
+  one.send !== undefined && one.send === other.send;
 
 /** Returns whether both messages belong to the same album. */
 export const inOneAlbum = (
@@ -405,8 +509,8 @@ export const inOneAlbum = (
   other: Pick<Message, 'media_group_id'> | undefined,
 ): boolean => one?.media_group_id !== undefined && one.media_group_id === other?.media_group_id;
 
-/** Returns the part of a message that is stored. A blob URL is not stored, because it is valid in one page only. */
-const keptOf = ({ preview, lost, ...message }: Outgoing): KeptMessage => message;
+/** Returns the part of a message that is stored. */
+const keptOf = ({ uploaded, lost, stop, ...message }: Outgoing): KeptMessage => message;
 
 function sorted(messages: Message[]): Message[] {
   const byId = new Map(messages.map((message) => [message.message_id, message]));

@@ -6,6 +6,7 @@
 import { randomName } from '../clipboard.js';
 import { leaving, me } from '../session.js';
 import type { Message } from '../types.js';
+import { bytesOf } from './attachments.js';
 
 /** A message that the service has not confirmed. */
 export interface KeptMessage {
@@ -13,8 +14,11 @@ export interface KeptMessage {
   readonly key: string;
   readonly chat: number;
   readonly text: string;
-  readonly photo?: File;
-  /** The quoted message. After a reload without its contents, which are never stored. */
+  /** The file, or the files of an album. Absent for a text. */
+  readonly files?: readonly File[];
+  /** The id of the send. Files of several kinds are sent as several messages, and no message overtakes another. */
+  readonly send?: string;
+  /** The quoted message. After a reload, it has no contents, because these are never stored. */
   readonly replyTo?: Message;
   /** When the person sent the message, in ms. Increases with each message of a window. */
   readonly order: number;
@@ -22,7 +26,11 @@ export interface KeptMessage {
   readonly failed?: string;
 }
 
-type StoredMessage = KeptMessage & { readonly window: string };
+type StoredMessage = KeptMessage & {
+  readonly window: string;
+  /** The picture of a message that an earlier version of the application stored. */
+  readonly photo?: File;
+};
 
 interface StoredDraft {
   readonly chat: number;
@@ -85,13 +93,13 @@ async function transact<T>(
   });
 }
 
-const sizeOf = ({ text, photo }: Pick<KeptMessage, 'text' | 'photo'>) =>
-  message_bytes + text.length + (photo?.size ?? 0);
+const sizeOf = ({ text, files }: Pick<KeptMessage, 'text' | 'files'>) =>
+  message_bytes + text.length + bytesOf(files);
 
-/** Whether the outbox has room for another message. A single large picture always fits into an empty outbox. */
-export function hasRoom(message: Pick<KeptMessage, 'text' | 'photo'>): boolean {
-  const bytes = [...sizes.values()].reduce((sum, size) => sum + size, sizeOf(message));
-  return sizes.size === 0 || (sizes.size < messages_max && bytes <= messages_bytes_max);
+/** Whether the outbox has room for further messages. The messages of one send always fit into an empty outbox. */
+export function hasRoom(messages: ReadonlyArray<Pick<KeptMessage, 'text' | 'files'>>): boolean {
+  const bytes = [...sizes.values(), ...messages.map(sizeOf)].reduce((sum, size) => sum + size, 0);
+  return sizes.size === 0 || (sizes.size + messages.length <= messages_max && bytes <= messages_bytes_max);
 }
 
 /** Returns a quoted message without its contents, which may include the token of a bot. */
@@ -127,13 +135,13 @@ export const keptDrafts = async (): Promise<readonly StoredDraft[]> =>
 
 const lockOf = (window: string) => `petrel-window-${window}`;
 
-/** Runs `work` once the window is closed. A browser without locks cannot tell, so `work` then runs at once. */
+/** Runs `work` once the window is closed. A browser without locks cannot detect this, so there `work` runs at once. */
 const afterClose = (window: string, work: () => Promise<void>): Promise<void> =>
   navigator.locks ? navigator.locks.request(lockOf(window), work) : work();
 
 /**
  * Passes on the messages that closed windows have not sent, oldest first. If another open window has unsent messages,
- * waits until it is closed.
+ * waits until that window is closed.
  */
 export async function takeOver(take: (message: KeptMessage) => void): Promise<void> {
   void navigator.locks?.request(lockOf(ownWindow), () => new Promise(() => {}));
@@ -143,9 +151,10 @@ export async function takeOver(take: (message: KeptMessage) => void): Promise<vo
     void afterClose(window, async () => {
       // Reads again, because a third window may have taken over the messages.
       const rows = (await all()).filter((row) => row.window === window);
-      for (const row of rows.sort((a, b) => a.order - b.order)) {
-        await keepMessage(row);
-        take(row);
+      for (const { photo, ...row } of rows.sort((a, b) => a.order - b.order)) {
+        const message = photo ? { ...row, files: [photo] } : row;
+        await keepMessage(message);
+        take(message);
       }
     });
   }
@@ -153,7 +162,7 @@ export async function takeOver(take: (message: KeptMessage) => void): Promise<vo
 
 /** Removes everything that is stored for the person who signs out. */
 async function clear(token: string): Promise<void> {
-  // If the person is not known yet, takes the id from the token. This happens if the token was revoked while the page
+  // Takes the person's id from the token if the person is unknown. This happens if the token was revoked while the page
   // was closed.
   const account = me.value?.id ?? Number.parseInt(token, 10);
   isOver = true;

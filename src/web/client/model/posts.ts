@@ -16,6 +16,13 @@ type Payload = Omit<PostReactions, 'ok'>;
 const plain = (emoji: string) => emoji.replaceAll('\ufe0f', '');
 export const heart = '❤';
 
+/** Returns the emoji as it is drawn: the heart needs its variation selector. */
+export const shown = (emoji: string) => (emoji === heart ? '❤️' : emoji);
+
+/** The emoji that the row of quick reactions contains if people have used few others. */
+const usual = [heart, '👍', '🔥', '😂', '🎉', '😢'];
+const quick_max = 6;
+
 const asked_ms = 40;
 const followed_ms = 250;
 export const followed_max = 40;
@@ -59,6 +66,17 @@ class Posts extends Signal {
 
   isOwn(post: number, emoji: string): boolean {
     return this.#own.get(post)?.has(plain(emoji)) ?? false;
+  }
+
+  /** Returns the emoji with the most reactions on the loaded posts of a channel, and then usual emoji. */
+  mostUsed(chat: number): readonly string[] {
+    const counts = new Map<string, number>();
+    for (const post of this.#byId.values()) {
+      if (post.chat.id !== chat) continue;
+      for (const { emoji, count } of post.reactions) counts.set(emoji, (counts.get(emoji) ?? 0) + count);
+    }
+    const used = [...counts].sort(([, a], [, b]) => b - a).map(([emoji]) => emoji);
+    return [...new Set([...used, ...usual])].slice(0, quick_max);
   }
 
   #ask(chat: number, message: number): void {

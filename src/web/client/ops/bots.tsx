@@ -29,7 +29,7 @@ function replayNote({ queued, from_update_id: from, to_update_id: to }: Replayed
   return `${count(queued)} updates are queued again: ${from} to ${to}.`;
 }
 
-/** Asks once more before it replays all dead letters. */
+/** Asks for a confirmation before it replays all dead letters. */
 function ReplayAll({ busy, replay }: { busy: boolean; replay: () => void }) {
   const [asking, setAsking] = useState(false);
   if (!asking)

@@ -45,4 +45,8 @@ export const percent = (share: number | undefined): string =>
 export const time = (seconds: number): string =>
   new Date(seconds * 1_000).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'short' });
 
+/** Formats a time of the day without seconds. */
+export const minute = (unixMs: number): string =>
+  new Date(unixMs).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' });
+
 export const clock = (unixMs: number): string => new Date(unixMs).toLocaleTimeString('en-GB');

@@ -2,7 +2,8 @@
 import { useEffect, useRef, useState } from 'react';
 import { CallFailure, call, reasonOf, token } from './api.js';
 import { type Rates, Rating } from './rates.js';
-import type { Overview } from './types.js';
+import { joined } from './series.js';
+import type { History, Overview } from './types.js';
 
 const points_max = 90;
 
@@ -53,12 +54,13 @@ const rest = (ms: number, signal: AbortSignal) =>
   });
 
 /**
- * Calls `ask` at once and then every `ms` milliseconds, except while paused or while the page is hidden. `ask` must not
- * reject.
+ * Calls `ask` at once and then every `ms` milliseconds, except while paused or while the page is hidden. Starts again
+ * when `of` changes. `ask` must not reject.
  */
-export function useRepeated(ask: () => Promise<void>, ms: number, paused: boolean): void {
+export function useRepeated(ask: () => Promise<void>, ms: number, paused: boolean, of = ''): void {
   const latest = useRef(ask);
   latest.current = ask;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a change of `of` must start again
   useEffect(() => {
     if (paused) return;
     const end = new AbortController();
@@ -69,7 +71,46 @@ export function useRepeated(ask: () => Promise<void>, ms: number, paused: boolea
       }
     })();
     return () => end.abort();
-  }, [ms, paused]);
+  }, [ms, paused, of]);
+}
+
+export type HistoryRange = History['ranges'][number];
+export const rangeNames: Readonly<Record<HistoryRange, string>> = {
+  '1h': '1 hour',
+  '6h': '6 hours',
+  '24h': '24 hours',
+  '7d': '7 days',
+};
+
+export interface Loaded {
+  history: History | null;
+  /** The last error while nothing was loaded, or ''. */
+  failure: string;
+}
+
+/** Loads a range once. Then loads only the new points of an hour, and all points of a longer range. */
+export function useHistory(range: HistoryRange, paused: boolean): Loaded {
+  const [loaded, setLoaded] = useState({ range, history: null as History | null, failure: '' });
+  const latest = useRef(loaded);
+  const chosen = useRef(range);
+  chosen.current = range;
+  const load = async () => {
+    const before = latest.current.range === range ? latest.current.history : null;
+    const last = range === '1h' ? before?.points.at(-1) : undefined;
+    let next = { range, history: before, failure: '' };
+    try {
+      const more = await call<History>(`history?range=${range}${last ? `&after_ms=${last.at_ms}` : ''}`);
+      next = { ...next, history: last ? joined(before, more) : more };
+    } catch (error) {
+      next = { ...next, failure: before ? '' : reasonOf(error) };
+    }
+    // The range may have changed meanwhile.
+    if (chosen.current !== range) return;
+    latest.current = next;
+    setLoaded(next);
+  };
+  useRepeated(load, range === '1h' ? 5_000 : 30_000, paused, range);
+  return loaded.range === range ? loaded : { history: null, failure: '' };
 }
 
 export function useView(paused: boolean): View {

@@ -4,8 +4,9 @@ import { useCell } from '../signal.js';
 import { setTheme, type Theme, theme, themes } from '../theme.js';
 import { CallFailure, call, keepToken, reasonOf, refusal, token } from './api.js';
 import { Bots } from './bots.js';
+import { Charts } from './charts.js';
 import { clock, count, ms, rate, span } from './format.js';
-import { openOf, type Point, useView, type View } from './live.js';
+import { type HistoryRange, openOf, type Point, useHistory, useView, type View } from './live.js';
 import { Nodes, Stores } from './nodes.js';
 import { Tile } from './parts.js';
 import { Calls, Deliveries } from './traffic.js';
@@ -195,6 +196,8 @@ function Board() {
   const [paused, setPaused] = useState(false);
   const chosen = useCell(theme);
   const view = useView(paused);
+  const [range, setRange] = useState<HistoryRange>('1h');
+  const loaded = useHistory(range, paused);
   const { overview, rates, history, failure } = view;
   return (
     <div className="board">
@@ -231,6 +234,7 @@ function Board() {
           <>
             <Findings findings={overview.findings} />
             <Tiles {...{ overview, rates, history }} />
+            <Charts loaded={loaded} range={range} choose={setRange} />
             <Nodes overview={overview} rates={rates} />
             <Bots paused={paused} />
             <div className="halves">

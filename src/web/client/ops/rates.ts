@@ -1,7 +1,7 @@
 /** Computes rates and latencies from two reports of each process, as the difference of their counters. */
 import type { Call, Deliver, Node, Overview } from './types.js';
 
-/** Rates are averages over this time. It is long enough to avoid flicker and short enough to follow changes. */
+/** Rates are averages over this time, which is long enough to avoid flicker and short enough to follow changes. */
 const window_ms = 12_000;
 
 export interface CallRate {
@@ -96,7 +96,8 @@ export class Rating {
       const past = this.#reports.get(node.id) ?? [];
       if (past.at(-1)?.reported_ms === node.reported_ms) past[past.length - 1] = node;
       else past.push(node);
-      // Keeps one report that is older than the averaging time.
+      // Keeps one report that is older than the averaging time, because a rate needs the counters at the start of this
+      // time.
       while (past.length > 2 && (past[1] as Node).reported_ms <= node.reported_ms - window_ms) past.shift();
       this.#reports.set(node.id, past);
     }
@@ -116,7 +117,7 @@ function callsOf(pairs: Pairs, bounds: readonly number[]) {
     const ms = now.reported_ms - before.reported_ms;
     const former = new Map(before.front?.calls.map((one) => [one.call, one]));
     for (const one of now.front?.calls ?? []) {
-      // Skips the first total of a call that was counted as `other` until then, because it is not an increase.
+      // Skips the first total of a call that was counted as `other` until then, because this total is not an increase.
       const wasOther = totalOf(one) > 50 && one.call !== 'other';
       const was = former.get(one.call) ?? (wasOther ? one : undefined);
       const known = found.get(one.call) ?? {

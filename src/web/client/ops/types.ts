@@ -1,7 +1,7 @@
 /** Defines the types of the answers to operator calls, and of parts of these answers. */
 import type { Node, Overview } from '../types.gen.js';
 
-export type { Node, OperatorDeadLetter, Overview, RankedBot } from '../types.gen.js';
+export type { History, Node, OperatorDeadLetter, Overview, RankedBot } from '../types.gen.js';
 
 export type Call = NonNullable<Node['front']>['calls'][number];
 export type Deliver = NonNullable<Node['deliver']>;

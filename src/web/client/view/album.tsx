@@ -17,8 +17,8 @@ export interface AlbumItem {
   readonly caption: Caption | undefined;
 }
 
-/** Opens a picture in the viewer. */
-export type OnOpen = (url: string, caption: Caption | undefined) => void;
+/** Opens a picture or video in the viewer, which shows `all` media around it: by default those of the chat. */
+export type OnOpen = (item: AlbumItem, all?: readonly AlbumItem[]) => void;
 
 const pictureKinds: readonly string[] = ['photo', 'video', 'animation'];
 
@@ -47,12 +47,12 @@ interface AlbumProps {
 }
 
 export function Album({ items, open, children }: AlbumProps) {
-  const show = ({ id, medium, caption }: AlbumItem) => (
+  const show = (item: AlbumItem) => (
     <Media
-      key={id}
-      medium={medium}
-      alt={caption?.text ?? t('media_photo')}
-      open={(url) => open(url, caption)}
+      key={item.id}
+      medium={item.medium}
+      alt={item.caption?.text ?? t('media_photo')}
+      open={() => open(item)}
     />
   );
   if (items.length > 1 && arePictures(items))

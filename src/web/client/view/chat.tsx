@@ -1,28 +1,34 @@
 /** Shows a chat: its header, the pinned message, the messages, and the composer. */
-import { lazy, useEffect, useState } from 'react';
+import { type ComponentProps, lazy, useEffect, useRef, useState } from 'react';
 import { call } from '../api.js';
 import { copyText } from '../clipboard.js';
 import { attempt } from '../failures.js';
+import { copyPostLink } from '../links.js';
 import { chats, historyOf, typing } from '../model/chats.js';
+import type { History } from '../model/history.js';
+import { posts } from '../model/posts.js';
 import { chatName, profiles, summaryOf } from '../names.js';
 import { say } from '../notes.js';
+import { route } from '../route.js';
 import { me } from '../session.js';
 import { useCell, useSignal } from '../signal.js';
 import type { ChatSummary, Message } from '../types.js';
 import { t } from '../words.js';
-import type { Caption, OnOpen } from './album.js';
+import type { AlbumItem, OnOpen } from './album.js';
+import { DropZone } from './attachments.js';
 import { Composer } from './composer.js';
-import { ForwardDialog } from './forward.js';
 import { Icon } from './icons.js';
-import type { MessageActions } from './message.js';
+import { type MessageActions, itemsOf as mediaOf } from './message.js';
 import { MessageList } from './message_list.js';
 import { useReplyKeys } from './reply_keyboard.js';
-import { RichText } from './text.js';
-import { Confirm, Dialog, Face, IconButton, Menu, type MenuItem, Part, Spinner } from './ui.js';
+import { Confirm, Face, IconButton, Menu, type MenuItem, Part, Spinner } from './ui.js';
 
+const LoadedSearch = lazy(async () => ({ default: (await import('./search.js')).ChatSearch }));
+const ForwardDialog = lazy(async () => ({ default: (await import('./forward.js')).ForwardDialog }));
 const ChatInfo = lazy(async () => ({ default: (await import('./chat_info.js')).ChatInfo }));
 const Outside = lazy(async () => ({ default: (await import('./outside.js')).Outside }));
 const PostsPage = lazy(async () => ({ default: (await import('./posts.js')).PostsPage }));
+const Viewer = lazy(() => import('./viewer.js'));
 
 function subtitleOf(chat: ChatSummary, isTyping: boolean): string {
   if (isTyping) return t('typing');
@@ -30,7 +36,15 @@ function subtitleOf(chat: ChatSummary, isTyping: boolean): string {
   return chat.member_count === undefined ? t(chat.type) : t('members_count', { n: chat.member_count });
 }
 
-function Header({ chat, tab, info }: { chat: ChatSummary; tab: string; info: () => void }) {
+interface HeaderProps {
+  chat: ChatSummary;
+  tab: string;
+  info: () => void;
+  isSearching: boolean;
+  search: () => void;
+}
+
+function Header({ chat, tab, info, isSearching, search }: HeaderProps) {
   const doing = useCell(typing).get(chat.id);
   const name = chatName(chat);
   return (
@@ -58,6 +72,9 @@ function Header({ chat, tab, info }: { chat: ChatSummary; tab: string; info: () 
             {t('posts')}
           </a>
         </nav>
+      )}
+      {tab !== 'posts' && (
+        <IconButton icon="search" label={t('search_in_chat')} expanded={isSearching} onClick={search} />
       )}
       <IconButton icon="info" label={t('about', { name })} onClick={info} />
     </header>
@@ -91,7 +108,7 @@ type Shown =
   | { kind: 'menu'; message: Message; at: { x: number; y: number } }
   | { kind: 'deletion'; messages: readonly Message[] }
   | { kind: 'forward'; messages: readonly Message[] }
-  | { kind: 'picture'; url: string; caption: Caption | undefined }
+  | { kind: 'media'; items: readonly AlbumItem[]; first: AlbumItem }
   | { kind: 'info' };
 
 /** The message that the composer replies to or edits. */
@@ -108,8 +125,8 @@ interface MenuContext {
 }
 
 /**
- * Returns the menu items of a message, or of its album. A reply, an edit and a copy of the text refer to the message
- * with the caption. The first message of an album is pinned.
+ * Returns the menu items of a message, or of its album. In an album, the items to reply, edit and copy text apply to
+ * the message with the caption, and the item to pin applies to the first message.
  */
 function itemsOf(message: Message, { chat, mayWrite, show, begin }: MenuContext): MenuItem[] {
   const mine = message.from?.id === me.value?.id;
@@ -122,6 +139,8 @@ function itemsOf(message: Message, { chat, mayWrite, show, begin }: MenuContext)
     items.push({ icon: 'forward', label: t('forward'), act: () => show({ kind: 'forward', messages }) });
   if (words) items.push({ icon: 'copy', label: t('copy_text'), act: () => attempt(() => copyText(words)) });
   const ids = messages.map((one) => one.message_id);
+  const post = chat.type === 'channel' ? posts.find(chat.id, ids) : undefined;
+  if (post) items.push({ icon: 'link', label: t('copy_link'), act: () => void copyPostLink(post) });
   const pin = () => attempt(() => call('POST', `/api/chats/${chat.id}/pin`, { message_id: ids[0] }));
   if (chat.can_pin)
     items.push(
@@ -166,17 +185,16 @@ function Over({ shown, menu, close }: { shown: Shown; menu: MenuContext; close: 
       );
     }
     case 'forward':
-      return <ForwardDialog messages={shown.messages} from={chat.id} close={close} />;
-    case 'picture':
       return (
-        <Dialog title={t('media_photo')} close={close} wide>
-          <img className="viewer" src={shown.url} alt={t('media_photo')} referrerPolicy="no-referrer" />
-          {shown.caption && (
-            <p className="text" dir="auto">
-              <RichText {...shown.caption} />
-            </p>
-          )}
-        </Dialog>
+        <Part>
+          <ForwardDialog messages={shown.messages} from={chat.id} close={close} />
+        </Part>
+      );
+    case 'media':
+      return (
+        <Part>
+          <Viewer items={shown.items} first={shown.first} close={close} />
+        </Part>
       );
     case 'info':
       return (
@@ -210,21 +228,52 @@ export function ChatView({ id, tab }: { id: number; tab: string }) {
   return <OpenChat key={id} chat={chat} tab={tab} />;
 }
 
-function OpenChat({ chat, tab }: { chat: ChatSummary; tab: string }) {
-  useSignal(profiles);
-  const [shown, show] = useState<Shown | null>(null);
-  const [subject, begin] = useState<Subject | null>(null);
+/** Jumps to the message that the URL names, and then removes its id from the URL, so that the next link works again. */
+function useLinkedMessage(chat: number, tab: string, history: History, jump: (id: number) => Promise<void>) {
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs once for each link
+  useEffect(() => {
+    if (!/^\d{1,15}$/.test(tab)) return;
+    void history.idle().then(async () => {
+      await jump(Number(tab));
+      const { page, id } = route.value;
+      if (page === 'chat' && id === String(chat)) location.replace(`#/chat/${chat}`);
+    });
+  }, [tab]);
+}
+
+/** Returns the message to scroll to, and a function that loads a message and scrolls to it. */
+function useJump(history: History) {
   const [target, setTarget] = useState<{ id: number; n: number } | null>(null);
-  const [bottom, setBottom] = useState(0);
-  const history = historyOf(chat.id);
-  const profile = chat.type === 'private' ? profiles.read(chat.username) : undefined;
-  const mayWrite = chat.type === 'channel' ? chat.can_post === true : profile?.can_write !== false;
-  const open: OnOpen = (url, caption) => show({ kind: 'picture', url, caption });
-  const toBottom = () => setBottom((before) => before + 1);
   const jump = async (message: number) => {
     if (await history.show(message)) setTarget((before) => ({ id: message, n: (before?.n ?? 0) + 1 }));
     else say(t('message_gone'));
   };
+  return { target, jump };
+}
+
+/** Returns the newest text of the signed-in person that can be edited. */
+const lastOwnOf = ({ messages }: History): Message | undefined =>
+  messages.findLast(({ from, via_bot, text }) => !via_bot && from?.id === me.value?.id && text);
+
+const ChatSearch = (props: ComponentProps<typeof LoadedSearch>) => (
+  <Part>
+    <LoadedSearch {...props} />
+  </Part>
+);
+
+function OpenChat({ chat, tab }: { chat: ChatSummary; tab: string }) {
+  useSignal(profiles);
+  const [shown, show] = useState<Shown | null>(null);
+  const [subject, begin] = useState<Subject | null>(null);
+  const [bottom, setBottom] = useState(0);
+  const [isSearching, setSearching] = useState(false);
+  const history = historyOf(chat.id);
+  const profile = chat.type === 'private' ? profiles.read(chat.username) : undefined;
+  const mayWrite = chat.type === 'channel' ? chat.can_post === true : profile?.can_write !== false;
+  const open: OnOpen = (first, items = mediaOf(history.messages)) => show({ kind: 'media', items, first });
+  const toBottom = () => setBottom((before) => before + 1);
+  const { target, jump } = useJump(history);
+  useLinkedMessage(chat.id, tab, history, jump);
   const { keys, asks } = useReplyKeys(chat, history, toBottom);
   // biome-ignore lint/correctness/useExhaustiveDependencies: a message asks once for a reply
   useEffect(() => {
@@ -238,16 +287,26 @@ function OpenChat({ chat, tab }: { chat: ChatSummary; tab: string }) {
       history.send({ text });
       toBottom();
     },
+    recall(outgoing) {
+      const recalled = history.recall(outgoing);
+      if (recalled) begin(recalled.replyTo ? { kind: 'reply', message: recalled.replyTo } : null);
+    },
   };
+  const main = useRef<HTMLElement>(null);
+  const attaches = mayWrite && tab !== 'posts' && subject?.kind !== 'edit';
   const editLast = () => {
-    const message = history.messages.findLast(
-      ({ from, via_bot, text }) => !via_bot && from?.id === me.value?.id && text,
-    );
+    const message = lastOwnOf(history);
     if (message) begin({ kind: 'edit', message });
   };
   return (
-    <main className="main">
-      <Header chat={chat} tab={tab} info={() => show({ kind: 'info' })} />
+    <main className="main" ref={main}>
+      <Header
+        chat={chat}
+        tab={tab}
+        info={() => show({ kind: 'info' })}
+        isSearching={isSearching}
+        search={() => setSearching(!isSearching)}
+      />
       {tab === 'posts' && (
         <Part>
           <PostsPage chat={chat} open={open} />
@@ -255,6 +314,7 @@ function OpenChat({ chat, tab }: { chat: ChatSummary; tab: string }) {
       )}
       {tab !== 'posts' && (
         <>
+          {isSearching && <ChatSearch chat={chat.id} open={actions.jump} close={() => setSearching(false)} />}
           <PinnedBar chat={chat} jump={actions.jump} />
           <MessageList chat={chat} history={history} target={target} bottom={bottom} actions={actions} />
           {mayWrite ? (
@@ -277,6 +337,7 @@ function OpenChat({ chat, tab }: { chat: ChatSummary; tab: string }) {
           )}
         </>
       )}
+      <DropZone zone={main} take={attaches ? (files) => history.tray.add(files) : null} />
       {shown && <Over shown={shown} menu={{ chat, mayWrite, show, begin }} close={() => show(null)} />}
     </main>
   );

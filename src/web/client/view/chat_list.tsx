@@ -1,5 +1,5 @@
 /** Shows the list of chats with last messages and unread counts, the search, and links to new chats. */
-import { type KeyboardEvent, useEffect, useRef, useState } from 'react';
+import { type KeyboardEvent, lazy, useEffect, useRef, useState } from 'react';
 import { VList, type VListHandle } from 'virtua';
 import { get } from '../api.js';
 import { attempt } from '../failures.js';
@@ -12,8 +12,10 @@ import { useCell, useSignal } from '../signal.js';
 import type { ChatSummary } from '../types.js';
 import { shortDate, t, unreadText } from '../words.js';
 import { Icon } from './icons.js';
-import { NewChat } from './new_chat.js';
-import { Empty, Face, IconButton, Spinner, Trouble } from './ui.js';
+import { Empty, Face, IconButton, Part, Spinner, Trouble } from './ui.js';
+
+const NewChat = lazy(async () => ({ default: (await import('./new_chat.js')).NewChat }));
+const FoundMessages = lazy(async () => ({ default: (await import('./search.js')).FoundMessages }));
 
 /** Opens the chat of a username. For a person, shows a note, because people have no direct chats with each other. */
 export async function openUsername(name: string): Promise<'opened' | 'person' | 'nobody'> {
@@ -209,6 +211,33 @@ function onArrow(event: KeyboardEvent<HTMLElement>): void {
   next.focus();
 }
 
+/** How many matching chats are shown above the messages. A longer search text matches fewer chats. */
+const chats_found_max = 30;
+
+/** Shows the chats and the messages that match the search. */
+function Results({ list, query }: { list: readonly ChatSummary[]; query: string }) {
+  return (
+    <div className="chat-rows results">
+      {list.length > 0 && (
+        <section aria-labelledby="found-chats">
+          <h2 id="found-chats">{t('chats')}</h2>
+          {list.slice(0, chats_found_max).map((chat) => (
+            <Row key={chat.id} chat={chat} chosen={false} />
+          ))}
+        </section>
+      )}
+      {!query.trim().startsWith('@') && (
+        <section aria-labelledby="found-messages">
+          <h2 id="found-messages">{t('messages')}</h2>
+          <Part>
+            <FoundMessages query={query} />
+          </Part>
+        </section>
+      )}
+    </div>
+  );
+}
+
 const row_px = 72;
 const load_ahead_px = 20 * row_px;
 
@@ -259,11 +288,19 @@ export function ChatList() {
       )}
       {chats.loaded && sought === '' && list.length === 0 && <Empty icon="chat" text={t('no_chats')} />}
       <nav aria-label={t('chats')} ref={nav} onKeyDown={onArrow} className="grow">
-        <VList className="chat-rows" data={list} itemSize={row_px} ref={rows} onScroll={onScroll}>
-          {(chat) => <Row key={chat.id} chat={chat} chosen={page === 'chat' && id === String(chat.id)} />}
-        </VList>
+        {sought === '' ? (
+          <VList className="chat-rows" data={list} itemSize={row_px} ref={rows} onScroll={onScroll}>
+            {(chat) => <Row key={chat.id} chat={chat} chosen={page === 'chat' && id === String(chat.id)} />}
+          </VList>
+        ) : (
+          <Results list={list} query={text} />
+        )}
       </nav>
-      {making && <NewChat close={() => setMaking(false)} />}
+      {making && (
+        <Part>
+          <NewChat close={() => setMaking(false)} />
+        </Part>
+      )}
     </aside>
   );
 }

@@ -1,4 +1,4 @@
-/** Shows the composer, for text, a picture, a reply or an edit. It suggests the commands of a bot. */
+/** Shows the composer, for text, files, a reply or an edit. It suggests the commands of a bot. */
 import { type KeyboardEvent, lazy, useEffect, useId, useRef, useState } from 'react';
 import { call } from '../api.js';
 import { reasonOf } from '../failures.js';
@@ -6,9 +6,10 @@ import { historyOf } from '../model/chats.js';
 import { draftOf, draftsSet, noteDraft } from '../model/drafts.js';
 import { personName, previewOf, summaryOf } from '../names.js';
 import { say } from '../notes.js';
-import { useCell } from '../signal.js';
+import { useCell, useSignal } from '../signal.js';
 import type { BotCommand, BotPage, Message } from '../types.js';
 import { t } from '../words.js';
+import { AttachedFiles } from './attachments.js';
 import { Icon } from './icons.js';
 import { InlinePanel, useInline } from './inline.js';
 import { type ReplyKeys, ReplyKeysButton, ReplyKeysPanel } from './reply_keyboard.js';
@@ -83,7 +84,7 @@ function Context({
   text,
   close,
 }: {
-  icon: 'reply' | 'edit' | 'photo';
+  icon: 'reply' | 'edit';
   title: string;
   text: string;
   close: () => void;
@@ -100,21 +101,21 @@ function Context({
   );
 }
 
-/** Opens the choice of a picture. */
-function PhotoButton({ shown, choose }: { shown: boolean; choose: (photo: File | null) => void }) {
-  const files = useRef<HTMLInputElement>(null);
+/** Opens the choice of files. */
+function AttachButton({ shown, choose }: { shown: boolean; choose: (files: readonly File[]) => void }) {
+  const field = useRef<HTMLInputElement>(null);
   return (
     <>
-      {shown && <IconButton icon="clip" label={t('attach')} onClick={() => files.current?.click()} />}
+      {shown && <IconButton icon="clip" label={t('attach')} onClick={() => field.current?.click()} />}
       <input
-        ref={files}
+        ref={field}
         type="file"
-        accept="image/*"
+        multiple
         hidden
         tabIndex={-1}
         aria-label={t('attach')}
         onChange={(event) => {
-          choose(event.target.files?.[0] ?? null);
+          choose([...(event.target.files ?? [])]);
           event.target.value = '';
         }}
       />
@@ -166,7 +167,7 @@ function useSuggestions(
     document.addEventListener('pointerdown', onPointer);
     return () => document.removeEventListener('pointerdown', onPointer);
   }, [isOpen, text]);
-  /** Returns whether the key was used. */
+  /** Returns true if the list of suggestions handled the key. */
   const onKey = ({ key, shiftKey }: KeyboardEvent): boolean => {
     if (!isOpen) return false;
     const step = { ArrowDown: 1, ArrowUp: -1 }[key];
@@ -182,8 +183,8 @@ function useSuggestions(
 const isTouch = () => matchMedia('(pointer: coarse)').matches;
 
 /**
- * Returns the text of the edited message. If none is edited, returns the draft of the chat, which changes while the
- * person types.
+ * Returns the text of the edited message. If no message is being edited, returns the draft of the chat, which changes
+ * while the person types.
  */
 function useText(chat: number, editing: Message | null) {
   const [text, setText] = useState(draftOf(chat));
@@ -219,14 +220,29 @@ function useEscape(close: (() => void) | null) {
   }, [isOver]);
 }
 
+/** Returns the attached files. Calls `focus` when files are added, and when the last file is removed. */
+function useFiles(chat: number, editing: Message | null, focus: () => void) {
+  const { tray } = historyOf(chat);
+  useSignal(tray);
+  const files = editing ? [] : tray.files;
+  const count = files.length;
+  const former = useRef(count);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only a changed number moves the focus
+  useEffect(() => {
+    if (count > former.current || (count === 0 && former.current > 0)) focus();
+    former.current = count;
+  }, [count]);
+  return { tray, files, count };
+}
+
 /** Returns the state of the composer. */
 function useComposer({ chat, commands, replyTo, editing, done, sent, editLast }: ComposerProps) {
   const { text, setText, set } = useText(chat, editing);
-  const [photo, setPhoto] = useState<File | null>(null);
   const [emoji, setEmoji] = useState(false);
   const field = useRef<HTMLTextAreaElement>(null);
+  const { tray, files, count } = useFiles(chat, editing, () => field.current?.focus());
   const suggestions = useSuggestions(commands, editing ? null : text, choose);
-  const typed = editing || photo ? null : text;
+  const typed = editing || count > 0 ? null : text;
   const inline = useInline({ chat, text: typed, replyTo, sent: finish });
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: another text closes the list of commands
@@ -250,15 +266,14 @@ function useComposer({ chat, commands, replyTo, editing, done, sent, editLast }:
     field.current?.focus();
   }
 
-  const left = (photo ? caption_max : text_max) - lengthOf(text);
-  const isEmpty = text.trim() === '' && photo === null;
+  const left = (count > 0 ? caption_max : text_max) - lengthOf(text);
+  const isEmpty = text.trim() === '' && count === 0;
 
   function submit() {
     if (left < 0 || (isEmpty && !editing)) return;
     if (editing) return void saveEdit(chat, editing, text, done);
-    const outgoing = { text: text.trim(), photo: photo ?? undefined, replyTo: replyTo ?? undefined };
-    if (!historyOf(chat).send(outgoing)) return;
-    setPhoto(null);
+    if (!historyOf(chat).send({ text: text.trim(), files, replyTo: replyTo ?? undefined })) return;
+    tray.set([]);
     setEmoji(false);
     finish();
   }
@@ -274,15 +289,15 @@ function useComposer({ chat, commands, replyTo, editing, done, sent, editLast }:
   }
 
   useEscape(
-    emoji ? () => setEmoji(false) : photo ? () => setPhoto(null) : (replyTo ?? editing) ? done : null,
+    emoji ? () => setEmoji(false) : count > 0 ? () => tray.set([]) : (replyTo ?? editing) ? done : null,
   );
 
   return {
     field,
     text,
     setText,
-    photo,
-    setPhoto,
+    tray,
+    count,
     emoji,
     setEmoji,
     suggestions,
@@ -298,12 +313,10 @@ function useComposer({ chat, commands, replyTo, editing, done, sent, editLast }:
 interface TextFieldProps {
   placeholder?: string | undefined;
   own: ReturnType<typeof useComposer>;
-  /** Adds a picture. Null if no picture can be added. */
-  paste: ((photo: File) => void) | null;
 }
 
 /** Shows the text field. It grows with the text, and controls the list of suggestions. */
-function TextField({ own, paste, placeholder }: TextFieldProps) {
+function TextField({ own, placeholder }: TextFieldProps) {
   const { field, text, setText, inline } = own;
   const suggestions = inline.isOpen ? inline : own.suggestions;
   const open = suggestions.isOpen;
@@ -332,12 +345,6 @@ function TextField({ own, paste, placeholder }: TextFieldProps) {
         own.suggestions.setAt(0);
       }}
       onKeyDown={own.onKey}
-      onPaste={(event) => {
-        const file = [...event.clipboardData.files].find(({ type }) => type.startsWith('image/'));
-        if (!file || !paste) return;
-        event.preventDefault();
-        paste(file);
-      }}
     />
   );
 }
@@ -346,7 +353,7 @@ export function Composer(props: ComposerProps) {
   const { bot, commands, replyTo, editing, done, placeholder } = props;
   const keys = editing ? null : props.keys;
   const own = useComposer(props);
-  const { field, text, setText, photo, setPhoto, emoji, setEmoji, suggestions, left } = own;
+  const { field, text, setText, tray, count, emoji, setEmoji, suggestions, left } = own;
 
   function toggleEmoji() {
     suggestions.close();
@@ -392,9 +399,7 @@ export function Composer(props: ComposerProps) {
           close={done}
         />
       )}
-      {photo && (
-        <Context icon="photo" title={t('media_photo')} text={photo.name} close={() => setPhoto(null)} />
-      )}
+      {count > 0 && <AttachedFiles tray={tray} />}
       <div className="composer-row">
         {bot?.menu_button && !editing && <MenuButton bot={bot} />}
         {commands.length > 0 && !bot?.menu_button && !editing && (
@@ -405,14 +410,8 @@ export function Composer(props: ComposerProps) {
             onClick={suggestions.toggle}
           />
         )}
-        <PhotoButton
-          shown={!editing}
-          choose={(chosen) => {
-            setPhoto(chosen);
-            field.current?.focus();
-          }}
-        />
-        <TextField own={own} paste={editing ? null : setPhoto} placeholder={placeholder} />
+        <AttachButton shown={!editing} choose={(chosen) => tray.add(chosen)} />
+        <TextField own={own} placeholder={count > 0 ? t('add_caption') : placeholder} />
         <ReplyKeysButton keys={keys} />
         {left < 200 && <span className={left < 0 ? 'counter over' : 'counter'}>{left}</span>}
         <IconButton icon="smile" label={t('emoji')} expanded={emoji} onClick={toggleEmoji} />

@@ -1,4 +1,4 @@
-/** Shows the emoji picker. It is loaded when it is first opened. Its data come from this service. */
+/** Shows the emoji picker, which is loaded when it is first opened. The emoji data come from this service. */
 import {
   defaultEmojiDataResolver,
   type EmojiData,
@@ -28,7 +28,7 @@ interface Indexed {
 
 /**
  * Corrects ARIA indices, because ARIA counts from one and the picker from zero. Rows keep the picker's number, because
- * the picker finds them by it. Only row zero loses the attribute.
+ * the picker finds rows by this number. Only row zero loses the attribute.
  */
 const parts = {
   Row: ({ children, ...rest }: EmojiPickerListRowProps & Indexed) => (
@@ -108,9 +108,8 @@ function rankOf({ label, tags }: EmojiData['emojis'][number], sought: string): n
 const name_score = 10;
 
 /**
- * Returns the emoji that match a search, the best first, in one category. Otherwise the picker would sort them within
- * their categories. The picker sorts by its own score and keeps the order of equal scores, so every emoji gets the same
- * score.
+ * Returns the emoji that match a search, the best first. All of them are in one category, because the picker sorts only
+ * within categories. The picker keeps the order of emoji with equal scores, so every emoji gets the same score.
  */
 function ranked(data: EmojiData, sought: string): EmojiData {
   const found = data.emojis

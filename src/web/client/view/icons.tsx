@@ -1,11 +1,14 @@
 /** Draws the icons of buttons as strokes on a grid of 24 by 24. */
 const paths = {
   back: 'M15 5l-7 7 7 7',
+  next: 'M9 5l7 7-7 7',
   send: 'M4 12l16-8-5 16-4-6-7-2z',
   clip: 'M20 11l-8.5 8.5a5 5 0 01-7-7L13 4a3.4 3.4 0 015 5l-8.5 8.5a1.7 1.7 0 01-2.5-2.5L14.5 7.500',
   smile: 'M12 21a9 9 0 100-18 9 9 0 000 18zM8.500 14.500a4.500 4.500 0 007 0M9 9.500v.01M15 9.500v.01',
   more: 'M5 12h.01M12 12h.01M19 12h.01',
   plus: 'M12 5v14M5 12h14',
+  minus: 'M5 12h14',
+  download: 'M12 4v11M7 10.500l5 5 5-5M5 20h14',
   close: 'M6 6l12 12M18 6L6 18',
   check: 'M5 12.500l4.500 4.500L19 7',
   clock: 'M12 21a9 9 0 100-18 9 9 0 000 18zM12 7v5l3 2',

@@ -19,7 +19,7 @@ import { Spinner, useFile } from './ui.js';
 const pause_ms = 300;
 const names_max = 200;
 
-/** The bots by username in lower case. Null for a name that does not belong to a bot with inline mode. */
+/** Caches look-ups: lower-case username → bot. Null if no bot with inline mode has this name. */
 const bots = new Map<string, Promise<Named | null>>();
 
 function findBot(username: string): Promise<Named | null> {
@@ -31,7 +31,7 @@ function findBot(username: string): Promise<Named | null> {
   );
   if (bots.size >= names_max) bots.clear();
   bots.set(name, found);
-  // Forgets a failed lookup, because somebody may take the name later, or the network may return.
+  // Forgets a failed lookup, because somebody may take the name later, or the connection may return.
   found.catch(() => bots.delete(name));
   return found;
 }
@@ -45,7 +45,7 @@ export const queryIn = (text: string): { username: string; query: string } | nul
 interface InlineState {
   bot: Named;
   query: string;
-  /** The results, each with the id of its answer, because further results belong to further answers. */
+  /** The results, each with the id of its answer, because results that are loaded later belong to other answers. */
   results: ReadonlyArray<{ answer: string; result: InlineResult }>;
   button?: InlineAnswer['button'];
   next?: string | undefined;
@@ -175,7 +175,7 @@ export function useInline({ chat, text, replyTo, sent }: InlineProps) {
   }
 
   const close = () => setClosed(text);
-  /** Returns whether the key was used. */
+  /** Returns true if the list of results handled the key. */
   const onKey = ({ key, shiftKey }: KeyboardEvent): boolean => {
     if (!isOpen || !state) return false;
     const count = state.results.length;

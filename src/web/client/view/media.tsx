@@ -36,7 +36,7 @@ export function mediumOf(message: Message): Medium | undefined {
 export const mediumOfPost = ({ media }: Post): Medium | undefined =>
   media && media.type !== 'poll' ? { kind: media.type, file: media, spoiler: false } : undefined;
 
-/** Returns the name of a media kind, for places without room for the media itself. */
+/** Returns the name of a media kind, for lines that do not show the media itself. */
 export const mediumName = (kind: MediaKind | ObjectKind, file_name?: string): string =>
   ['document', 'venue', 'contact', 'dice'].includes(kind) && file_name
     ? file_name
@@ -89,21 +89,11 @@ function Foreign({
   );
 }
 
-function Picture({
-  url,
-  file,
-  alt,
-  open,
-}: {
-  url: string;
-  file: FileRef;
-  alt: string;
-  open: (url: string) => void;
-}) {
+function Picture({ url, file, alt, open }: { url: string; file: FileRef; alt: string; open: () => void }) {
   const [broken, setBroken] = useState(false);
   if (broken) return <p className="muted">{t('media_unavailable')}</p>;
   return (
-    <button type="button" className="picture" aria-label={t('open_picture')} onClick={() => open(url)}>
+    <button type="button" className="picture" aria-label={t('open_picture')} onClick={open}>
       <img
         src={url}
         alt={alt}
@@ -144,8 +134,15 @@ function Thumbnail({ file: { thumbnail } }: { file: FileRef }) {
   ) : null;
 }
 
+interface OnDemandProps {
+  medium: Medium;
+  /** Opens the file elsewhere. If undefined, the file is shown in place of the button. */
+  open?: () => void;
+  children: (url: string) => ReactNode;
+}
+
 /** Loads a large file only when the person asks for it. */
-function OnDemand({ medium, children }: { medium: Medium; children: (url: string) => ReactNode }) {
+function OnDemand({ medium, open, children }: OnDemandProps) {
   const [wanted, setWanted] = useState(false);
   const { file, kind } = medium;
   if (wanted) return <Stored file={file}>{children}</Stored>;
@@ -157,7 +154,7 @@ function OnDemand({ medium, children }: { medium: Medium; children: (url: string
     <button
       type="button"
       className={kind === 'audio' ? 'foreign sound' : 'foreign'}
-      onClick={() => setWanted(true)}
+      onClick={open ?? (() => setWanted(true))}
     >
       <Thumbnail file={file} />
       <Icon name="play" size={28} />
@@ -167,11 +164,14 @@ function OnDemand({ medium, children }: { medium: Medium; children: (url: string
   );
 }
 
-async function save(file: FileRef): Promise<void> {
+/** Saves a file. Opens a file of another host in a new tab, because a page cannot save it. */
+export async function save(file: FileRef, name: string): Promise<void> {
   await attempt(async () => {
     const link = document.createElement('a');
-    link.href = await fileUrl(`/api/files/${file.file_id}`);
-    link.download = file.file_name ?? 'file';
+    if (file.url !== undefined)
+      Object.assign(link, { target: '_blank', rel: 'noopener noreferrer nofollow' });
+    link.href = file.url ?? (await fileUrl(`/api/files/${file.file_id}`));
+    link.download = file.file_name ?? name;
     link.click();
   });
 }
@@ -191,7 +191,7 @@ function FileCard({ file }: { file: FileRef }) {
   );
   if (file.url === undefined)
     return (
-      <button type="button" className="file" onClick={() => void save(file)}>
+      <button type="button" className="file" onClick={() => void save(file, 'file')}>
         {inner}
       </button>
     );
@@ -217,7 +217,8 @@ function Player({ url, kind }: { url: string; kind: MediaKind }) {
 interface MediaProps {
   medium: Medium;
   alt: string;
-  open: (url: string) => void;
+  /** Opens the viewer. */
+  open: () => void;
 }
 
 export function Media({ medium, alt, open }: MediaProps) {
@@ -260,5 +261,10 @@ export function Media({ medium, alt, open }: MediaProps) {
       </div>
     );
   const small = kind === 'photo' || kind === 'voice' || (kind === 'animation' && (file.file_size ?? 0) < 5e6);
-  return small ? <Stored file={file}>{show}</Stored> : <OnDemand medium={medium}>{show}</OnDemand>;
+  if (small) return <Stored file={file}>{show}</Stored>;
+  return (
+    <OnDemand medium={medium} open={kind === 'video' ? open : undefined}>
+      {show}
+    </OnDemand>
+  );
 }

@@ -1,5 +1,6 @@
 /** Shows one message, or an album, with its marks, keyboard and reactions. */
-import { type MouseEvent, memo, useState } from 'react';
+import { lazy, type MouseEvent, memo, useState } from 'react';
+import type { Outgoing } from '../model/history.js';
 import { personName, previewOf, summaryOf } from '../names.js';
 import { me } from '../session.js';
 import type { Message } from '../types.js';
@@ -10,9 +11,10 @@ import { Keyboard } from './keyboard.js';
 import { mediumOf } from './media.js';
 import { ObjectCard, objectOf } from './objects.js';
 import { PollCard } from './poll.js';
-import { PostReactions } from './reactions.js';
 import { type OnCommand, RichText } from './text.js';
-import { Face, useLongPress } from './ui.js';
+import { Face, Part, useLongPress } from './ui.js';
+
+const PostReactions = lazy(async () => ({ default: (await import('./reactions.js')).PostReactions }));
 
 export interface MessageActions {
   /** Opens the menu of a message, or of the album that the message belongs to. */
@@ -20,12 +22,14 @@ export interface MessageActions {
   jump: (id: number) => void;
   open: OnOpen;
   command: OnCommand;
+  /** Moves an unsent message back to the composer. */
+  recall: (outgoing: Outgoing) => void;
 }
 
 interface BubbleProps {
   /** The message, or the messages of an album. */
   messages: readonly Message[];
-  /** Whether the same person sent the message before this one. */
+  /** Whether the previous message has the same sender. */
   joined: boolean;
   showName: boolean;
   marked: boolean;
@@ -76,8 +80,8 @@ const isJumbo = (text: string): boolean =>
 /** Returns the colour of a name. The avatar has the same colour. */
 const hueOf = (id: number) => `name hue${Math.abs(id) % 8}`;
 
-/** Returns the media of a message or an album. */
-const itemsOf = (messages: readonly Message[]): AlbumItem[] =>
+/** Returns the media of messages. */
+export const itemsOf = (messages: readonly Message[]): AlbumItem[] =>
   messages.flatMap((one) => {
     const medium = mediumOf(one);
     const caption = one.caption ? { text: one.caption, entities: one.caption_entities } : undefined;
@@ -117,7 +121,8 @@ export const Bubble = memo(function Bubble({ messages, joined, showName, marked,
   );
   const from = forwardedFrom(message);
   const pictures = arePictures(media);
-  // Without a text, the pictures show the time over their edge. Over a single video, the time would cover the controls.
+  // If the message has no text, shows the time over the edge of the pictures. Over a single video, the time would cover
+  // the controls.
   const bare = pictures && !words && (media.length > 1 || media[0]?.medium.kind !== 'video');
   const menu = (event: MouseEvent) => {
     // Keeps the browser's own menu for selected text and links.
@@ -167,7 +172,9 @@ export const Bubble = memo(function Bubble({ messages, joined, showName, marked,
           </div>
         )}
         {last.chat.type === 'channel' && (
-          <PostReactions chat={last.chat.id} message={messages.map((one) => one.message_id)} />
+          <Part waiting={<div className="reactions" />}>
+            <PostReactions chat={last.chat.id} message={messages.map((one) => one.message_id)} />
+          </Part>
         )}
       </div>
       <button

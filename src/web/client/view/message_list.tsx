@@ -3,6 +3,7 @@
  */
 import { type RefObject, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
 import { Virtualizer, type VirtualizerHandle } from 'virtua';
+import { isVisual } from '../model/attachments.js';
 import { botDrafts } from '../model/bot_drafts.js';
 import { markRead, setLooked, unread_max } from '../model/chats.js';
 import { type History, inOneAlbum, type Outgoing } from '../model/history.js';
@@ -11,6 +12,7 @@ import { me } from '../session.js';
 import { useSignal } from '../signal.js';
 import type { ChatSummary, Message, MessageDraft } from '../types.js';
 import { dayText, t, timeText, unreadText } from '../words.js';
+import { OutgoingFiles } from './attachments.js';
 import { DraftBubble } from './draft.js';
 import { Icon } from './icons.js';
 import { Bubble, type MessageActions } from './message.js';
@@ -93,35 +95,49 @@ function withDraft(items: Item[], { messages, atEnd }: History, draft: MessageDr
     : [...items, { kind: 'draft', key: `b${draft.draft_id}`, draft }];
 }
 
-function Pending({ outgoing, history }: { outgoing: Outgoing; history: History }) {
+interface PendingProps {
+  outgoing: Outgoing;
+  history: History;
+  recall: MessageActions['recall'];
+}
+
+function Pending({ outgoing, history, recall }: PendingProps) {
+  const { files, failed } = outgoing;
+  const marks = [failed && 'failed', files?.every(isVisual) && 'pictures'].filter(Boolean);
   return (
     <article className="message own" aria-label={t('you')}>
-      <div className={outgoing.failed ? 'bubble own failed' : 'bubble own'}>
+      <div className={['bubble own', ...marks].join(' ')}>
         {outgoing.replyTo && (
           <span className="quote">
             <strong>{personName(outgoing.replyTo.from)}</strong>
             <span>{summaryOf(previewOf(outgoing.replyTo))}</span>
           </span>
         )}
-        {outgoing.preview && (
-          <div className="media">
-            <img src={outgoing.preview} alt="" />
-          </div>
-        )}
+        {files && <OutgoingFiles outgoing={outgoing} files={files} />}
         <div className="words" dir="auto">
           <span className="text">{outgoing.text}</span>
           <span className="meta">
-            <Icon name={outgoing.failed ? 'warn' : 'clock'} size={13} />
-            <span className="sr-only">{outgoing.failed ? t('not_sent') : t('sending')}</span>
+            <Icon name={failed ? 'warn' : 'clock'} size={13} />
+            <span className="sr-only">{failed ? t('not_sent') : t('sending')}</span>
             {timeText(outgoing.order / 1_000)}
           </span>
         </div>
       </div>
-      {outgoing.failed !== undefined && (
+      {files && failed === undefined && (
+        <div className="sending-row">
+          <button type="button" className="link" onClick={() => history.cancel(outgoing)}>
+            {t('cancel')}
+          </button>
+        </div>
+      )}
+      {failed !== undefined && (
         <div className="failed-row" role="alert">
-          <span>{outgoing.failed}</span>
+          <span>{failed}</span>
           <button type="button" className="link" onClick={() => history.retry(outgoing)}>
             {t('retry')}
+          </button>
+          <button type="button" className="link" onClick={() => recall(outgoing)}>
+            {t('edit')}
           </button>
           <button type="button" className="link" onClick={() => history.discard(outgoing)}>
             {t('delete')}
@@ -145,7 +161,7 @@ interface MessageListProps {
 const near = 600;
 /** The height of the space below the last message. */
 const foot = 10;
-/** The distance from the end at which the list counts as scrolled to it. */
+/** A list that is scrolled to within this distance of its end counts as scrolled to the end. */
 const at_end = 60;
 const marked_ms = 1_600;
 
@@ -157,20 +173,21 @@ function useStable(actions: MessageActions): MessageActions {
     () => ({
       menu: (message, at) => latest.current.menu(message, at),
       jump: (id) => latest.current.jump(id),
-      open: (url, caption) => latest.current.open(url, caption),
+      open: (item) => latest.current.open(item),
       command: (text) => latest.current.command(text),
+      recall: (outgoing) => latest.current.recall(outgoing),
     }),
     [],
   );
 }
 
 /**
- * Returns the last message that was read before unread messages came, or null if there were none. The result changes
- * when a new message comes after the person has read everything. It becomes null when the person sends a message.
+ * Returns the last read message before the unread messages, or null without unread messages. The result changes when a
+ * new message arrives after the person has read everything. It becomes null when the person sends a message.
  */
 function useMark(chat: ChatSummary, sent: number): number | null {
   const { unread_count = 0, read_message_id = 0 } = chat;
-  // A person who has read nothing in a long history wants to see its end.
+  // If the person has read no message of a long history, shows the end of the history.
   const isUnread = unread_count > 0 && (read_message_id > 0 || unread_count < unread_max);
   const [mark, setMark] = useState(isUnread ? read_message_id : null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the line stays in its place while the person reads
@@ -195,15 +212,15 @@ function lastSeen(view: VirtualizerHandle, items: readonly Item[]): number {
   return lastIdOf(items[index]);
 }
 
-/** A row that has not moved for this long counts as seen. By then its height is known. */
+/** How long a row must stay in place before it counts as seen. After this time, its height is known. */
 const seen_ms = 100;
 
 /** The position in the list. */
 interface Place {
   readonly list: RefObject<VirtualizerHandle | null>;
   /**
-   * Whether the list stays at its end. This is so at first, after the person sent a message, and after scrolling to the
-   * end. Scrolling up or jumping to a message ends this.
+   * Whether the list stays scrolled to its end. True at first, after the person sends a message, and after scrolling to
+   * the end. False after scrolling up or jumping to a message.
    */
   sticks: boolean;
   /** Whether the list must still scroll to the first unread message. */
@@ -332,7 +349,7 @@ function useScrolling(
     const view = list.current;
     if (!view) return;
     const rest = restOf(view);
-    // If a list grows at its bottom, it still counts as scrolled to the end. Only scrolling up changes that.
+    // A list that grows at its bottom still counts as scrolled to the end. Only scrolling up ends this state.
     if (rest >= at_end && offset < place.offset - 1) place.sticks = false;
     else if (rest < at_end && history.atEnd) place.sticks = true;
     if (!place.sticks) setLooked(0);
@@ -380,7 +397,7 @@ function Row({ chat, item, history, marked, actions }: RowProps) {
         </div>
       );
     case 'outgoing':
-      return <Pending outgoing={item.outgoing} history={history} />;
+      return <Pending outgoing={item.outgoing} history={history} recall={actions.recall} />;
     case 'draft':
       return <DraftBubble chat={chat.id} draft={item.draft} name={chatName(chat)} />;
     case 'messages':

@@ -66,7 +66,10 @@ function useIsLive(until: number): boolean {
   return left > 0;
 }
 
-/** Shows the place of a live location, and until when it moves. The place follows the edits of the message. */
+/**
+ * Shows the position of a live location, and the time at which the live location ends. Each edit of the message moves
+ * the position.
+ */
 function LiveCard({ live, detail, href }: { live: Location; detail: string; href: string | undefined }) {
   const until = live.live_until ?? 0;
   const isLive = useIsLive(until);

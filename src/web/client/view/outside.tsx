@@ -1,5 +1,5 @@
 /** Shows a public chat that the person has not joined: its description, its posts, and the button to join. */
-import { useEffect, useState } from 'react';
+import { lazy, useEffect, useState } from 'react';
 import { ApiFailure, call, get } from '../api.js';
 import { attempt, reasonOf } from '../failures.js';
 import { chats } from '../model/chats.js';
@@ -7,9 +7,12 @@ import { chatName } from '../names.js';
 import { go } from '../route.js';
 import type { PublicChat } from '../types.js';
 import { t } from '../words.js';
+import type { AlbumItem } from './album.js';
 import { Icon } from './icons.js';
 import { PostsPage } from './posts.js';
-import { Dialog, Face, Spinner, Trouble } from './ui.js';
+import { Face, Part, Spinner, Trouble } from './ui.js';
+
+const Viewer = lazy(() => import('./viewer.js'));
 
 function Join({ id }: { id: number }) {
   const [busy, setBusy] = useState(false);
@@ -46,7 +49,7 @@ function Unknown({ id, text }: { id: number; text: string }) {
 }
 
 function Preview({ chat }: { chat: PublicChat }) {
-  const [picture, setPicture] = useState('');
+  const [shown, show] = useState<{ items: readonly AlbumItem[]; first: AlbumItem } | null>(null);
   const name = chatName(chat);
   return (
     <main className="main">
@@ -69,14 +72,18 @@ function Preview({ chat }: { chat: PublicChat }) {
           {chat.description}
         </p>
       )}
-      {chat.type === 'channel' ? <PostsPage chat={chat} open={setPicture} /> : <div className="grow" />}
+      {chat.type === 'channel' ? (
+        <PostsPage chat={chat} open={(first, items = []) => show({ items, first })} />
+      ) : (
+        <div className="grow" />
+      )}
       <footer className="start-foot">
         <Join id={chat.id} />
       </footer>
-      {picture && (
-        <Dialog title={t('media_photo')} close={() => setPicture('')} wide>
-          <img className="viewer" src={picture} alt={t('media_photo')} referrerPolicy="no-referrer" />
-        </Dialog>
+      {shown && (
+        <Part>
+          <Viewer {...shown} close={() => show(null)} />
+        </Part>
       )}
     </main>
   );

@@ -15,7 +15,7 @@ interface PollProps {
   poll: Poll;
 }
 
-/** How often an open poll on the screen is read again, in ms. */
+/** The interval at which an open poll on the screen is reloaded, in ms. */
 const refresh_ms = 10_000;
 
 const kindText = (poll: Poll) =>

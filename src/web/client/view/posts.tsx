@@ -3,6 +3,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { Virtualizer } from 'virtua';
 import { get } from '../api.js';
 import { reasonOf } from '../failures.js';
+import { copyPostLink } from '../links.js';
 import { deletionListeners, markRead, messageListeners } from '../model/chats.js';
 import { inOneAlbum } from '../model/history.js';
 import { posts } from '../model/posts.js';
@@ -14,7 +15,7 @@ import { mediumOfPost } from './media.js';
 import { PollCard } from './poll.js';
 import { ReactionBar } from './reactions.js';
 import { RichText } from './text.js';
-import { Empty, Face, Spinner, Trouble } from './ui.js';
+import { Empty, Face, IconButton, Spinner, Trouble } from './ui.js';
 
 const page = 20;
 
@@ -26,8 +27,8 @@ const itemsOf = (album: readonly Post[]): AlbumItem[] =>
     return medium ? [{ id: post.id, medium, caption }] : [];
   });
 
-/** Shows a post, or the posts of an album. The reactions of an album are those of its first post. */
-function PostCard({ album, open }: { album: readonly Post[]; open: OnOpen }) {
+/** Shows a post, or the posts of an album with the reactions of the first post. */
+export function PostCard({ album, open }: { album: readonly Post[]; open: OnOpen }) {
   const post = album[0] as Post;
   const items = itemsOf(album);
   const worded = album.find(({ text, caption }) => text || caption);
@@ -36,7 +37,7 @@ function PostCard({ album, open }: { album: readonly Post[]; open: OnOpen }) {
     <article className="post" aria-label={fullDate(post.date)}>
       <header>
         <Face id={post.chat.id} name={post.chat.title ?? ''} size={40} />
-        <span>
+        <span className="grow">
           <strong>
             <bdi>{post.chat.title}</bdi>
           </strong>
@@ -45,6 +46,7 @@ function PostCard({ album, open }: { album: readonly Post[]; open: OnOpen }) {
             {album.some(({ edit_date }) => edit_date !== undefined) && ` · ${t('edited')}`}
           </small>
         </span>
+        <IconButton icon="link" label={t('copy_link')} onClick={() => void copyPostLink(post)} />
       </header>
       {post.media?.type === 'poll' && (
         <PollCard chat={post.chat.id} message={post.message_id} poll={post.media.poll} />
@@ -135,13 +137,15 @@ export function PostsPage({ chat, open }: PostsPageProps) {
     if (failure === '' && list.length > 0) loadNear();
   }, [albums]);
 
+  const openAmongAll: OnOpen = (item) => open(item, albums.toReversed().flatMap(itemsOf));
+
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a long page is scrolled by the keyboard too
     <section className="posts" ref={scroller} onScroll={loadNear} tabIndex={0} aria-label={t('posts')}>
       <div className="posts-column">
         {state === 'all' && list.length === 0 && <Empty icon="channel" text={t('no_posts')} />}
         <Virtualizer scrollRef={scroller} data={albums}>
-          {(album) => <PostCard key={album[0]?.id} album={album} open={open} />}
+          {(album) => <PostCard key={album[0]?.id} album={album} open={openAmongAll} />}
         </Virtualizer>
         {failure && <Trouble text={failure} retry={() => void load(cursor.current)} />}
         {state === 'loading' && (
@@ -155,8 +159,8 @@ export function PostsPage({ chat, open }: PostsPageProps) {
 }
 
 /**
- * Groups posts, newest first, into albums, whose posts are in order. Unless `isAll`, leaves out the oldest album, which
- * may begin on the next page.
+ * Groups posts, newest first, into albums. The posts in an album are in order. Unless `isAll` is true, leaves out the
+ * oldest album, because its first posts may be on the next page.
  */
 function albumsOf(list: readonly Post[], isAll: boolean): Post[][] {
   const albums: Post[][] = [];

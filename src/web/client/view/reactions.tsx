@@ -1,59 +1,85 @@
 /**
- * Shows the reactions under a post: counters to press, an emoji picker, and a list of the people who reacted. The
- * person's own reactions are highlighted.
+ * Shows the reactions under a post: counters to press, a row of emoji, an emoji picker, and a list of the people who
+ * reacted. The person's own reactions are highlighted.
  */
-import { lazy, useEffect, useState } from 'react';
-import { heart, posts } from '../model/posts.js';
-import { usePages } from '../pages.js';
+import { lazy, useCallback, useEffect, useRef, useState } from 'react';
+import { heart, posts, shown } from '../model/posts.js';
 import { useSignal } from '../signal.js';
-import type { Post, User } from '../types.js';
-import { fullDate, t } from '../words.js';
+import type { Post } from '../types.js';
+import { t } from '../words.js';
 import { Icon } from './icons.js';
-import { Dialog, Face, Part, Spinner, Trouble } from './ui.js';
+import { Part, useLongPress } from './ui.js';
 
 const EmojiPanel = lazy(() => import('./emoji.js'));
+const QuickRow = lazy(async () => ({ default: (await import('./quick_row.js')).QuickRow }));
+const Reactors = lazy(async () => ({ default: (await import('./reactors.js')).Reactors }));
 
-interface Reactor {
-  user_id: string;
-  emoji: string;
-  date: number;
-  user?: User;
-}
-
-function Reactors({ post, close }: { post: Post; close: () => void }) {
-  const { items, cursor, failure, load } = usePages<Reactor>(`/api/posts/${post.id}/reactions`);
+/** Adds a reaction. A press opens the emoji picker. The mouse over the button, or a long press, shows the quick row. */
+function AddReaction({ post }: { post: Post }) {
+  const button = useRef<HTMLButtonElement>(null);
+  const [picking, setPicking] = useState<DOMRect | null>(null);
+  const [quick, setQuick] = useState<DOMRect | null>(null);
+  const isHeld = useRef(false);
+  const place = () => button.current?.getBoundingClientRect() ?? null;
+  const closeQuick = useCallback(() => setQuick(null), []);
+  const { onPointerDown, ...press } = useLongPress(() => {
+    isHeld.current = true;
+    setQuick(place());
+  });
   return (
-    <Dialog title={t('who_reacted')} close={close}>
-      <ul className="people">
-        {items?.map(({ user, user_id, emoji, date }) => {
-          const name = user ? [user.first_name, user.last_name].filter(Boolean).join(' ') : user_id;
-          return (
-            <li key={`${user_id}${emoji}`}>
-              <Face id={user?.id ?? 0} name={name} size={36} />
-              <span className="grow">
-                <bdi>{name}</bdi>
-                <small>{fullDate(date)}</small>
-              </span>
-              <span className="emoji">{emoji}</span>
-            </li>
-          );
-        })}
-      </ul>
-      {failure && <Trouble text={failure} retry={() => void load(cursor)} />}
-      {!items && !failure && <Spinner />}
-      {items?.length === 0 && <p className="muted">{t('nobody_reacted')}</p>}
-      {cursor && (
-        <button type="button" className="button" onClick={() => void load(cursor)}>
-          {t('more')}
-        </button>
+    <span
+      className="anchor"
+      onPointerEnter={({ pointerType }) => pointerType === 'mouse' && !picking && setQuick(place())}
+      onPointerLeave={({ pointerType }) => pointerType === 'mouse' && closeQuick()}
+    >
+      <button
+        ref={button}
+        type="button"
+        className="reaction add"
+        aria-label={t('add_reaction')}
+        aria-expanded={picking !== null}
+        {...press}
+        onPointerDown={(event) => {
+          // Prevents the menu of the message, which a long press opens too.
+          event.stopPropagation();
+          isHeld.current = false;
+          onPointerDown(event);
+        }}
+        onContextMenu={(event) => {
+          event.preventDefault();
+          event.stopPropagation();
+        }}
+        onClick={() => {
+          if (isHeld.current) return;
+          closeQuick();
+          setPicking(picking ? null : place());
+        }}
+      >
+        <Icon name="smile" size={18} />
+      </button>
+      {quick && (
+        <Part>
+          <QuickRow post={post} at={quick} close={closeQuick} />
+        </Part>
       )}
-    </Dialog>
+      {picking && (
+        <Part>
+          <EmojiPanel
+            at={picking}
+            close={() => setPicking(null)}
+            choose={(emoji) => {
+              setPicking(null);
+              if (!posts.isOwn(post.id, emoji)) void posts.toggle(post.id, emoji);
+            }}
+          />
+        </Part>
+      )}
+    </span>
   );
 }
 
 export function ReactionBar({ post }: { post: Post }) {
   useSignal(posts);
-  const [picking, setPicking] = useState<DOMRect | null>(null);
   const [listing, setListing] = useState(false);
   useEffect(() => posts.follow(post.id), [post.id]);
   const current = posts.byId(post.id) ?? post;
@@ -76,36 +102,13 @@ export function ReactionBar({ post }: { post: Post }) {
             onClick={() => void posts.toggle(post.id, emoji)}
           >
             <span className="emoji" aria-hidden="true">
-              {emoji === heart ? '❤️' : emoji}
+              {shown(emoji)}
             </span>
             {count > 0 && <span>{count}</span>}
           </button>
         );
       })}
-      <span className="anchor">
-        <button
-          type="button"
-          className="reaction add"
-          aria-label={t('add_reaction')}
-          title={t('add_reaction')}
-          aria-expanded={picking !== null}
-          onClick={(event) => setPicking(picking ? null : event.currentTarget.getBoundingClientRect())}
-        >
-          <Icon name="smile" size={18} />
-        </button>
-        {picking && (
-          <Part>
-            <EmojiPanel
-              at={picking}
-              close={() => setPicking(null)}
-              choose={(emoji) => {
-                setPicking(null);
-                if (!posts.isOwn(post.id, emoji)) void posts.toggle(post.id, emoji);
-              }}
-            />
-          </Part>
-        )}
-      </span>
+      <AddReaction post={current} />
       {total > 0 && (
         <button
           type="button"
@@ -117,7 +120,11 @@ export function ReactionBar({ post }: { post: Post }) {
           <Icon name="people" size={18} />
         </button>
       )}
-      {listing && <Reactors post={current} close={() => setListing(false)} />}
+      {listing && (
+        <Part>
+          <Reactors post={current} total={total} close={() => setListing(false)} />
+        </Part>
+      )}
     </div>
   );
 }

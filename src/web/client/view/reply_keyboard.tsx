@@ -18,7 +18,7 @@ export interface ReplyKeys {
   readonly press: (button: ReplyButton) => void;
 }
 
-/** Texts that say why the application cannot share what a button asks for. */
+/** Texts that say why the application cannot share the data that a button requests. */
 const refusals: Readonly<Record<NonNullable<ReplyButton['request']>, WordKey>> = {
   contact: 'cant_share_contact',
   location: 'cant_share_location',

@@ -56,7 +56,8 @@ const long_press_ms = 500;
 const move_px_max = 10;
 
 /**
- * Returns handlers that call `act` when a finger stays on the element. Some browsers report no context menu for this.
+ * Returns handlers that call `act` on a long press, for browsers that do not fire a `contextmenu` event on a long
+ * press.
  */
 export function useLongPress(act: (at: { x: number; y: number }) => void) {
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
@@ -86,7 +87,8 @@ export function Spinner({ label }: { label?: string }) {
 }
 
 /**
- * Shows a placeholder for an empty list. Tells what the list will contain, and links to the form that creates an item.
+ * Shows a placeholder for an empty list. Says which items the list will contain, and links to the form that creates an
+ * item.
  */
 export function Empty({ icon, text, children }: { icon: IconName; text: string; children?: ReactNode }) {
   return (
@@ -115,7 +117,7 @@ export function Trouble({ text, retry }: { text: string; retry?: () => void }) {
 }
 
 interface PartProps {
-  /** What is shown while the part is loading. */
+  /** The content to show while the part is loading. */
   waiting?: ReactNode;
   children: ReactNode;
 }

@@ -1,18 +1,14 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { packMessage, unpackMessage } from '../../src/store/core/codec.js';
 import { directChat, makeKeys } from '../../src/store/core/keys.js';
-import {
-  itemsOf,
-  resultOf,
-  type Service,
-  startService,
-  type TestBot,
-  type TestUser,
-} from '../support/service.js';
-import { type Watch, watch } from './refused.js';
+import { storeLimits as limits } from '../../src/store/limits.js';
+import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import { moveLastEdit } from '../support/store.js';
+import type { Watch } from './refused.js';
+import { onWatchedService } from './texts_service.js';
 
 const keys = makeKeys(64);
+const hour = 3_600_000;
 const notModified =
   'Bad Request: message is not modified: specified new message content and reply markup are exactly the same as a ' +
   'current content and reply markup of the message';
@@ -27,19 +23,14 @@ let bot: TestBot;
 let outsider: TestBot;
 let group: number;
 
-beforeAll(async () => {
-  service = await startService({ fronts: 2, flushing: false });
+onWatchedService(async (watched) => {
+  ({ service, seen } = watched);
   user = await service.newUser('ann');
   stranger = await service.newUser('bob');
   bot = await service.newBot(user, 'texts');
   outsider = await service.newBot(user, 'outsider');
   await service.openChat(user, bot);
   group = await service.newGroup(user, 'Team', [bot]);
-  seen = await watch(service);
-});
-afterAll(async () => {
-  await seen?.close();
-  await service?.stop();
 });
 
 const call =
@@ -55,19 +46,21 @@ describe('chats', () => {
     const outside = 'Forbidden: bot is not a member of the group chat';
     const initiate = "Forbidden: bot can't initiate conversation with a user";
     const methods = { sendMessage: { text: 'x' }, sendChatAction: { action: 'typing' }, getChat: {} };
-    for (const [method, params] of Object.entries(methods)) {
-      for (const chat_id of [999_999_999, -999_999_999, outsider.id, bot.id])
-        await seen.refused(call(method, { chat_id, ...params }), 400, missing);
-      const from = () => service.bot(outsider, method, { chat_id: group, ...params });
-      await seen.refused(from, 403, outside);
-    }
-    await seen.refused(call('sendMessage', { chat_id: stranger.id, text: 'x' }), 403, initiate);
-    await seen.refused(call('sendChatAction', { chat_id: stranger.id, action: 'typing' }), 403, initiate);
-    await seen.refused(call('getChat', { chat_id: stranger.id }), 400, missing);
-    await seen.refused(call('getChat', {}), 400, 'Bad Request: chat_id is empty');
-    const action = 'Bad Request: wrong parameter action in request';
-    await seen.refused(call('sendChatAction', { chat_id: user.id, action: 'dancing' }), 400, action);
-    await seen.refused(call('sendChatAction', { chat_id: user.id }), 400, action);
+    await seen.unchanged(async () => {
+      for (const [method, params] of Object.entries(methods)) {
+        for (const chat_id of [999_999_999, -999_999_999, outsider.id, bot.id])
+          await seen.refused(call(method, { chat_id, ...params }), 400, missing);
+        const from = () => service.bot(outsider, method, { chat_id: group, ...params });
+        await seen.refused(from, 403, outside);
+      }
+      await seen.refused(call('sendMessage', { chat_id: stranger.id, text: 'x' }), 403, initiate);
+      await seen.refused(call('sendChatAction', { chat_id: stranger.id, action: 'typing' }), 403, initiate);
+      await seen.refused(call('getChat', { chat_id: stranger.id }), 400, missing);
+      await seen.refused(call('getChat', {}), 400, 'Bad Request: chat_id is empty');
+      const action = 'Bad Request: wrong parameter action in request';
+      await seen.refused(call('sendChatAction', { chat_id: user.id, action: 'dancing' }), 400, action);
+      await seen.refused(call('sendChatAction', { chat_id: user.id }), 400, action);
+    });
   });
 
   test('sendChatAction accepts the former names of actions', async () => {
@@ -101,10 +94,12 @@ describe('chats', () => {
     const { message_id } = await send({ chat_id: team });
     await resultOf(service.app(user, 'DELETE', `/api/chats/${team}/members/${bot.id}`));
     const outside = 'Forbidden: bot is not a member of the group chat';
-    await seen.refused(call('sendMessage', { chat_id: team, text: 'x' }, 1), 403, outside);
-    await seen.refused(call('editMessageText', { chat_id: team, message_id, text: 'y' }, 1), 403, outside);
-    await seen.refused(call('deleteMessage', { chat_id: team, message_id }, 1), 403, outside);
-    await seen.refused(call('getChat', { chat_id: team }, 1), 403, outside);
+    await seen.unchanged(async () => {
+      await seen.refused(call('sendMessage', { chat_id: team, text: 'x' }, 1), 403, outside);
+      await seen.refused(call('editMessageText', { chat_id: team, message_id, text: 'y' }, 1), 403, outside);
+      await seen.refused(call('deleteMessage', { chat_id: team, message_id }, 1), 403, outside);
+      await seen.refused(call('getChat', { chat_id: team }, 1), 403, outside);
+    });
   });
 });
 
@@ -120,14 +115,16 @@ describe('texts are checked', () => {
   });
 
   test('a text has 1 to 4096 code points after entities are parsed', async () => {
-    for (const text of ['', ' \n\t ', '\u200b\u2060', '<b></b>'])
-      await refused({ text, parse_mode: 'HTML' }, empty);
-    await refused({ text: 'x'.repeat(4097) }, 'Bad Request: message is too long');
-    await refused({ text: '👋'.repeat(4097) }, 'Bad Request: message is too long');
-    await refused(
-      { text: `<b>${'x'.repeat(4097)}</b>`, parse_mode: 'HTML' },
-      'Bad Request: message is too long',
-    );
+    await seen.unchanged(async () => {
+      for (const text of ['', ' \n\t ', '\u200b\u2060', '<b></b>'])
+        await refused({ text, parse_mode: 'HTML' }, empty);
+      await refused({ text: 'x'.repeat(4097) }, 'Bad Request: message is too long');
+      await refused({ text: '👋'.repeat(4097) }, 'Bad Request: message is too long');
+      await refused(
+        { text: `<b>${'x'.repeat(4097)}</b>`, parse_mode: 'HTML' },
+        'Bad Request: message is too long',
+      );
+    });
     expect((await send({ text: '👋'.repeat(4096) })).text).toBe('👋'.repeat(4096));
     const bold = await send({ text: `<b>${'&lt;'.repeat(4096)}</b>`, parse_mode: 'HTML' });
     expect([bold.text, bold.entities]).toEqual([
@@ -138,55 +135,65 @@ describe('texts are checked', () => {
 
   test('entities that cannot be parsed are refused with the byte offset and the reason', async () => {
     const unparsable = (reason: string) => `Bad Request: can't parse entities: ${reason}`;
-    await refused({ parse_mode: 'BBCode' }, 'Bad Request: unsupported parse_mode');
-    await refused(
-      { text: 'é<b>x', parse_mode: 'HTML' },
-      unparsable('Can\'t find end tag corresponding to start tag "b"'),
-    );
-    await refused(
-      { text: 'é<x>y', parse_mode: 'HTML' },
-      unparsable('Unsupported start tag "x" at byte offset 2'),
-    );
-    await refused(
-      { text: 'é*x', parse_mode: 'MarkdownV2' },
-      unparsable("Can't find end of Bold entity at byte offset 2"),
-    );
-    await refused(
-      { text: '1.', parse_mode: 'MarkdownV2' },
-      unparsable("Character '.' is reserved and must be escaped with the preceding '\\'"),
-    );
-    await refused(
-      { text: '*x', parse_mode: 'Markdown' },
-      unparsable("Can't find end of the entity starting at byte offset 0"),
-    );
-    await refused(
-      { entities: [{ type: 'nonsense', offset: 0, length: 1 }] },
-      unparsable('Unsupported type specified'),
-    );
+    await seen.unchanged(async () => {
+      await refused({ parse_mode: 'BBCode' }, 'Bad Request: unsupported parse_mode');
+      await refused(
+        { text: 'é<b>x', parse_mode: 'HTML' },
+        unparsable('Can\'t find end tag corresponding to start tag "b"'),
+      );
+      await refused(
+        { text: 'é<x>y', parse_mode: 'HTML' },
+        unparsable('Unsupported start tag "x" at byte offset 2'),
+      );
+      await refused(
+        { text: 'é*x', parse_mode: 'MarkdownV2' },
+        unparsable("Can't find end of Bold entity at byte offset 2"),
+      );
+      await refused(
+        { text: '1.', parse_mode: 'MarkdownV2' },
+        unparsable("Character '.' is reserved and must be escaped with the preceding '\\'"),
+      );
+      await refused(
+        { text: '*x', parse_mode: 'Markdown' },
+        unparsable("Can't find end of the entity starting at byte offset 0"),
+      );
+      await refused(
+        { entities: [{ type: 'nonsense', offset: 0, length: 1 }] },
+        unparsable('Unsupported type specified'),
+      );
+    });
   });
 
   test('invalid keyboards are refused, and the largest keyboard is accepted', async () => {
     const keyboard = (...buttons: object[]) => ({ reply_markup: { inline_keyboard: [buttons] } });
     const ok = { text: 'b', callback_data: 'd' };
     const shape = "Bad Request: can't parse reply keyboard markup JSON object";
-    await refused(keyboard({ text: 'b', callback_data: '' }), 'Bad Request: BUTTON_DATA_INVALID');
-    await refused(keyboard({ text: 'b', callback_data: 'x'.repeat(65) }), 'Bad Request: BUTTON_DATA_INVALID');
-    await refused(keyboard({ text: 'b', callback_data: 'é'.repeat(33) }), 'Bad Request: BUTTON_DATA_INVALID');
-    await refused(
-      keyboard({ text: '', callback_data: 'x' }),
-      'Bad Request: inline keyboard button text is empty',
-    );
-    await refused(keyboard({ text: 'b' }), 'Bad Request: BUTTON_TYPE_INVALID');
-    await refused(keyboard(...Array(101).fill(ok)), 'Bad Request: reply markup is too long');
-    for (const reply_markup of [
-      '{',
-      'x',
-      '7',
-      { inline_keyboard: {} },
-      { inline_keyboard: [ok] },
-      keyboard({ text: 7 }).reply_markup,
-    ])
-      await refused({ reply_markup }, shape);
+    await seen.unchanged(async () => {
+      await refused(keyboard({ text: 'b', callback_data: '' }), 'Bad Request: BUTTON_DATA_INVALID');
+      await refused(
+        keyboard({ text: 'b', callback_data: 'x'.repeat(65) }),
+        'Bad Request: BUTTON_DATA_INVALID',
+      );
+      await refused(
+        keyboard({ text: 'b', callback_data: 'é'.repeat(33) }),
+        'Bad Request: BUTTON_DATA_INVALID',
+      );
+      await refused(
+        keyboard({ text: '', callback_data: 'x' }),
+        'Bad Request: inline keyboard button text is empty',
+      );
+      await refused(keyboard({ text: 'b' }), 'Bad Request: BUTTON_TYPE_INVALID');
+      await refused(keyboard(...Array(101).fill(ok)), 'Bad Request: reply markup is too long');
+      for (const reply_markup of [
+        '{',
+        'x',
+        '7',
+        { inline_keyboard: {} },
+        { inline_keyboard: [ok] },
+        keyboard({ text: 7 }).reply_markup,
+      ])
+        await refused({ reply_markup }, shape);
+    });
     const full = { inline_keyboard: Array(100).fill([{ text: 'b', callback_data: 'é'.repeat(32) }]) };
     expect((await send({ reply_markup: full })).reply_markup).toEqual(full);
     // Calendars have such buttons between days.
@@ -236,22 +243,28 @@ describe('the checks of an edit run in a fixed order', () => {
     await seen.redis.set(key, packMessage({ ...record, date: record.date - seconds }));
   }
 
+  /** Sets when the last edit was made, because the dumps of the stores may take longer than a second. */
+  const editedAt = (message_id: number, ms: number) =>
+    moveLastEdit({ keys, connection: { client: seen.redis } }, directChat(bot.id, user.id), message_id, ms);
+
   test('edit check 1: an unknown or deleted message is refused before all later checks', async () => {
     const { message_id } = await send();
     await resultOf(call('deleteMessage', { chat_id: user.id, message_id })());
-    for (const id of [message_id, 0, 1_000_000]) {
-      await seen.refused(edit(id), 400, 'Bad Request: message to edit not found');
-      await seen.refused(
-        call('editMessageReplyMarkup', { chat_id: user.id, message_id: id }),
-        400,
-        'Bad Request: message to edit not found',
-      );
-      await seen.refused(
-        call('deleteMessage', { chat_id: user.id, message_id: id }),
-        400,
-        'Bad Request: message to delete not found',
-      );
-    }
+    await seen.unchanged(async () => {
+      for (const id of [message_id, 0, 1_000_000]) {
+        await seen.refused(edit(id), 400, 'Bad Request: message to edit not found');
+        await seen.refused(
+          call('editMessageReplyMarkup', { chat_id: user.id, message_id: id }),
+          400,
+          'Bad Request: message to edit not found',
+        );
+        await seen.refused(
+          call('deleteMessage', { chat_id: user.id, message_id: id }),
+          400,
+          'Bad Request: message to delete not found',
+        );
+      }
+    });
   });
 
   test('edit check 2: editing a message from another sender is refused, even if the text stays the same', async () => {
@@ -284,18 +297,20 @@ describe('the checks of an edit run in a fixed order', () => {
     await resultOf(edit(young.message_id)());
     const old = await send();
     await age(old.message_id, 48 * 3_600 + 1);
-    await seen.refused(edit(old.message_id), 400, cantEdit);
-    await seen.refused(edit(old.message_id, { text: 'x' }), 400, cantEdit);
-    await seen.refused(
-      call('editMessageReplyMarkup', { chat_id: user.id, message_id: old.message_id }),
-      400,
-      cantEdit,
-    );
-    await seen.refused(
-      call('deleteMessage', { chat_id: user.id, message_id: old.message_id }),
-      400,
-      "Bad Request: message can't be deleted",
-    );
+    await seen.unchanged(async () => {
+      await seen.refused(edit(old.message_id), 400, cantEdit);
+      await seen.refused(edit(old.message_id, { text: 'x' }), 400, cantEdit);
+      await seen.refused(
+        call('editMessageReplyMarkup', { chat_id: user.id, message_id: old.message_id }),
+        400,
+        cantEdit,
+      );
+      await seen.refused(
+        call('deleteMessage', { chat_id: user.id, message_id: old.message_id }),
+        400,
+        "Bad Request: message can't be deleted",
+      );
+    });
     // The age of the message is checked before the edit rate, even though the message was edited a moment
     // ago.
     const edited = await send();
@@ -326,6 +341,7 @@ describe('the checks of an edit run in a fixed order', () => {
     const reply_markup = { inline_keyboard: [[{ text: 'a', callback_data: 'a' }]] };
     const { message_id } = await send();
     await resultOf(edit(message_id)());
+    await editedAt(message_id, Date.now() + hour);
     await seen.refused(edit(message_id, { text: 'z' }, 1), 429, tooOften);
     await seen.refused(
       call('editMessageReplyMarkup', { chat_id: user.id, message_id, reply_markup }),
@@ -334,24 +350,31 @@ describe('the checks of an edit run in a fixed order', () => {
     );
     const other = await send();
     await resultOf(edit(other.message_id)());
-    await sleep(1_050);
+    await editedAt(message_id, Date.now() - limits.edit_interval_ms_min);
     const marked = await resultOf(
       call('editMessageReplyMarkup', { chat_id: user.id, message_id, reply_markup }, 1)(),
     );
     expect(marked).toMatchObject({ text: 'y', reply_markup });
+    await editedAt(message_id, Date.now() + hour);
     await seen.refused(edit(message_id, { text: 'z' }), 429, tooOften);
   });
 
   test('an edit with an invalid text is refused before the message is checked, and changes nothing', async () => {
     const { message_id } = await send();
-    await seen.refused(edit(message_id, { text: ' ' }), 400, 'Bad Request: message text is empty');
-    await seen.refused(edit(message_id, { text: 'x'.repeat(4097) }), 400, 'Bad Request: message is too long');
-    await seen.refused(edit(message_id, { parse_mode: 'x' }), 400, 'Bad Request: unsupported parse_mode');
-    await seen.refused(
-      call('editMessageText', { chat_id: 999_999, message_id, text: 'y' }),
-      400,
-      'Bad Request: chat not found',
-    );
+    await seen.unchanged(async () => {
+      await seen.refused(edit(message_id, { text: ' ' }), 400, 'Bad Request: message text is empty');
+      await seen.refused(
+        edit(message_id, { text: 'x'.repeat(4097) }),
+        400,
+        'Bad Request: message is too long',
+      );
+      await seen.refused(edit(message_id, { parse_mode: 'x' }), 400, 'Bad Request: unsupported parse_mode');
+      await seen.refused(
+        call('editMessageText', { chat_id: 999_999, message_id, text: 'y' }),
+        400,
+        'Bad Request: chat not found',
+      );
+    });
   });
 
   test('an administrator needs the right to edit messages of others', async () => {

@@ -178,7 +178,7 @@ test('a recording has values up to 64 KB, and a saved recording has all pages', 
   expect(await world.recording()).toEqual(entries.slice(0, 1_000));
 });
 
-test('the form of a world decides its people, chats and inline mode', async () => {
+test('the request for a world determines its people, chats and inline mode', async () => {
   const forms = [{}, { people: ['bea'] }, { group: true }, { channel: true }, { inline: true }];
   const worlds = await Promise.all(forms.map((form) => server.world(form)));
   const made = worlds.map(async (world) => {

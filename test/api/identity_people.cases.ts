@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { openEvents } from '../clients/event_source.js';
 import type { TestBot, TestUser } from '../support/service.js';
-import { kinds, startWorld, type World } from './identity_world.js';
+import { kinds, onWorld, type World } from './identity_world.js';
 
 let world: World;
 const newBot = () => world.newBot();
@@ -9,12 +9,8 @@ const speaker: World['speaker'] = (language) => world.speaker(language);
 const call: World['call'] = (...given) => world.call(...given);
 const app: World['app'] = (...given) => world.app(...given);
 
-beforeAll(async () => {
-  world = await startWorld();
-});
-afterAll(async () => {
-  await world?.seen.close();
-  await world?.stop();
+onWorld((started) => {
+  world = started;
 });
 
 describe('people see texts in their language', () => {
@@ -141,28 +137,30 @@ describe('behaviour §11: the owner of a bot sets its texts by language', () => 
     const patch = (who: TestUser, body: object, code: number, text: string, path = own(bot)) =>
       world.seen.refused(() => world.service.app(who, 'PATCH', path, body, 1), code, text);
     const good = { name: { '': 'B' } };
-    await patch(other, good, 403, 'Forbidden: not the owner of the bot');
-    await patch(other, {}, 403, 'Forbidden: not the owner of the bot');
-    for (const id of ['999999', world.owner.id, 'x'])
-      await patch(world.owner, good, 404, 'Not Found: bot not found', `/api/me/bots/${id}`);
-    for (const { key, max, tooLong } of kinds) {
-      const text = '😀'.repeat(max + 1);
-      await patch(world.owner, { ...good, [key]: { '': 'x', kk: text } }, 400, `Bad Request: ${tooLong}`);
-      for (const language of ['EN', 'en-US', 'de', 'default'])
+    await world.seen.unchanged(async () => {
+      await patch(other, good, 403, 'Forbidden: not the owner of the bot');
+      await patch(other, {}, 403, 'Forbidden: not the owner of the bot');
+      for (const id of ['999999', world.owner.id, 'x'])
+        await patch(world.owner, good, 404, 'Not Found: bot not found', `/api/me/bots/${id}`);
+      for (const { key, max, tooLong } of kinds) {
+        const text = '😀'.repeat(max + 1);
+        await patch(world.owner, { ...good, [key]: { '': 'x', kk: text } }, 400, `Bad Request: ${tooLong}`);
+        for (const language of ['EN', 'en-US', 'de', 'default'])
+          await patch(
+            world.owner,
+            { ...good, [key]: { [language]: 'x' } },
+            400,
+            'Bad Request: invalid language code specified',
+          );
         await patch(
           world.owner,
-          { ...good, [key]: { [language]: 'x' } },
+          { [key]: { ru: 7 } },
           400,
-          'Bad Request: invalid language code specified',
+          `Bad Request: parameter "${key}.ru" must be a string`,
         );
-      await patch(
-        world.owner,
-        { [key]: { ru: 7 } },
-        400,
-        `Bad Request: parameter "${key}.ru" must be a string`,
-      );
-      const what = `Bad Request: parameter "${key}" must be an object of texts by language code`;
-      for (const value of ['x', 7, ['x']]) await patch(world.owner, { [key]: value }, 400, what);
-    }
+        const what = `Bad Request: parameter "${key}" must be an object of texts by language code`;
+        for (const value of ['x', 7, ['x']]) await patch(world.owner, { [key]: value }, 400, what);
+      }
+    });
   });
 });

@@ -8,13 +8,9 @@ const minute = 60 * second;
 const hour = 60 * minute;
 
 let server: TestServer;
-onTestServer(
-  (started) => {
-    server = started;
-  },
-  // No server listens at these addresses. A test server ignores these settings.
-  { REDIS_URL: 'redis://127.0.0.1:1', DATABASE_URL: 'postgres://127.0.0.1:1/petrel' },
-);
+onTestServer((started) => {
+  server = started;
+});
 
 const bot = (world: World, method: string, params: object = {}) =>
   call(server.url, world.bot.token, method, params);
@@ -115,7 +111,7 @@ test('a ban and a long poll end when the clock is moved past their end', async (
   await ben.join('group');
 });
 
-test('a delayed call follows the clock, and a wait for calls does not', async () => {
+test('the delay of a call follows the test clock, and the timeout of a wait for calls follows the real clock', async () => {
   const world = await server.world();
   const before = (await world.person().send('hello')).date * second;
   await world.fault('getMe', { delay_ms: 60_000 });

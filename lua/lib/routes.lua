@@ -1,0 +1,56 @@
+--[[
+@summary Finds and installs the webhook routes of a bot. Each route has a queue of its own, in the bot's partition.
+@key     routes  {NN}:routes:<bot>  HASH
+]]
+-- Returns the id of a route's queue as text: the slot, and the id of the bot with 13 digits. `push_update` and
+-- `store/core/queue_ids.ts` build the same id.
+local function route_queue(bot, slot)
+  return ('%.0f'):format(slot) .. ('0'):rep(LIMITS.bot_id_length_max - #bot) .. bot
+end
+
+-- Returns a key of a route's queue. `of` is the same key of the bot's queue.
+local function route_key(of, bot, slot)
+  return of:sub(1, -#bot - 1) .. route_queue(bot, slot)
+end
+
+-- Returns all kinds of updates that a bot with routes receives, through its routes and in its own queue.
+local function routed_kinds(state)
+  local kinds = tonumber(redis.call('HGET', state, 'own') or 0)
+  if kinds == DEFAULT_MASK then kinds = DEFAULT_KINDS end
+  local list = redis.call('HGET', (state:gsub('queue_state', 'routes', 1)), 'list')
+  for _, route in ipairs(list and cmsgpack.unpack(list) or {}) do
+    kinds = bit.bor(kinds, route[2] == DEFAULT_MASK and DEFAULT_KINDS or route[2])
+  end
+  return kinds
+end
+
+-- Replaces the routes of a bot. `at` contains the keys `state` and `routes`, and `bot`. `r` contains `version` and two
+-- lists. In `list`, each route has a slot, mask, name, percentage of chats, whether it lists chats, and two webhook
+-- versions as text: the version of its settings ('' if the webhook is paused), and the version at which the route was
+-- last set. `chats` contains each listed chat, followed by the routes that list it: bit n stands for route n. While a
+-- bot has routes, its own mask is in `own`, and its `mask` is 0. `push_update` therefore notices routes without a
+-- further read.
+local function install_routes(at, r)
+  local s = redis.call('HMGET', at.state, 'own', 'mask', 'seq', 'inc')
+  redis.call('DEL', at.routes)
+  redis.call('HSET', at.state, 'routes_version', r.version)
+  if #r.list == 0 then
+    if s[1] then redis.call('HSET', at.state, 'mask', s[1]) end
+    redis.call('HDEL', at.state, 'own')
+    return
+  end
+  for _, route in ipairs(r.list) do
+    local state, hook, set = route_key(at.state, at.bot, route[1]), route[6], route[7]
+    if redis.call('HEXISTS', state, 'seq') == 0 then
+      -- No update is pending in this queue, so earlier requests to drop updates must not drop later updates.
+      redis.call('HSET', state, 'seq', s[3], 'inc', s[4], 'bytes', 0, 'dropped', r.version)
+      if hook ~= '' then
+        redis.call('HSET', state, 'hook', hook, 'hook_version', hook, 'hook_set', set, 'since', hook, 'cur', 0)
+      end
+    end
+    redis.call('HSET', state, 'mask', route[2])
+  end
+  redis.call('HSET', at.routes, 'list', cmsgpack.pack(r.list))
+  for i = 1, #r.chats, 2 do redis.call('HSET', at.routes, r.chats[i], r.chats[i + 1]) end
+  if not s[1] then redis.call('HSET', at.state, 'own', s[2], 'mask', 0) end
+end

@@ -1,0 +1,100 @@
+/** Sends one request over a connection of its own, and reports the steps of the exchange. */
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Time } from '../../time.js';
+import type { Outcome } from '../outcome.js';
+import { Answer } from './answer.js';
+import { Connections } from './connections.js';
+import { dial } from './dial.js';
+import { tlsFault } from './faults.js';
+import type { Guard } from './guard.js';
+import type { Receiver } from './send.js';
+import type { Headers } from './sign.js';
+import { trustIn } from './trust.js';
+
+/** The duration of each step in ms. A step that was not completed has no duration. */
+export interface StepTimes {
+  readonly resolve?: number;
+  readonly connect?: number;
+  readonly tls?: number;
+  readonly answer?: number;
+}
+
+export interface Exchange {
+  readonly outcome: Outcome;
+  readonly times: StepTimes;
+  /** The headers of the answer, with names in lower case. Empty without an answer. */
+  readonly headers: ReadonlyArray<readonly [name: string, value: string]>;
+}
+
+export interface ExchangeOptions {
+  readonly guard: Guard;
+  readonly time: Time;
+  /** Limits all steps together, in ms. */
+  readonly deadlineMs: number;
+}
+
+class HeadedAnswer extends Answer {
+  headers: IncomingHttpHeaders = {};
+
+  override onResponseStart(controller: unknown, status: number, headers: IncomingHttpHeaders): void {
+    this.headers = headers;
+    super.onResponseStart(controller, status, headers);
+  }
+}
+
+const listed = (headers: IncomingHttpHeaders) =>
+  Object.entries(headers).flatMap(([name, value = []]) =>
+    [value].flat().map((each) => [name, each] as const),
+  );
+
+/**
+ * Sends a request and waits for the answer, under the rules of `Sender.send`. Resumes no TLS session, so that the
+ * certificate is verified. Never throws.
+ */
+export async function exchange(
+  { key, target, certificate }: Receiver,
+  headers: Headers,
+  body: Buffer,
+  { guard, time, deadlineMs }: ExchangeOptions,
+): Promise<Exchange> {
+  const times: { -readonly [K in keyof StepTimes]: StepTimes[K] } = {};
+  let lastMs = time.monotonic();
+  const done = (step: keyof StepTimes) => {
+    const nowMs = time.monotonic();
+    times[step] = nowMs - lastMs;
+    lastMs = nowMs;
+  };
+  let connectedTo = '';
+  const open = async () => {
+    try {
+      const reached = (step: 'resolved' | 'connected') => done(step === 'resolved' ? 'resolve' : 'connect');
+      const trust = trustIn(certificate);
+      const { socket, address } = await dial({
+        ...{ key, target, trust, guard, time, reached },
+        connectMs: deadlineMs,
+      });
+      done('tls');
+      connectedTo = address;
+      return socket;
+    } catch (error) {
+      throw tlsFault(error);
+    }
+  };
+  const { origin, path } = target;
+  const connections = new Connections({ origin, max: 1, open, busy: () => false, time });
+  let answer: HeadedAnswer | undefined;
+  const outcome = await new Promise<Outcome>((resolve) => {
+    answer = new HeadedAnswer(
+      time,
+      deadlineMs,
+      () => connectedTo,
+      () => true,
+      resolve,
+    );
+    connections.send({ path, headers, body }, answer);
+  });
+  const isAnswered = outcome.kind === 'answered';
+  if (isAnswered) done('answer');
+  await connections.destroy();
+  return { outcome, times, headers: isAnswered && answer ? listed(answer.headers) : [] };
+}

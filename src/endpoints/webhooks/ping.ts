@@ -1,0 +1,31 @@
+import { z } from 'zod';
+import { webhookNamed } from '../../actions/webhooks.js';
+import { fail } from '../../errors.js';
+import { defineEndpoint } from '../../server/endpoint.js';
+import { storeLimits as limits } from '../../store/limits.js';
+import { botId } from '../../wire/fields.js';
+import { optional, routeName } from '../../wire/schema.js';
+import { ping } from '../../wire/webhook_results.js';
+
+/** Sends a test request. Nothing is stored, so a person's other changes do not wait for it. */
+export const pingWebhook = defineEndpoint({
+  verb: 'POST',
+  path: '/api/me/bots/{bot_id}/webhook/ping',
+  summary: `Sends a test request to the webhook of a bot, or to one of its routes, and returns the exchange. The request is signed as a delivery is, but contains no update. An owner may send ${limits.pings_per_owner_max} test requests per minute.`,
+  params: z.object({
+    bot_id: botId,
+    route: optional(routeName).describe('Selects this webhook route'),
+  }),
+  result: ping,
+  inRedis: true,
+  errors: [
+    ...(['bot_not_found', 'not_bot_owner', 'route_name_invalid', 'route_not_found'] as const),
+    ...(['webhook_not_set', 'deliveries_paused', 'too_many_requests'] as const),
+  ],
+  handler: async ({ user, store, pings }, p) => {
+    const bot = await store.bots.owned(user.id, p.bot_id);
+    const webhook = await webhookNamed(store, bot.id, p.route);
+    if (pings === null) return fail('deliveries_paused');
+    return pings.send(bot, webhook, () => store.lookUps.takePing(user.id));
+  },
+});

@@ -1,0 +1,20 @@
+import { z } from 'zod';
+import { Described, defineMethod } from '../../server/method.js';
+import { done } from '../../wire/results.js';
+import { boolean, optional, routeName } from '../../wire/schema.js';
+
+/** Deletes a webhook route (behaviour §10). */
+export const deleteWebhookRoute = defineMethod({
+  name: 'deleteWebhookRoute',
+  effect: 'configure',
+  inAnswers: false,
+  summary:
+    'Deletes a webhook route. The pending updates of the route go to the webhook or to polls, or are dropped.',
+  params: z.object({ name: routeName, drop_pending_updates: optional(boolean) }),
+  errors: ['route_name_invalid'],
+  result: done,
+  handler: async ({ bot, store }, p) => {
+    const removed = await store.webhooks.removeRoute(bot.id, p.name, p.drop_pending_updates ?? false);
+    return new Described(true, removed ? 'Webhook route was deleted' : 'Webhook route is already deleted');
+  },
+});

@@ -1,0 +1,79 @@
+/** Selects messages that may contain the words of a search. */
+import { fragment, type Sql } from '../sql.js';
+
+export interface SearchRange {
+  readonly chat: number;
+  readonly user: number;
+  /** The search reads messages with lower ids than this, newest first. */
+  readonly before: number;
+  /** The number of rows that the search reads at most, including those of deleted messages. */
+  readonly rows: number;
+}
+
+export interface SearchedRow {
+  /** The position of the range in the list, from 1. */
+  readonly place: number;
+  /** The ids of messages that match all patterns, newest first. */
+  readonly ids: readonly number[];
+  /** The lowest id that was read, or 0 if the range has no rows. */
+  readonly bottom: number;
+  /** Whether the chat may have rows below `bottom`. */
+  readonly more: boolean;
+  /** Whether the range ended because its records are too large. */
+  readonly isCut: boolean;
+}
+
+/** The bytes of records that a range may have. */
+const bytes = fragment('(262144 + c.rows * 1024)');
+
+/** Ends any statement of this transaction that takes longer. Postgres then reports that the statement was cancelled. */
+export const boundStatements = (tx: Sql, ms: number) => tx.run`
+  select set_config('statement_timeout', ${`${ms}ms`}, true)`;
+
+/**
+ * Reads ranges of chats, newest first. A range ends after its rows, or as soon as its records have more bytes than
+ * expected for that many rows. Returns up to `found` ids for each range.
+ */
+export const searchRanges = (
+  sql: Sql,
+  ranges: readonly SearchRange[],
+  patterns: readonly string[],
+  found: number,
+) => sql.rows<SearchedRow>`
+  select c.place::int as place, coalesce(w.bottom, 0) as bottom, w.more, w.is_cut as "isCut", f.ids
+  from unnest(${ranges.map(({ chat }) => chat)}::bigint[], ${ranges.map(({ user }) => user)}::bigint[],
+      ${ranges.map(({ before }) => before)}::bigint[], ${ranges.map(({ rows }) => rows)}::bigint[])
+      with ordinality as c (chat_id, user_id, before, rows, place),
+    lateral (
+      select min(message_id) filter (where above < ${bytes}) as bottom,
+        count(*) = c.rows or coalesce(max(above) >= ${bytes}, false) as more,
+        coalesce(max(above) >= ${bytes}, false) as is_cut
+      from (
+        select message_id, sum(size) over (order by message_id desc) - size as above
+        from (
+          select message_id, coalesce(octet_length(record), 0) as size from messages m
+          where m.chat_id = c.chat_id and m.user_id = c.user_id and m.message_id < c.before
+          order by message_id desc limit c.rows) s) r) w,
+    lateral (
+      select array(
+        select message_id from messages m
+        where m.chat_id = c.chat_id and m.user_id = c.user_id and m.message_id < c.before
+          and m.message_id >= w.bottom and record is not null
+          and encode(record, 'escape') collate "C" ilike all (${patterns}::text[])
+        order by message_id desc limit ${found}) as ids) f
+  order by c.place`;
+
+export interface LastIdRow {
+  readonly chat_id: number;
+  readonly user_id: number;
+  readonly last_message_id: number;
+}
+
+export const loadLastIds = (
+  sql: Sql,
+  chats: ReadonlyArray<{ readonly id: number; readonly user: number }>,
+) => sql.rows<LastIdRow>`
+  select chat_id, user_id, last_message_id
+  from unnest(${chats.map(({ id }) => id)}::bigint[], ${chats.map(({ user }) => user)}::bigint[])
+    as c (chat_id, user_id)
+  join chat_sequences using (chat_id, user_id)`;

@@ -1,0 +1,18 @@
+/**
+ * Reads the body of an answer as text. Throws `the <name> is too large` as soon as the body exceeds `bytesMax`. `body` is
+ * null if the answer has none.
+ */
+export async function readBounded(
+  body: AsyncIterable<Uint8Array> | null,
+  bytesMax: number,
+  name: string,
+): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of body ?? []) {
+    bytes += chunk.length;
+    if (bytes > bytesMax) throw new Error(`the ${name} is too large`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}

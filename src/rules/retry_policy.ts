@@ -1,0 +1,14 @@
+/** Defines the settings with which a bot changes the retries of its webhook (decision 0072). */
+
+export interface RetryPolicy {
+  /** The delay before the first retry, in s. */
+  readonly first_delay: number;
+  /** After each failed retry, the delay is multiplied by this factor. */
+  readonly factor: number;
+  /** The age in s at which an update becomes a dead letter. */
+  readonly max_age: number;
+}
+
+/** Returns whether two policies are equal. Null is the usual schedule. */
+export const isSamePolicy = (one: RetryPolicy | null, other: RetryPolicy | null): boolean =>
+  one?.first_delay === other?.first_delay && one?.factor === other?.factor && one?.max_age === other?.max_age;

@@ -1,0 +1,53 @@
+/** Compares words with texts without regard to case, and builds the patterns with which Postgres selects candidates. */
+import { ruleLimits as limits } from './limits.js';
+
+/** Returns the form in which texts are compared. Characters are compared in lower case, but keep their marks. */
+export const foldCase = (text: string): string => text.toLowerCase().replaceAll('ς', 'σ');
+
+/**
+ * Returns the different words of a query in the form of `foldCase`, or null if the query has no word or more than
+ * `limits.search_words_max` words. White space separates words.
+ */
+export function searchWords(query: string): readonly string[] | null {
+  const words = [...new Set(foldCase(query).split(/\s+/u).filter(Boolean))];
+  return words.length === 0 || words.length > limits.search_words_max ? null : words;
+}
+
+/** Returns whether one of the texts contains each word. Different words may be in different texts. */
+export function containsWords(texts: readonly string[], words: readonly string[]): boolean {
+  const folded = texts.map(foldCase);
+  return words.every((word) => folded.some((text) => text.includes(word)));
+}
+
+/** Returns a text as `encode(bytes, 'escape')` of Postgres writes it. */
+const escaped = (text: string): string =>
+  [...Buffer.from(text)]
+    .map((byte) => {
+      if (byte === 0x5c) return '\\\\';
+      return byte === 0 || byte >= 0x80
+        ? `\\${byte.toString(8).padStart(3, '0')}`
+        : String.fromCharCode(byte);
+    })
+    .join('');
+
+const inPattern = (text: string): string => text.replace(/[\\%_]/g, '\\$&');
+
+function charPattern(char: string): string {
+  const upper = char.toUpperCase();
+  const forms = [char, ...([...upper].length === 1 ? [upper] : []), ...(char === 'σ' ? ['ς'] : [])];
+  const [first = '', ...others] = forms.map(escaped);
+  // ILIKE ignores the case of ASCII letters.
+  if (char < '\u0080') return inPattern(first);
+  if (others.some(({ length }) => length !== first.length)) return '%';
+  return [...first]
+    .map((each, i) => (others.every((other) => other[i] === each) ? inPattern(each) : '_'))
+    .join('');
+}
+
+/**
+ * Returns a pattern for `encode(record, 'escape') collate "C" ilike`. The pattern matches every record with a string
+ * that contains the word, and also some others, because a letter in another case has other bytes. The word must be in
+ * the form of `foldCase`. The pattern depends on no locale of the database. It does not find the few letters whose lower
+ * case is that of another letter, such as the Kelvin sign.
+ */
+export const wordPattern = (word: string): string => `%${[...word].map(charPattern).join('')}%`;

@@ -1,0 +1,26 @@
+/** Shortens texts and hides their spoilers, for readers outside of the application. */
+
+interface Marked {
+  readonly type: string;
+  /** In UTF-16 code units, as `length`. */
+  readonly offset: number;
+  readonly length: number;
+}
+
+/** Returns the first code points of a text, at most `max` of them. The last one is an ellipsis if the text is longer. */
+export function cut(text: string, max: number): string {
+  if (text.length <= max) return text;
+  const points = [...text.slice(0, max * 2 + 2)];
+  return points.length <= max ? text : `${points.slice(0, max - 1).join('')}…`;
+}
+
+/** Replaces the letters of spoilers, because a lock screen or a preview card may show the text. */
+export function withoutSpoilers(text: string, entities: readonly Marked[] = []): string {
+  let shown = text;
+  for (const { type, offset, length } of entities) {
+    if (type !== 'spoiler') continue;
+    const hidden = shown.slice(offset, offset + length).replace(/\S/g, '▒');
+    shown = shown.slice(0, offset) + hidden + shown.slice(offset + length);
+  }
+  return shown;
+}

@@ -1,0 +1,54 @@
+/**
+ * Serves the pages of posts, which readers without an account can open (decision 0075). The readers at one client address
+ * share its calls and its time on the front.
+ */
+import { ApiError, fail } from '../errors.js';
+import { type CallContext, inTurn } from './call_context.js';
+import type { PostPages, PublicPost } from './endpoint.js';
+import { callLimits as limits } from './limits.js';
+import type { ApiRequest } from './request.js';
+import { createTurns } from './turns.js';
+
+export const postPagePath = '/post/';
+
+const ofAddress = createTurns(
+  limits.post_pages_per_address_at_once,
+  limits.post_pages_per_address_waiting_max,
+);
+const ofFront = createTurns(limits.post_pages_at_once, limits.post_pages_waiting_max);
+
+/** Matches an external id. Numbers are not accepted, because readers could count through them. */
+const externalIdForm = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/;
+
+async function findPost({ find }: PostPages, externalId: string): Promise<PublicPost | null> {
+  try {
+    return await find(externalId);
+  } catch (error) {
+    if (error instanceof ApiError && error.kind === 'post_not_found') return null;
+    throw error;
+  }
+}
+
+async function showPost(
+  { postPages, shares, store }: CallContext,
+  request: ApiRequest,
+  address: string,
+): Promise<void> {
+  const pages = postPages ?? fail('not_found');
+  await store.fairUse?.reader(address);
+  const given = request.path.slice(postPagePath.length).toLowerCase();
+  const externalId = externalIdForm.test(given) ? given : '';
+  const find = () => ofFront.run(0, () => findPost(pages, externalId));
+  const post = externalId === '' ? null : await ofAddress.run(address, find);
+  shares.charge(address, () => pages.show(request, externalId, post));
+}
+
+/** No request for a page has a body. */
+export const admitPostPage = () => fail('method_not_allowed');
+
+/** Errors: `method_not_allowed`, `too_many_requests`, `unavailable`. */
+export function callPostPage(context: CallContext, request: ApiRequest): void | Promise<void> {
+  request.called = `${postPagePath}{external_id}`;
+  const address = context.clientAddress(request);
+  return inTurn(context, request, address, () => showPost(context, request, address));
+}

@@ -1,0 +1,183 @@
+/**
+ * Searches the messages in a person's chats. Postgres selects candidates among the messages already written to it. The
+ * current record of each candidate then decides, so a message that was just deleted or edited is never found by its old
+ * text.
+ */
+import {
+  boundStatements,
+  loadLastIds,
+  type SearchedRow,
+  type SearchRange,
+  searchRanges,
+} from '../../postgres/messages/search.js';
+import { byShard } from '../../postgres/shards.js';
+import { ruleLimits } from '../../rules/limits.js';
+import { containsWords, wordPattern } from '../../rules/search.js';
+import { messageKinds } from '../core/codec.js';
+import type { StoreContext } from '../core/context.js';
+import { piecesOf } from '../core/groups.js';
+import { type ChatRef, chatText } from '../core/keys.js';
+import type { Records } from '../core/records.js';
+import { type StoredMessage, storedMessage } from '../core/stored_message.js';
+import { storeLimits as limits } from '../limits.js';
+import type { Chats } from './chats.js';
+
+export interface FoundMessages {
+  /** Newest first in each chat. */
+  readonly messages: readonly StoredMessage[];
+  /** The id below which the search of the last chat continues, or 0 if that chat is done. */
+  readonly next: number;
+}
+
+export interface FoundInChats extends FoundMessages {
+  /** The number of chats that were searched. The search of the last chat may be unfinished. */
+  readonly chats: number;
+}
+
+const nothing: Pick<SearchedRow, 'ids' | 'isCut' | 'bottom'> = { ids: [], isCut: false, bottom: 0 };
+
+/** How many candidates are loaded at a time. */
+const candidatesAtOnce = 20;
+
+const textsOf = ({ content: { text, media } }: StoredMessage['record']): string[] =>
+  [text, media?.name, media?.title, media?.performer].filter((each) => each !== undefined);
+
+export class Search {
+  readonly #context: StoreContext;
+  readonly #chats: Pick<Chats, 'find'>;
+  readonly #records: Pick<Records, 'read'>;
+
+  constructor(context: StoreContext, chats: Pick<Chats, 'find'>, records: Pick<Records, 'read'>) {
+    this.#context = context;
+    this.#chats = chats;
+    this.#records = records;
+  }
+
+  /**
+   * Finds messages of one chat with ids below `before`, or from the newest one if `before` is 0. Reads up to
+   * limits.search_rows_max rows, so even an answer without messages can have a `next`. The words must be in the form
+   * that `foldCase` returns. Error: `unavailable` if Postgres takes longer than limits.search_timeout_ms.
+   */
+  async inChat(
+    chat: ChatRef,
+    words: readonly string[],
+    before: number,
+    limit: number,
+  ): Promise<FoundMessages> {
+    const range = { ...this.#start(chat, before), rows: limits.search_rows_max };
+    const [searched] = await this.#select([range], words, limit + 1);
+    if (searched === undefined) return { messages: [], next: 0 };
+    const { ids, bottom, more } = searched;
+    const end = ids.length > limit ? (ids[limit - 1] as number) : more ? bottom : 0;
+    const { messages, last } = await this.#confirm(chat, ids.slice(0, limit), words, limit);
+    return { messages, next: last ?? end };
+  }
+
+  /**
+   * Finds messages in these chats, one chat after the other, up to limits.search_hits_per_chat messages per chat. Reads
+   * only the newest limits.search_rows_per_chat_max rows of a chat. In the first chat, continues below `before`, unless
+   * `before` is 0. Error: as for `inChat`.
+   */
+  async inChats(
+    chats: readonly ChatRef[],
+    words: readonly string[],
+    before: number,
+    limit: number,
+  ): Promise<FoundInChats> {
+    const ranges = await this.#rangesOf(chats.slice(0, limits.search_chats_max), before);
+    const asked = ranges.filter(({ rows }) => rows > 0);
+    const searched = await this.#select(asked, words, candidatesAtOnce);
+    const byChat = new Map(asked.map(({ ref }, i) => [chatText(ref), searched[i] as SearchedRow]));
+    const messages: StoredMessage[] = [];
+    for (const [i, { ref }] of ranges.entries()) {
+      const { ids, isCut, bottom } = byChat.get(chatText(ref)) ?? nothing;
+      const most = Math.min(limits.search_hits_per_chat, limit - messages.length);
+      const found = await this.#confirm(ref, ids, words, most);
+      messages.push(...found.messages);
+      // Continues on the next page if the candidates did not suffice, or if the records were too large.
+      const rest = ids.length === candidatesAtOnce ? (ids.at(-1) as number) : isCut ? bottom : 0;
+      const next = found.last ?? (found.messages.length < most ? rest : 0);
+      if (next > 0 || messages.length >= limit) return { messages, chats: i + 1, next };
+    }
+    return { messages, chats: ranges.length, next: 0 };
+  }
+
+  #start(ref: ChatRef, before: number) {
+    return { ref, chat: ref.id, user: ref.user, before: before === 0 ? Number.MAX_SAFE_INTEGER : before };
+  }
+
+  /** Divides the rows of one search among the chats, in their order. Chats for which no rows remain are left out. */
+  async #rangesOf(chats: readonly ChatRef[], before: number) {
+    const last = new Map<string, number>();
+    await Promise.all(
+      this.#divided(chats, ({ id }) => id).map(async ({ sql, items }) => {
+        for (const { chat_id, user_id, last_message_id } of await loadLastIds(sql, items))
+          last.set(chatText({ id: chat_id, user: user_id }), last_message_id);
+      }),
+    );
+    const ranges: Array<SearchRange & { readonly ref: ChatRef }> = [];
+    let left = limits.search_rows_max;
+    for (const [i, ref] of chats.entries()) {
+      const rows = Math.min(limits.search_rows_per_chat_max, last.get(chatText(ref)) ?? 0);
+      if (rows > left) break;
+      ranges.push({ ...this.#start(ref, i === 0 ? before : 0), rows });
+      left -= rows;
+    }
+    return ranges;
+  }
+
+  #divided<T>(items: readonly T[], chatOf: (item: T) => number) {
+    const { shards, keys } = this.#context;
+    const partitionOf = (item: T) => keys.partitions.of(chatOf(item));
+    return [...byShard(shards, items, partitionOf).values()].map((own) => ({
+      sql: shards.at(...new Set(own.map(partitionOf))),
+      items: own,
+    }));
+  }
+
+  /** Returns the answer for each range, in the order of the ranges. */
+  async #select(
+    ranges: readonly SearchRange[],
+    words: readonly string[],
+    found: number,
+  ): Promise<readonly SearchedRow[]> {
+    const patterns = words.map(wordPattern);
+    const answers = new Map<SearchRange, SearchedRow>();
+    await Promise.all(
+      this.#divided(ranges, ({ chat }) => chat).map(async ({ sql, items }) => {
+        const rows = await sql.transaction(async (tx) => {
+          await boundStatements(tx, limits.search_timeout_ms);
+          return searchRanges(tx, items, patterns, found);
+        });
+        for (const row of rows) answers.set(items[row.place - 1] as SearchRange, row);
+      }),
+    );
+    return ranges.map((range) => answers.get(range) as SearchedRow);
+  }
+
+  /**
+   * Returns up to `most` messages whose current records match. If these messages fill a page, the search of the chat
+   * ends there, and `last` is the id of the last loaded message. Otherwise `last` is null.
+   */
+  async #confirm(chat: ChatRef, ids: readonly number[], words: readonly string[], most: number) {
+    const messages: StoredMessage[] = [];
+    const state = ids.length === 0 ? null : await this.#chats.find(chat);
+    if (state === null) return { messages, last: null };
+    let bytes = 0;
+    for (const piece of piecesOf(ids, candidatesAtOnce)) {
+      const records = await this.#records.read(chat, piece);
+      for (const id of piece) {
+        const record = records.get(id);
+        if (record === undefined) continue;
+        const message = storedMessage(chat, id, record, state.profile, null);
+        const { kind } = message.record;
+        if (kind === messageKinds.deleted || !containsWords(textsOf(message.record), words)) continue;
+        messages.push(message);
+        bytes += record.length;
+        if (messages.length >= most) return { messages, last: null };
+        if (bytes >= ruleLimits.page_bytes_max) return { messages, last: id };
+      }
+    }
+    return { messages, last: null };
+  }
+}

@@ -1,0 +1,13 @@
+/** Builds links that people pass on. */
+import { copyText } from './clipboard.js';
+import { attempt } from './failures.js';
+import { say } from './notes.js';
+import type { Post } from './types.js';
+import { t } from './words.js';
+
+/** Copies the address of a post, which also works for readers without an account. */
+export const copyPostLink = ({ external_id }: Pick<Post, 'external_id'>) =>
+  attempt(async () => {
+    await copyText(`${location.origin}/post/${external_id}`);
+    say(t('copied'));
+  });

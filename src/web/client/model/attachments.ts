@@ -1,0 +1,93 @@
+/**
+ * Holds the files that a person attached to the message being written, and divides the files of one send into messages.
+ * The limits are those of the service.
+ */
+import { say } from '../notes.js';
+import { Signal } from '../signal.js';
+import { sizeText } from '../view/media.js';
+import { t } from '../words.js';
+
+/** The maximum number of files in an album. */
+export const files_max = 10;
+/** A call has at most 50 MiB. This leaves room for the names of the files and for the caption. */
+export const files_bytes_max = 50 * 1_048_576 - 65_536;
+
+export type FileKind = 'photo' | 'video' | 'audio' | 'document';
+
+/** The types that the service accepts as photos. */
+const photoTypes = /^image\/(jpeg|png|gif|webp|bmp|avif|heic|heif)$/;
+
+/** Returns how a file is sent. The type of the file determines this. */
+export function kindOf({ type }: File): FileKind {
+  if (photoTypes.test(type)) return 'photo';
+  const [group] = type.split('/');
+  return group === 'video' || group === 'audio' ? group : 'document';
+}
+
+export const isVisual = (file: File): boolean => ['photo', 'video'].includes(kindOf(file));
+
+export const bytesOf = (files: readonly File[] = []): number =>
+  files.reduce((sum, { size }) => sum + size, 0);
+
+/** Returns why these files cannot be sent together, or '' if they can. */
+function problemOf(files: readonly File[]): string {
+  const max = sizeText(files_bytes_max);
+  const empty = files.find(({ size }) => size === 0);
+  const large = files.find(({ size }) => size > files_bytes_max);
+  if (empty) return t('attach_empty', { name: empty.name });
+  if (large) return t('attach_large', { name: large.name, max });
+  if (files.length > files_max) return t('attach_many', { n: files_max });
+  return bytesOf(files) > files_bytes_max ? t('attach_together', { max }) : '';
+}
+
+/** Holds the files of one chat, at most `files_max` files with `files_bytes_max` bytes. They last until a reload. */
+export class Tray extends Signal {
+  files: readonly File[] = [];
+
+  /** Adds all of the files, or says why they cannot be sent and returns false. */
+  add(given: readonly File[]): boolean {
+    const files = [...this.files, ...given];
+    const problem = problemOf(files);
+    if (problem) say(problem);
+    else this.set(files);
+    return problem === '';
+  }
+
+  set(files: readonly File[]): void {
+    this.files = files;
+    this.changed();
+  }
+}
+
+/** Returns which files may be in one album with this file. */
+const groupOf = (file: File): string => (isVisual(file) ? 'visual' : kindOf(file));
+
+/**
+ * Divides files into messages and albums, in order. An album has pictures and videos, only audio files, or only
+ * documents.
+ */
+export function groupsOf(files: readonly File[]): File[][] {
+  const groups: File[][] = [];
+  for (const file of files) {
+    const last = groups.at(-1);
+    if (last?.[0] && groupOf(last[0]) === groupOf(file)) last.push(file);
+    else groups.push([file]);
+  }
+  return groups;
+}
+
+/** Returns the body of a call that sends one file, or several files as an album. */
+export function formOf(files: readonly File[], caption: string, replyTo: number | undefined): FormData {
+  const form = new FormData();
+  const isAlbum = files.length > 1;
+  const media = files.map((file, i) => ({
+    type: kindOf(file),
+    media: `attach://file${i}`,
+    ...(i === 0 && caption !== '' && { caption }),
+  }));
+  if (isAlbum) form.append('media', JSON.stringify(media));
+  else if (caption !== '') form.append('caption', caption);
+  if (replyTo !== undefined) form.append('reply_to_message_id', String(replyTo));
+  for (const [i, file] of files.entries()) form.append(isAlbum ? `file${i}` : kindOf(file), file, file.name);
+  return form;
+}

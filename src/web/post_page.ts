@@ -1,0 +1,122 @@
+/** Builds the page of a post, which can be read without scripts and without an account (decision 0075). */
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { heart } from '../rules/emoji.js';
+import { type Language, languages } from '../rules/identity_texts.js';
+import { cut } from '../rules/shown_text.js';
+import type { PostPages, PublicPost } from '../server/endpoint.js';
+import { type Asset, postPolicy, safeHeaders, send } from './pages.js';
+import { chosenLanguage, postWords } from './post_words.js';
+
+const description_length_max = 200;
+/** How long a browser or a proxy may show a page after the post was edited or deleted, in seconds. */
+const page_age_s_max = 60;
+
+const entities: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+
+/** Escapes text for the content of an element and for an attribute in quotation marks. */
+const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (sign) => entities[sign] ?? '');
+
+/** Formats a date as in `en-GB` if the language has no data of its own. */
+function dateIn(language: Language): Intl.DateTimeFormat {
+  const locales = language === 'en' ? ['en-GB'] : [language, 'en-GB'];
+  return new Intl.DateTimeFormat(locales, { dateStyle: 'long', timeStyle: 'short', timeZone: 'UTC' });
+}
+
+const dates = Object.fromEntries(languages.map((language) => [language, dateIn(language)]));
+
+const meta = (kind: 'name' | 'property', name: string, content: string) =>
+  `<meta ${kind}="${name}" content="${escapeHtml(content)}" />`;
+
+function headOf({ title, sign, text, picture }: PublicPost, url: string): string {
+  const words = cut(`${sign} ${text}`.replace(/\s+/g, ' ').trim(), description_length_max);
+  return [
+    `<title>${escapeHtml(title)}</title>`,
+    `<link rel="canonical" href="${escapeHtml(url)}" />`,
+    meta('name', 'description', words),
+    meta('property', 'og:type', 'article'),
+    meta('property', 'og:site_name', 'Petrel'),
+    meta('property', 'og:title', title),
+    meta('property', 'og:description', words),
+    meta('property', 'og:url', url),
+    ...(picture === undefined ? [] : [meta('property', 'og:image', picture)]),
+  ].join('\n    ');
+}
+
+const link = (externalId: string, words: string) =>
+  `<a class="button" href="/app${externalId === '' ? '' : `#/post/${externalId}`}">${words}</a>`;
+
+function bodyOf(post: PublicPost, externalId: string, language: Language): string {
+  const { title, date, sign, text, reactions } = post;
+  const words = postWords[language];
+  const at = new Date(date * 1_000);
+  const counts = reactions.map(
+    ({ emoji, count }) => `<li><span>${escapeHtml(emoji === heart ? '❤️' : emoji)}</span> ${count}</li>`,
+  );
+  return [
+    '<article>',
+    `<h1 dir="auto">${escapeHtml(title)}</h1>`,
+    `<time datetime="${at.toISOString()}">${dates[language]?.format(at)} UTC</time>`,
+    ...(sign === '' ? [] : [`<p class="sign" dir="auto" lang="">${escapeHtml(sign)}</p>`]),
+    ...(text === '' ? [] : [`<p class="text" dir="auto" lang="">${escapeHtml(text)}</p>`]),
+    ...(counts.length === 0 ? [] : [`<ul aria-label="${words.reactions}">${counts.join('')}</ul>`]),
+    link(externalId, words.open),
+    '</article>',
+  ].join('\n      ');
+}
+
+const missingHead = (language: Language) =>
+  `<title>${postWords[language].missing}</title>\n    <meta name="robots" content="noindex" />`;
+
+function missingBody(externalId: string, language: Language): string {
+  const { missing, missing_hint, sign_in } = postWords[language];
+  return [
+    '<article>',
+    `<h1>${missing}</h1>`,
+    `<p>${missing_hint}</p>`,
+    link(externalId, sign_in),
+    '</article>',
+  ].join('\n      ');
+}
+
+function assetOf(html: string, caching: string): Asset {
+  const plain = Buffer.from(html);
+  return {
+    plain,
+    encoded: new Map(),
+    tag: `"${createHash('sha256').update(plain).digest('base64url').slice(0, 22)}"`,
+    headers: [
+      ['Content-Type', 'text/html; charset=utf-8'],
+      ['Cache-Control', caching],
+      ['Vary', 'Accept-Language'],
+      ['Content-Security-Policy', postPolicy],
+      ...safeHeaders,
+    ],
+  };
+}
+
+/**
+ * Returns the function that sends pages of posts, or undefined without a build of the web application. `baseUrl` has no
+ * slash at its end.
+ */
+export function createPostPage(
+  baseUrl: string,
+  template = new URL('client/post/template.html', import.meta.url),
+): PostPages['show'] | undefined {
+  if (!existsSync(template)) return undefined;
+  const [start = '', middle = '', end = ''] = readFileSync(template, 'utf8').split(/<!-- (?:head|body) -->/);
+  return (request, externalId, post) => {
+    const language = chosenLanguage(request.acceptLanguage);
+    const head = post === null ? missingHead(language) : headOf(post, `${baseUrl}/post/${externalId}`);
+    const body = post === null ? missingBody(externalId, language) : bodyOf(post, externalId, language);
+    const html = `${start.replace('lang="en"', `lang="${language}"`)}${head}${middle}${body}${end}`;
+    if (post === null) send(request, assetOf(html, 'no-cache'), 404);
+    else send(request, assetOf(html, `public, max-age=${page_age_s_max}`));
+  };
+}

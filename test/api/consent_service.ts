@@ -1,0 +1,14 @@
+/** Starts a service in which a bot is transferred only if its recipient accepts the offer, for all tests of a file. */
+import { test } from 'vitest';
+import { type Service, startService } from '../support/service.js';
+
+// biome-ignore lint/correctness/noEmptyPattern: the runner reads the names of other fixtures from the pattern
+const shared = test.extend('service', { scope: 'file' }, async ({}, { onCleanup }) => {
+  const service = await startService({ combined: true, fronts: 2, extraEnv: { TRANSFER_CONSENT: '1' } });
+  onCleanup(() => service.stop());
+  return service;
+});
+
+/** Calls `begin` with the service, which runs until the file ends. */
+export const onConsentService = (begin: (service: Service) => unknown) =>
+  shared.beforeAll(({ service }) => begin(service));

@@ -1,0 +1,149 @@
+/** Tests batches that callers request (decision 0055): when they are announced, and when they are settled. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { FlushStep } from '../../src/journal/pipeline.js';
+import { limits } from '../../src/limits.js';
+import { systemRandom } from '../../src/random.js';
+import { migratedDatabase } from '../support/servers.js';
+import { VirtualTime } from '../support/virtual_time.js';
+import {
+  chatOf,
+  hotTtlMs,
+  messageRows,
+  type Node,
+  openNode,
+  partitionOf,
+  putMessage,
+  type RedisServer,
+  startRedis,
+} from './support.js';
+
+let redis: RedisServer;
+let node: Node;
+let time: VirtualTime;
+let steps: FlushStep[];
+let request: (hint: Buffer) => void;
+
+beforeAll(async () => {
+  redis = await startRedis();
+});
+afterAll(async () => {
+  await redis?.remove();
+});
+beforeEach(async () => {
+  node = await openNode(redis.url, (await migratedDatabase()).url);
+  await node.connection.client.flushall();
+  await node.recovery.openAll([0, 1, 2, 3], node.connection.runId() as string);
+  time = new VirtualTime();
+  steps = [];
+});
+afterEach(async () => {
+  await time.advance(10_000);
+  await node.close();
+});
+
+const chat = chatOf(100_001);
+const ask = () => request(Buffer.from(`${partitionOf(node, chat)}`));
+const count = (step: FlushStep) => steps.filter((each) => each === step).length;
+const entriesLeft = () => node.connection.client.xlen(node.keys.journal(partitionOf(node, chat)));
+const timeToLive = (id: number) => node.connection.client.pttl(node.keys.message(chat, id));
+const settleScripts = () =>
+  node.runner.times.of('journal/settle').counts.reduce((sum, each) => sum + each, 0);
+
+/** Starts a flusher that pauses for 40 s after its first round, which writes message 1. */
+async function startPaused(options: Parameters<Node['flusher']>[0] = {}): Promise<void> {
+  const listen = async (_: string, listener: (hint: Buffer) => void) => {
+    request = listener;
+    return () => undefined;
+  };
+  await putMessage(node, chat, 1, 'first round');
+  const flusher = node.flusher({
+    ...{ hints: { listen }, intervalMs: 10_000, time },
+    onStep: (step) => void steps.push(step),
+    ...options,
+  });
+  flusher.start();
+  // The journal is empty before the flusher reports that the batch is settled.
+  await expect.poll(() => count('settled')).toBe(1);
+  expect(await entriesLeft()).toBe(0);
+}
+
+/** Requests a flush, and waits until the flusher has written `rows` messages in all. */
+async function flush(rows: number): Promise<void> {
+  const before = count('committed');
+  ask();
+  await expect.poll(async () => (await messageRows(node.pool)).length).toBe(rows);
+  await expect.poll(() => count('committed')).toBe(before + 1);
+}
+
+describe('requested batches are settled together', () => {
+  it('the batches of several requests are settled together within settle_wait_ms_max', async () => {
+    await startPaused();
+    const [settled, scripts] = [count('settled'), settleScripts()];
+    await putMessage(node, chat, 2, 'first request');
+    await flush(2);
+    await time.advance(limits.settle_wait_ms_max - 1);
+    await putMessage(node, chat, 3, 'second request');
+    await flush(3);
+    expect([await entriesLeft(), count('settled'), await timeToLive(2)]).toEqual([2, settled, -1]);
+    await time.advance(1);
+    await expect.poll(() => count('settled')).toBe(settled + 1);
+    expect([await entriesLeft(), settleScripts()]).toEqual([0, scripts + 1]);
+    for (const id of [2, 3]) expect(await timeToLive(id)).toBeGreaterThan(hotTtlMs - 60_000);
+  });
+
+  it('requested batches are settled at once if together they fill a batch', async () => {
+    await startPaused();
+    const half = limits.journal_batch_entries_max / 2;
+    for (const from of [2, 2 + half]) {
+      for (let id = from; id < from + half; id++) await putMessage(node, chat, id, 'x');
+      await flush(from + half - 1);
+    }
+    await expect.poll(entriesLeft).toBe(0);
+  });
+
+  it('requested batches are settled before the flusher stops', async () => {
+    await startPaused();
+    await putMessage(node, chat, 2, 'requested');
+    await flush(2);
+    expect(await entriesLeft()).toBe(1);
+    await node.stopFlushers();
+    expect(await entriesLeft()).toBe(0);
+  });
+
+  it('if a commit is lost, later batches are announced only after the lost batch is written again', async () => {
+    const hints: string[] = [];
+    let fail = (_: Error) => {};
+    const history = {
+      random: systemRandom,
+      rewriting: () => 0,
+      note: (_: unknown, hint = '') => {
+        if (hint === '' || hints.push(hint) > 1) return Promise.resolve();
+        return new Promise<void>((_resolve, reject) => {
+          fail = reject;
+        });
+      },
+    };
+    const pool = {
+      ...node.pool,
+      batch: (calls: Parameters<typeof node.pool.batch>[0]) => node.pool.batch(calls).then(() => [{}]),
+    };
+    const control = { ...node.shards.control, pool, history } as never;
+    await startPaused({ shards: { ...node.shards, all: [control] }, onError: () => undefined });
+    const partition = partitionOf(node, chat);
+    await putMessage(node, chat, 2, 'lost with its server');
+    ask();
+    await expect.poll(() => hints.length).toBe(1);
+    const newest = await putMessage(node, chat, 3, 'committed by its successor');
+    ask();
+    await expect.poll(async () => (await messageRows(node.pool)).length).toBe(3);
+    fail(new Error('replaced'));
+    await time.advance(0);
+    expect([hints.length, await entriesLeft()]).toEqual([1, 2]);
+    ask();
+    await time.advance(0);
+    await time.advance(limits.journal_retry_ms_max);
+    ask();
+    await expect.poll(() => hints.at(-1)).toBe(`${partition} ${newest}`);
+    await expect.poll(entriesLeft).toBe(0);
+  });
+});

@@ -1,0 +1,103 @@
+/** Tests which messages the statement of a search selects, with a real Postgres. */
+import fc from 'fast-check';
+import pg from 'pg';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type SearchRange, searchRanges } from '../../src/postgres/messages/search.js';
+import { sqlOver } from '../../src/postgres/sql.js';
+import { foldCase, searchWords, wordPattern } from '../../src/rules/search.js';
+import { type FreshDatabase, migratedDatabase } from '../support/servers.js';
+
+let database: FreshDatabase;
+let client: pg.Client;
+
+beforeAll(async () => {
+  database = await migratedDatabase();
+  client = new pg.Client(database.url);
+  client.setTypeParser(20, Number);
+  client.setTypeParser(1016 as never, (text: string) =>
+    text === '{}' ? [] : text.slice(1, -1).split(',').map(Number),
+  );
+  await client.connect();
+});
+afterAll(async () => {
+  await client?.end();
+  await database?.drop();
+});
+
+const sql = sqlOver(
+  async <T>(text: string, params: readonly unknown[] = []) =>
+    (await client.query(text, [...params])).rows as T[],
+);
+
+/** Stores records that consist only of a text. A null stands for a deleted message. */
+const store = (chat: number, texts: ReadonlyArray<string | null>, day = '2030-01-01') =>
+  client.query(
+    `insert into messages (chat_id, user_id, message_id, version, day, record)
+     select $1, 0, n, 1, $2, record from unnest($3::bytea[]) with ordinality as r (record, n)`,
+    [chat, day, texts.map((text) => (text === null ? null : Buffer.from(text)))],
+  );
+const range = (chat: number, given: Partial<SearchRange> = {}): SearchRange => ({
+  ...{ chat, user: 0, before: 1_000_000, rows: 1_000 },
+  ...given,
+});
+const search = (ranges: readonly SearchRange[], query: string, found = 10) =>
+  searchRanges(sql, ranges, (searchWords(query) as readonly string[]).map(wordPattern), found);
+
+const alphabet = fc.constantFrom(...'abzABZ09 %_\\\'"-.пПрРҚқԱաŌōÉéΣσςёЁ東🐦\u0000\n');
+const texts = fc.string({ unit: alphabet, maxLength: 30 });
+
+test('a pattern selects every text that contains the word', async () => {
+  const statement = `select encode($1::bytea, 'escape') collate "C" ilike $2 as selected`;
+  await fc.assert(
+    fc.asyncProperty(
+      texts,
+      fc.string({ unit: alphabet, minLength: 1, maxLength: 8 }),
+      texts,
+      async (a, b, c) => {
+        const text = a + b + c;
+        for (const word of searchWords(b) ?? []) {
+          expect(foldCase(text)).toContain(word);
+          const { rows } = await client.query(statement, [Buffer.from(text), wordPattern(word)]);
+          expect({ text, word, ...rows[0] }).toEqual({ text, word, selected: true });
+        }
+      },
+    ),
+    { numRuns: 400 },
+  );
+});
+
+test('a pattern escapes its special characters, and a range must match every pattern', async () => {
+  await store(-1, ['Москва', 'Минск', 'мост', 'a_b', 'aXb', '100%', '1000', 'back\\slash', 'backslash']);
+  const idsOf = async (query: string) => (await search([range(-1)], query))[0]?.ids;
+  expect(await idsOf('мос')).toEqual([3, 1]);
+  expect(await idsOf('a_b')).toEqual([4]);
+  expect(await idsOf('0%')).toEqual([6]);
+  expect(await idsOf('k\\s')).toEqual([8]);
+  expect(await idsOf('МИН')).toEqual([2]);
+  expect(await idsOf('мо СКВ')).toEqual([1]);
+});
+
+test('a range ends after its rows and reports where it ended', async () => {
+  await store(-2, ['old x', 'x', null, 'x', 'y']);
+  const [whole, part, rest, none] = await search(
+    [range(-2), range(-2, { rows: 3 }), range(-2, { before: 3 }), range(-3)],
+    'x',
+  );
+  expect(whole).toEqual({ place: 1, ids: [4, 2, 1], bottom: 1, more: false, isCut: false });
+  expect(part).toEqual({ place: 2, ids: [4], bottom: 3, more: true, isCut: false });
+  expect(rest).toEqual({ place: 3, ids: [2, 1], bottom: 1, more: false, isCut: false });
+  expect(none).toEqual({ place: 4, ids: [], bottom: 0, more: false, isCut: false });
+  expect((await search([range(-2)], 'x', 2))[0]?.ids).toEqual([4, 2]);
+});
+
+test('a range of large records ends early, and the next range continues below it', async () => {
+  const large = `x${'y'.repeat(100 * 1024)}`;
+  await store(
+    -4,
+    Array.from({ length: 5 }, () => large),
+  );
+  const [first] = await search([range(-4, { rows: 5 })], 'x');
+  expect(first).toEqual({ place: 1, ids: [5, 4, 3], bottom: 3, more: true, isCut: true });
+  const [second] = await search([range(-4, { rows: 5, before: 3 })], 'x');
+  expect(second).toEqual({ place: 1, ids: [2, 1], bottom: 1, more: false, isCut: false });
+});

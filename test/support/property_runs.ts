@@ -1,0 +1,3 @@
+/** Scales the number of random cases of a property, which the long tier multiplies by PETREL_PROPERTY_FACTOR. */
+export const propertyRuns = (runs: number): number =>
+  runs * Math.max(1, Number(process.env.PETREL_PROPERTY_FACTOR) || 1);

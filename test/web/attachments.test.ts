@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest';
+import { limits } from '../../src/limits.js';
+
+interface Attachments {
+  readonly files_max: number;
+  readonly files_bytes_max: number;
+  groupsOf(files: readonly File[]): File[][];
+  formOf(files: readonly File[], caption: string, replyTo: number | undefined): FormData;
+}
+// The application needs the types of a browser, and tests are compiled without them.
+const path = '../../src/web/client/model/attachments.ts';
+const { files_max, files_bytes_max, groupsOf, formOf }: Attachments = await import(path);
+
+const fileOf = (name: string, type: string, bytes = 1) => new File([Buffer.alloc(bytes)], name, { type });
+
+test('as many files can be attached as an album can have', () => {
+  expect(files_max).toBe(limits.album_items_max);
+});
+
+test('the largest files with long names and a long caption fit into one call', async () => {
+  const bytes = Math.floor(files_bytes_max / files_max);
+  const files = Array.from({ length: files_max }, (_, i) =>
+    fileOf(`${i}${'ж'.repeat(254)}`, 'application/octet-stream', bytes),
+  );
+  const form = formOf(files, '🐦'.repeat(limits.caption_length_max), limits.id_max);
+  const body = await new Response(form).arrayBuffer();
+  expect(body.byteLength).toBeLessThanOrEqual(limits.upload_bytes_max);
+  expect(body.byteLength).toBeGreaterThan(limits.upload_bytes_max - 128 * 1024);
+});
+
+test('files are divided into albums of one kind, in order', () => {
+  const files = [
+    fileOf('1', 'image/png'),
+    fileOf('2', 'video/mp4'),
+    fileOf('3', 'application/pdf'),
+    fileOf('4', 'image/svg+xml'),
+    fileOf('5', ''),
+    fileOf('6', 'audio/mpeg'),
+    fileOf('7', 'image/jpeg'),
+  ];
+  const names = groupsOf(files).map((group) => group.map(({ name }) => name).join(''));
+  expect(names).toEqual(['12', '345', '6', '7']);
+});
