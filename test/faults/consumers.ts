@@ -49,6 +49,8 @@ class Poller {
   readonly #process: (update: Update) => void;
   readonly finished: Promise<void>;
   #offset = 0;
+  /** Whether the process ends before it confirms the next update that it processes. */
+  #endsUnconfirmed = false;
   processed = 0;
 
   constructor(
@@ -77,6 +79,8 @@ class Poller {
   async #take(update: Update): Promise<void> {
     this.#process(update);
     this.processed++;
+    if (this.#endsUnconfirmed) this.#ended.abort();
+    this.#ended.signal.throwIfAborted();
     this.#offset = update.update_id + 1;
     // A kill may come between two updates of an answer.
     if (this.processed % 10 === 0) await sleep(1, undefined, { signal: this.#ended.signal });
@@ -121,6 +125,12 @@ class Poller {
 
   kill(): Promise<void> {
     this.#ended.abort();
+    return this.finished;
+  }
+
+  /** Kills the process after its next update, so that another poller must get this update again. */
+  killUnconfirmed(): Promise<void> {
+    this.#endsUnconfirmed = true;
     return this.finished;
   }
 }
@@ -260,7 +270,8 @@ export async function share(
     const after = performance.now() + gapMs;
     while (sharing.processed < target || performance.now() < after) await sleep(20);
     const victim = n % count;
-    await pollers[victim]?.kill();
+    // Half of the kills come at any moment, the others between an update and its confirmation.
+    await (n % 2 === 0 ? pollers[victim]?.killUnconfirmed() : pollers[victim]?.kill());
     sharing.killed();
     for (const [i, { processed }] of pollers.entries()) if (processed > 0) worked.add(i);
     // Half of the killed pollers restart at once under the same name, and the others later under a new name.
