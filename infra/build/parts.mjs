@@ -2,7 +2,7 @@
  * Runs parts of the test suite one after the other and lists their results. Under a time limit, a part that might not
  * end in time is skipped, and listed as skipped.
  */
-import { Refusal } from './checkout.mjs';
+import { Refusal, readIfThere } from './checkout.mjs';
 
 /**
  * Splits `args` into the time limit of `--minutes N` and all other arguments. The limit is Infinity without `--minutes`.
@@ -42,17 +42,41 @@ export function refuseAfterInterrupt(start, signals = process) {
   };
 }
 
+/** How much of a failed part is repeated below the list of results. */
+const failures_max = 5;
+const message_chars_max = 1_500;
+
+/** Returns the options with which the test runner also writes its results to a JSON file. */
+export const recordTo = (path) => ['--reporter=default', '--reporter=json', `--outputFile.json=${path}`];
+
+/**
+ * Returns a text for each failed test, or failed file, of such a JSON file. Returns none if the runner did not write the
+ * file.
+ */
+export function readFailures(path) {
+  const { testResults = [] } = JSON.parse(readIfThere(path) ?? '{}');
+  const failed = testResults.flatMap(({ name, message, assertionResults }) => [
+    ...(message ? [`${name}\n${message}`] : []),
+    ...assertionResults
+      .filter(({ status }) => status === 'failed')
+      .map(({ fullName, failureMessages }) => `${fullName}\n${failureMessages.join('\n')}`),
+  ]);
+  return failed.slice(0, failures_max).map((text) => text.slice(0, message_chars_max));
+}
+
 const mark = { passed: 'passed ', failed: 'FAILED ', skipped: 'SKIPPED' };
 
 /**
- * Runs the parts in order and continues after a failure. Each part has a `name`, the `minutes` that it takes
- * at most, and `run`, which resolves with an exit code. `now` returns ms. Resolves with the highest exit
+ * Runs the parts in order and continues after a failure. Each part has a `name`, the `minutes` that it takes at most,
+ * and `run`, which resolves with an exit code. `failures` of a failed part, if present, returns texts. They follow the
+ * list of results, because readers of a long log see its end first. `now` returns ms. Resolves with the highest exit
  * code.
  */
 export async function runParts(parts, minutes, say, now = () => performance.now()) {
   const end = now() + minutes * 60_000;
   const lines = [];
   const counts = { passed: 0, failed: 0, skipped: 0 };
+  const failures = [];
   let worst = 0;
   const note = (how, name, told) => {
     counts[how]++;
@@ -73,9 +97,10 @@ export async function runParts(parts, minutes, say, now = () => performance.now(
     const took = (now() - began) / 60_000;
     const late = took > part.minutes ? `, more than the expected ${part.minutes}` : '';
     note(code === 0 ? 'passed' : 'failed', part.name, `${took.toFixed(1)} min${late}`);
+    if (code !== 0) failures.push(...(part.failures?.() ?? []).map((text) => `\n${part.name}: ${text}`));
     worst = Math.max(worst, code);
   }
-  say(['', ...lines].join('\n'));
+  say(['', ...lines, ...failures, ''].join('\n'));
   say(`${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped for lack of time`);
   return worst;
 }

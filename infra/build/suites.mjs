@@ -3,13 +3,15 @@
  * code. Missing programs are installed.
  */
 import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { dist, Refusal, root, run, say } from './checkout.mjs';
 import { debianLibraries, hasDebianLibrary } from './client_libraries.mjs';
 import { runFaults } from './faults.mjs';
-import { readMinutes, refuseAfterInterrupt, rotate, runParts } from './parts.mjs';
+import { readFailures, readMinutes, recordTo, refuseAfterInterrupt, rotate, runParts } from './parts.mjs';
 import { balancers, ensurePrograms, isThere, watchers } from './programs.mjs';
 import { runSimulator } from './simulate.mjs';
 import { runTopologies } from './topologies.mjs';
@@ -91,19 +93,30 @@ function longFiles(args, env) {
 async function runLong(args) {
   const { minutes, rest } = readMinutes(args);
   const env = await longTier();
-  const part = (name, start) => ({ name, minutes: minutesOf[name] ?? usual_minutes, run: start });
-  const parts = longFiles(rest, env).map((file) => part(file, () => runTests([file], env)));
+  const records = mkdtempSync(join(tmpdir(), 'petrel-long-'));
+  const parts = [];
+  const add = (name, start) => {
+    const record = join(records, `${parts.length}.json`);
+    const part = { name, minutes: minutesOf[name] ?? usual_minutes };
+    parts.push({ ...part, run: () => start(recordTo(record)), failures: () => readFailures(record) });
+  };
+  for (const file of longFiles(rest, env)) add(file, (record) => runTests([file, ...record], env));
   if (rest.length === 0) {
     const garbage = 'test/api/garbage';
-    parts.push(part(garbage, () => runTests([garbage], { PETREL_GARBAGE_CASES: '10000' })));
+    add(garbage, (record) => runTests([garbage, ...record], { PETREL_GARBAGE_CASES: '10000' }));
     const properties = ['test/rules/entities', 'test/lua/consumer'];
-    parts.push(part('properties', () => runTests(properties, { PETREL_PROPERTY_FACTOR: '10' })));
-    const cluster = 'npm run test:cluster -- --only cluster';
-    parts.push(part(cluster, () => runTopologies(runTests, say)(['--only', 'cluster'])));
+    add('properties', (record) => runTests([...properties, ...record], { PETREL_PROPERTY_FACTOR: '10' }));
+    add('npm run test:cluster -- --only cluster', (record) =>
+      runTopologies((files, more) => runTests([...files, ...record], more), say)(['--only', 'cluster']),
+    );
   }
   const commit = spawnSync('git', ['rev-parse', 'HEAD'], { cwd: root, encoding: 'utf8' });
   const seed = Number.isFinite(minutes) && commit.status === 0 ? commit.stdout : '0';
-  return runParts(rotate(parts, seed), minutes, say);
+  try {
+    return await runParts(rotate(parts, seed), minutes, say);
+  } finally {
+    rmSync(records, { recursive: true, force: true });
+  }
 }
 
 /** Runs both tiers, and continues after a failure. */

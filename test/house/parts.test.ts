@@ -1,9 +1,13 @@
+import { spawnSync } from 'node:child_process';
 import { EventEmitter } from 'node:events';
+import { rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { beforeEach, expect, test } from 'vitest';
+import { temporaryFolder } from '../support/servers.js';
 
 const url = pathToFileURL(fileURLToPath(new URL('../../infra/build/parts.mjs', import.meta.url))).href;
-const { readMinutes, refuseAfterInterrupt, rotate, runParts } = await import(url);
+const { readFailures, readMinutes, recordTo, refuseAfterInterrupt, rotate, runParts } = await import(url);
 
 let now = 0;
 let lines: string[] = [];
@@ -48,6 +52,40 @@ test('a failed part does not end the long tier', async () => {
     '  passed  b: 4.0 min',
     '1 passed, 1 failed, 0 skipped for lack of time',
   ]);
+});
+
+test('the failures of a part follow the list of results, so that the end of a log shows them', async () => {
+  const failed = { ...part('a', 4, 4, 1), failures: () => ['adds numbers\nexpected 2 to be 3'] };
+  const text: string[] = [];
+  await runParts([failed, part('b', 4)], 60, (line: string) => text.push(...line.split('\n')));
+  expect(text.slice(text.findIndex((line) => line.startsWith('  passed')))).toEqual([
+    '  passed  b: 0.0 min',
+    '',
+    'a: adds numbers',
+    'expected 2 to be 3',
+    '',
+    '1 passed, 1 failed, 0 skipped for lack of time',
+  ]);
+});
+
+test('the failed tests and the failed files of a part are read from the record of the test runner', () => {
+  const folder = temporaryFolder();
+  const modules = fileURLToPath(new URL('../../node_modules', import.meta.url));
+  symlinkSync(modules, join(folder, 'node_modules'));
+  const head = "import { expect, test } from 'vitest';\n";
+  writeFileSync(join(folder, 'adds.test.ts'), `${head}test('adds', () => expect(1 + 1).toBe(3));`);
+  writeFileSync(join(folder, 'breaks.test.ts'), "throw new Error('no such server');");
+  const record = join(folder, 'record.json');
+  const args = ['run', '--root', folder, ...recordTo(record)];
+  expect(spawnSync(join(modules, '.bin/vitest'), args).status).toBe(1);
+  expect(readFailures(record)).toEqual(
+    expect.arrayContaining([
+      expect.stringMatching(/^adds\n.*expected 2 to be 3/),
+      expect.stringMatching(/breaks\.test\.ts\n.*no such server/),
+    ]),
+  );
+  rmSync(folder, { recursive: true });
+  expect(readFailures(record)).toEqual([]);
 });
 
 test('a part of the long tier that took longer than expected is marked', async () => {
