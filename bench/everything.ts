@@ -4,6 +4,8 @@ import { measureLatency } from './latency.js';
 import { machineOf } from './machine.js';
 import { type MeasureOptions, measure, sidesOf } from './measure.js';
 import { balanced } from './measurements/balanced.js';
+import { consumers } from './measurements/consumers.js';
+import { messageDrafts } from './measurements/drafts.js';
 import { durable } from './measurements/durable.js';
 import { idle } from './measurements/idle.js';
 import { journal } from './measurements/journal.js';
@@ -34,6 +36,8 @@ const measurements: readonly Measurement[] = [
   latency,
   balanced,
   durable,
+  messageDrafts,
+  consumers,
 ];
 const scalingName = 'scaling';
 
@@ -51,6 +55,8 @@ const beside_goals: readonly string[] = [
   'reactions_cold',
   'balanced',
   'durable',
+  'drafts',
+  'consumers',
   scalingName,
 ];
 
