@@ -3,10 +3,11 @@
  * Runs commands of this checkout in a Debian 13 chroot on this machine. The glibc of Debian 13 can load the current
  * HTTP engine.
  *
- *   debian13.mjs [--node 22|24]... [--root DIR] -- COMMAND   runs COMMAND on a copy of the checkout under each Node,
- *                                                            even after a failure, and lists the failed Nodes
- *   debian13.mjs --available                                 exits with 0 if this machine can do that, else says why
- *                                                            not
+ *   debian13.mjs [--node 20|22|24]... [--root DIR] -- COMMAND
+ *     runs COMMAND on a copy of the checkout under each Node (22 and 24 if none is named), even after a failure, and
+ *     lists the failed Nodes
+ *   debian13.mjs --available
+ *     exits with 0 if this machine can do that, else says why not
  *
  * Needs Linux on x64, root, and the Debian package debootstrap. The root folder (`/var/cache/petrel/debian13` without
  * `--root`) is created once, in about a minute, and reused. Namespaces keep mounts private and end all processes that

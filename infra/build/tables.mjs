@@ -1,6 +1,7 @@
 /** Generates the tables of the documents from the code: `npm run generate`. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { rateText, settings } from '../../dist/config/config.js';
+import { secretSettings } from '../../dist/config/config_file.js';
 import { endpoints } from '../../dist/endpoints/endpoints.gen.js';
 import { catalogue } from '../../dist/errors.js';
 import { methods } from '../../dist/methods/methods.gen.js';
@@ -85,6 +86,7 @@ const tables = [
   ['endpoints', 'api.md', endpointsTable],
   ['errors', 'api.md', errorsTable],
   ['settings', 'settings.md', settingsTable],
+  ['secret_files', 'settings.md', () => secretSettings.map((name) => `- ${code(`${name}_FILE`)}`).join('\n')],
   ['vitest', 'testing_bots.md', () => exampleText('ts', 'example.test.ts')],
   ['node_test', 'testing_bots.md', () => exampleText('js', 'examples/bot.mjs')],
   ['pytest', 'testing_bots.md', () => exampleText('py', 'examples/test_bot.py')],

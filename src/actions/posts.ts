@@ -56,6 +56,18 @@ export function viewReactions({ reactions, own }: PostState, viewer: PostViewer)
 export const reactionPayload = (state: PostState, user: User): Flat =>
   new Flat({ reactions: viewReactions(state, user), my_reactions: state.own });
 
+/** The fields that a post has in common with its message. */
+const sameFields = [
+  'edit_date',
+  'text',
+  'caption',
+  'entities',
+  'media_group_id',
+  'has_media_spoiler',
+  'show_caption_above_media',
+  'reply_markup',
+];
+
 export function viewPost(store: Store, message: StoredMessage, state: PostState, viewer: PostViewer): object {
   const view = viewMessage(message, { isBot: viewer === null, bot: null }, store.time);
   const { content, origin } = message.record;
@@ -68,9 +80,7 @@ export function viewPost(store: Store, message: StoredMessage, state: PostState,
     author: from && viewStranger(from),
     date: view.date,
   };
-  for (const name of ['edit_date', 'text', 'caption', 'entities', 'media_group_id', 'reply_markup']) {
-    if (view[name] !== undefined) shown[name] = view[name];
-  }
+  for (const name of sameFields) if (view[name] !== undefined) shown[name] = view[name];
   if (view.caption_entities !== undefined) shown.entities = view.caption_entities;
   const type = kindOf(content);
   // Nests a poll, because it has a field `type` of its own.

@@ -44,6 +44,11 @@ export const post = z
     caption: z.string().optional(),
     entities: z.array(messageEntity).optional(),
     media_group_id: z.string().optional().describe('Id of the album'),
+    has_media_spoiler: z
+      .literal(true)
+      .optional()
+      .describe('The media is covered until the viewer reveals it'),
+    show_caption_above_media: z.literal(true).optional(),
     media: z.discriminatedUnion('type', [mediaOf(firstKind), ...otherKinds.map(mediaOf)]).optional(),
     reply_markup: inlineKeyboard.optional(),
     reactions: z.array(reaction),

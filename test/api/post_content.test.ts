@@ -2,19 +2,20 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { png } from '../support/samples.js';
-import { resultOf, type Service, type TestBot } from '../support/service.js';
+import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
 import { onSharedService } from '../support/shared.js';
 import { field, post as upload } from '../support/uploads.js';
 
 let service: Service;
 let bot: TestBot;
+let owner: TestUser;
 let chat_id: number;
 const url = 'https://example.com/a.png';
 const photo = { type: 'photo', media: url };
 
 onSharedService(async (running) => {
   service = running;
-  const owner = await service.newUser('olga');
+  owner = await service.newUser('olga');
   bot = await service.newBot(owner, 'news');
   const body = { type: 'channel', title: 'News' };
   chat_id = (await resultOf(service.app(owner, 'POST', '/api/chats', body))).id;
@@ -51,6 +52,17 @@ test('a post shows media with a caption, given in the media object or as a param
   const bare = await resultOf(create({ media: photo }));
   expect(bare.media.type).toBe('photo');
   expect(bare).not.toHaveProperty('caption');
+});
+
+test('a post says that its media is covered, and that its caption is above the media', async () => {
+  const body = { chat_id, photo: url, caption: 'hi', has_spoiler: true, show_caption_above_media: true };
+  const { message_id } = await resultOf(service.bot(bot, 'sendPhoto', body));
+  const { items } = await resultOf(service.app(owner, 'GET', `/api/chats/${chat_id}/posts`));
+  const looks = { has_media_spoiler: true, show_caption_above_media: true };
+  expect(items[0]).toMatchObject({ message_id, caption: 'hi', ...looks });
+  expect(await resultOf(create({ media: { ...photo, has_spoiler: true } }))).toMatchObject({
+    has_media_spoiler: true,
+  });
 });
 
 test('createPost accepts media by upload or by file_id', async () => {

@@ -253,6 +253,9 @@ export type Post = {
   entities?: Array<MessageEntity>;
   /** Id of the album */
   media_group_id?: string;
+  /** The media is covered until the viewer reveals it */
+  has_media_spoiler?: true;
+  show_caption_above_media?: true;
   media?: {
     /** Id with which the file can be sent again */
     file_id: string;

@@ -33,8 +33,8 @@ export function mediumOf(message: Message): Medium | undefined {
   return undefined;
 }
 
-export const mediumOfPost = ({ media }: Post): Medium | undefined =>
-  media && media.type !== 'poll' ? { kind: media.type, file: media, spoiler: false } : undefined;
+export const mediumOfPost = ({ media, has_media_spoiler: covered }: Post): Medium | undefined =>
+  media && media.type !== 'poll' ? { kind: media.type, file: media, spoiler: covered === true } : undefined;
 
 /** Returns the name of a media kind, for lines that do not show the media itself. */
 export const mediumName = (kind: MediaKind | ObjectKind, file_name?: string): string =>

@@ -33,6 +33,11 @@ export function PostCard({ album, open }: { album: readonly Post[]; open: OnOpen
   const items = itemsOf(album);
   const worded = album.find(({ text, caption }) => text || caption);
   const words = hasOwnCaptions(items) ? undefined : (worded?.text ?? worded?.caption);
+  const text = words && (
+    <p className="text" dir="auto">
+      <RichText text={words} entities={worded?.entities} />
+    </p>
+  );
   return (
     <article className="post" aria-label={fullDate(post.date)}>
       <header>
@@ -51,12 +56,9 @@ export function PostCard({ album, open }: { album: readonly Post[]; open: OnOpen
       {post.media?.type === 'poll' && (
         <PollCard chat={post.chat.id} message={post.message_id} poll={post.media.poll} />
       )}
+      {worded?.show_caption_above_media && text}
       {items.length > 0 && <Album items={items} open={open} />}
-      {words && (
-        <p className="text" dir="auto">
-          <RichText text={words} entities={worded?.entities} />
-        </p>
-      )}
+      {!worded?.show_caption_above_media && text}
       <ReactionBar post={post} />
     </article>
   );
