@@ -10,7 +10,7 @@ import { openMasters } from '../support/cluster.js';
 import { png } from '../support/samples.js';
 import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
 import { field, post } from '../support/uploads.js';
-import type { Callers, Target } from './garbage_calls.js';
+import { type Callers, type Target, unlessBusy } from './garbage_calls.js';
 import type { Hints, Json } from './garbage_values.js';
 import { forwarded } from './refused.js';
 
@@ -117,8 +117,8 @@ async function furnish(service: Service, name: string): Promise<Corner> {
  * updates.
  */
 async function observe(service: Service, { owner, bot, group, channel }: Corner): Promise<unknown> {
-  const app = (path: string) => resultOf(service.app(owner, 'GET', path));
-  const call = (method: string, params = {}) => resultOf(service.bot(bot, method, params));
+  const app = (path: string) => resultOf(unlessBusy(() => service.app(owner, 'GET', path)));
+  const call = (method: string, params = {}) => resultOf(unlessBusy(() => service.bot(bot, method, params)));
   return Promise.all([
     ...[
       '/api/me',
@@ -178,8 +178,11 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
     const headers = { authorization: `Bearer ${own.owner.token}` };
     for (const kind of ['avatar', 'start_picture']) {
       const path = `${service.fronts[0].url}/api/me/bots/${spare.id}/${kind}`;
-      const answer = await fetch(path, { method: 'PUT', headers, body: new Uint8Array(png(640, 360)) });
-      expect(answer.status).toBe(200);
+      const put = async () => {
+        const answer = await fetch(path, { method: 'PUT', headers, body: new Uint8Array(png(640, 360)) });
+        return { status: answer.status, headers: {}, body: await answer.json() };
+      };
+      expect((await unlessBusy(put)).status).toBe(200);
     }
   };
   await givePictures();
@@ -247,13 +250,14 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
   }
 
   async function mend(): Promise<void> {
-    await service.openChat(own.owner, own.bot);
+    const app = (verb: string, path: string, body: object) =>
+      resultOf(unlessBusy(() => service.app(own.owner, verb, path, body)));
+    await app('POST', `/api/bots/${own.bot.username}/start`, {});
     for (const chat of [own.group, own.channel]) {
-      const path = `/api/chats/${chat}/members/${own.bot.id}`;
-      await resultOf(service.app(own.owner, 'PUT', path, { status: 'administrator', rights }));
-      await resultOf(service.bot(own.bot, 'unbanChatMember', { chat_id: chat, user_id: own.member.id }));
-      const member = `/api/chats/${chat}/members/${own.member.id}`;
-      await resultOf(service.app(own.owner, 'PUT', member, { status: 'member' }));
+      await app('PUT', `/api/chats/${chat}/members/${own.bot.id}`, { status: 'administrator', rights });
+      const unbanned = { chat_id: chat, user_id: own.member.id };
+      await resultOf(unlessBusy(() => service.bot(own.bot, 'unbanChatMember', unbanned)));
+      await app('PUT', `/api/chats/${chat}/members/${own.member.id}`, { status: 'member' });
     }
     await givePictures();
     await forwarded(masters);
