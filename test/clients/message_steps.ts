@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { openMasters } from '../support/cluster.js';
+import { firstWithin } from '../support/times.js';
 import { eventually } from './event_source.js';
 import { badRequest, type Json, type Place, type Step } from './step.js';
 
@@ -99,19 +100,25 @@ async function commands({ made, other, bot, group, user, app, say, answered, rec
 async function edits({ user, made, bot, shown }: Place) {
   const { calls, refusal } = bot;
   const keyboard = { inline_keyboard: [[{ text: 'x', callback_data: 'y' }]] };
-  const { message_id } = await calls.sendMessage(user.id, '<b>bold</b> &amp; <i>slanted</i>', {
-    parse_mode: 'HTML',
-    reply_markup: keyboard,
-  });
-  expect(await shown(made.id, message_id)).toMatchObject({
+  const send = () =>
+    calls.sendMessage(user.id, '<b>bold</b> &amp; <i>slanted</i>', {
+      parse_mode: 'HTML',
+      reply_markup: keyboard,
+    });
+  expect(await shown(made.id, (await send()).message_id)).toMatchObject({
     text: 'bold & slanted',
     entities: [
       { type: 'bold', offset: 0, length: 4 },
       { type: 'italic', offset: 7, length: 7 },
     ],
   });
-  const edited = await calls.editMessageText(user.id, message_id, '*👍* ||hidden||\\.', {
-    parse_mode: 'MarkdownV2',
+  const { message_id, edited, tooSoon } = await firstWithin(1_000, async () => {
+    const sent = await send();
+    const changed = await calls.editMessageText(user.id, sent.message_id, '*👍* ||hidden||\\.', {
+      parse_mode: 'MarkdownV2',
+    });
+    const refused = await refusal(calls.editMessageText(user.id, sent.message_id, 'too soon'));
+    return { message_id: sent.message_id, edited: changed, tooSoon: refused };
   });
   expect(edited).toMatchObject({
     message_id,
@@ -133,7 +140,7 @@ async function edits({ user, made, bot, shown }: Place) {
   expect((await refusal(unclosed)).description).toMatch(/^Bad Request: can't parse entities: /);
   // An edit less than 1 s after another one is refused with the seconds to wait. Then keyboards are set and removed
   // without a text.
-  expect(await refusal(calls.editMessageText(user.id, message_id, 'too soon'))).toEqual({
+  expect(tooSoon).toEqual({
     error_code: 429,
     description: 'Too Many Requests: retry after 1',
     method: 'editMessageText',
@@ -144,7 +151,8 @@ async function edits({ user, made, bot, shown }: Place) {
     patient.editMessageReplyMarkup(user.id, message_id, keyboard.inline_keyboard),
   );
   expect(marked).toMatchObject({ text: '👍 hidden.', reply_markup: keyboard });
-  expect(bot.waits.slice(before)).toEqual([1]);
+  // On a busy machine, a second has already passed.
+  expect([[1], []]).toContainEqual(bot.waits.slice(before));
   expect(await refusal(calls.editMessageText(user.id, 999_999, 'x'))).toEqual(
     badRequest('editMessageText', 'message to edit not found'),
   );
@@ -157,9 +165,9 @@ async function streaming({ made, bot, say, answered }: Place) {
   const grown = await answered(made.id, message_id, ({ text }) => text === 'an answer that grows');
   expect(grown.edit_date).toBeGreaterThanOrEqual(grown.date);
   // There were three edits. The second and third edits had to wait for the edit rate. On a very busy machine, the calls
-  // may take so long that only one edit has to wait.
+  // may take so long that fewer edits have to wait.
   const waits = bot.waits.slice(before);
-  expect([[1], [1, 1]]).toContainEqual(waits);
+  expect([[], [1], [1, 1]]).toContainEqual(waits);
   expect(performance.now() - started).toBeGreaterThan(1_900);
 }
 
