@@ -1,8 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { request } from 'undici';
 import { afterAll, describe, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
+import { makeKeys } from '../../src/store/core/keys.js';
 import { type Books, keepBooks } from '../delivery/world.js';
+import { openAnywhere } from '../support/cluster.js';
 import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
 import { onSharedService } from '../support/shared.js';
 
@@ -147,8 +148,13 @@ test('setWebhook refuses a certificate over 3 MiB', async () => {
 
 test('setting a webhook ends a waiting poll, and later polls are refused', async () => {
   await call('deleteWebhook', { drop_pending_updates: true });
+  const redis = openAnywhere(service.redis);
+  const state = makeKeys(Number(service.env.PARTITIONS ?? 64)).queueState(bot.id);
+  const named = () => redis.hget(state, 'poll');
+  const before = await named();
   const waiting = call('getUpdates', { timeout: 20 }, 1);
-  await sleep(300);
+  await expect.poll(named).not.toBe(before);
+  redis.disconnect();
   await resultOf(call('setWebhook', { url: books.url, certificate: books.certificate }));
   expect(await waiting).toMatchObject({
     status: 409,
