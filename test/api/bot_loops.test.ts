@@ -67,8 +67,8 @@ const say = (text: string, chat = group): Promise<Message> =>
 async function received(bot: TestBot, last: (update: Update) => boolean): Promise<Update[]> {
   const all: Update[] = [];
   for (let offset = 0; !all.some(last); ) {
-    const updates: Update[] = await call(bot, 'getUpdates', { offset, timeout: 5, chat_id: undefined });
-    expect(updates.length, 'an update within 5 s').toBeGreaterThan(0);
+    const updates: Update[] = await call(bot, 'getUpdates', { offset, timeout: 20, chat_id: undefined });
+    expect(updates.length, 'an update within 20 s').toBeGreaterThan(0);
     all.push(...updates);
     offset = (all.at(-1)?.update_id ?? 0) + 1;
     await call(bot, 'getUpdates', { offset, chat_id: undefined, limit: 1 });
@@ -88,7 +88,7 @@ test("two echo bots that poll in one group each answer a person's message once",
   const echo = async (bot: TestBot, until: string) => {
     const shown: Array<string | undefined> = [];
     for (let offset = 0; !shown.includes(until); ) {
-      const updates: Update[] = await call(bot, 'getUpdates', { offset, timeout: 5, chat_id: undefined });
+      const updates: Update[] = await call(bot, 'getUpdates', { offset, timeout: 20, chat_id: undefined });
       for (const { update_id, message } of updates) {
         offset = update_id + 1;
         if (message?.text === undefined) continue;
@@ -170,7 +170,7 @@ test('if two bots each pin a message whenever the other has pinned one, both sto
   const insist = async (bot: TestBot) => {
     let pins = 0;
     for (let offset = 0, ended = false; !ended; ) {
-      const updates: Update[] = await call(bot, 'getUpdates', { offset, timeout: 5, chat_id: undefined });
+      const updates: Update[] = await call(bot, 'getUpdates', { offset, timeout: 20, chat_id: undefined });
       for (const { update_id, message } of updates) {
         offset = update_id + 1;
         ended ||= message?.text === 'stop' || pins > 10;

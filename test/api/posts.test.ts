@@ -213,7 +213,7 @@ test('a bot that requests message_reaction_count gets the counts of a post', asy
   await service.app(ann, 'POST', reactions(post), { emoji: '👍' });
   let offset = 0;
   for (let counts: { chat: { id: number } } | undefined; counts?.chat.id !== chat; ) {
-    const [update] = await resultOf(service.bot(bot, 'getUpdates', { offset, limit: 1, timeout: 10 }));
+    const [update] = await resultOf(service.bot(bot, 'getUpdates', { offset, limit: 1, timeout: 30 }));
     expect(update).toEqual({ update_id: expect.any(Number), message_reaction_count: expect.any(Object) });
     counts = update.message_reaction_count;
     offset = update.update_id + 1;

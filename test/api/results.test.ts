@@ -71,7 +71,7 @@ test('answers of inline methods match their schemas', async () => {
   await resultOf(service.bot(bot, 'getMe'));
   const next = async (field: string) => {
     for (;;) {
-      const [update] = await resultOf(service.bot(bot, 'getUpdates', { limit: 1, timeout: 10 }));
+      const [update] = await resultOf(service.bot(bot, 'getUpdates', { limit: 1, timeout: 30 }));
       await resultOf(service.bot(bot, 'getUpdates', { offset: update.update_id + 1, limit: 1 }));
       if (update[field]) return update[field];
     }

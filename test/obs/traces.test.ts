@@ -107,7 +107,7 @@ test('the call of a bot joins the trace of the update if the bot returns the hea
   const { result } = (await (await call('getUpdates', {})).json()) as { result: { update_id: number }[] };
   const offset = (result.at(-1)?.update_id ?? 0) + 1;
   await resultOf(service.app(owner, 'POST', `/api/chats/${bot.id}/messages`, { text: 'polled' }));
-  const traceparent = String((await call('getUpdates', { timeout: 5, offset })).headers.get('traceparent'));
+  const traceparent = String((await call('getUpdates', { timeout: 50, offset })).headers.get('traceparent'));
   const [, traceId, parentSpanId] = /^00-([0-9a-f]{32})-([0-9a-f]{16})-01$/.exec(traceparent) ?? [];
   await call('sendMessage', { chat_id: owner.id, text: 'an answer' }, { traceparent });
   const named = (name: string) => spans.filter((span) => span.name === name && span.traceId === traceId);
