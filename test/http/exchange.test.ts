@@ -15,6 +15,8 @@ let fixture: Fixture;
 let base: string;
 let last: ApiRequest;
 let aborts: number;
+/** Ends the wait of the last request to /waits. */
+let release: () => void;
 
 const routes: Record<string, RequestHandler> = {
   '/echo': (request) => {
@@ -82,7 +84,9 @@ const routes: Record<string, RequestHandler> = {
       aborts++;
       throw new Error('listener');
     });
-    await sleep(150);
+    await new Promise<void>((resolve) => {
+      release = resolve;
+    });
     request.reply(200, '"too late"');
   },
   '/big': (request) => request.reply(200, big),
@@ -250,7 +254,7 @@ test('one connection serves many requests', async () => {
 
 test('the current HTTP engine answers HTTP/1.0 with 505, and the older engine does not answer', async () => {
   const client = await new RawClient(fixture.port).send('GET /echo HTTP/1.0\r\nHost: a\r\n\r\n');
-  await client.until(() => client.closed, 500);
+  await client.until(() => client.closed, isCurrent ? 15_000 : 500);
   expect([client.closed, client.statuses]).toEqual(isCurrent ? [true, [505]] : [false, []]);
   expect(fixture.seen).toEqual([]);
   client.destroy();
@@ -277,13 +281,16 @@ test('when a client disconnects, the abort listener runs once and a late reply i
   await expect.poll(() => [last.aborted, aborts, fixture.server.openRequests()]).toEqual([true, 1, 0]);
   last.onAbort(() => aborts++);
   expect(aborts).toBe(2);
-  await sleep(150);
+  release();
+  await sleep(30);
   expect(fixture.faults.map(String)).toEqual(['Error: listener']);
   await expectAlive(fixture.port);
 });
 
 test('if the reply was sent before the client disconnects, the abort listener does not run', async () => {
   const client = await new RawClient(fixture.port).send(headOf('GET /waits'));
+  await client.until(() => fixture.seen.length === 1);
+  release();
   await client.until(() => client.statuses.length === 1);
   client.destroy();
   await expect.poll(() => fixture.server.openRequests()).toBe(0);
@@ -321,7 +328,7 @@ test('undici sends many requests over few connections', async () => {
 test('curl sends an upload that waits for 100 Continue', async () => {
   const curl = async (...args: string[]) =>
     JSON.parse(
-      (await promisify(execFile)('curl', ['-sS', '--max-time', '8', ...args, `${base}/echo`])).stdout,
+      (await promisify(execFile)('curl', ['-sS', '--max-time', '30', ...args, `${base}/echo`])).stdout,
     );
   expect(await curl('-d', 'a=b')).toMatchObject({ method: 'POST', body: 'a=b' });
   const expecting = await curl('-F', 'f=@package.json;filename=é', '-H', 'Expect: 100-continue');

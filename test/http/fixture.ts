@@ -83,7 +83,7 @@ export class RawClient {
     return this;
   }
 
-  async untilClosed(msMax = 7_000): Promise<this> {
+  async untilClosed(msMax = 30_000): Promise<this> {
     await this.until(() => this.closed, msMax);
     expect(this.closed, `connection is still open after ${msMax} ms`).toBe(true);
     return this;

@@ -123,7 +123,7 @@ test('the buffer for a client that stops reading is bounded', async () => {
   expect(written, 'the limit of the buffer was never reached').toBeLessThan(10_000);
   expect(written * filler.length).toBeGreaterThan(limits.stream_buffer_bytes_max / 2);
   client.socket.resume();
-  await client.until(() => events(client).length === written, 8_000);
+  await client.until(() => events(client).length === written, 30_000);
   expect(events(client).map((event) => Number(event.split('-')[0]))).toEqual(
     Array.from({ length: written }, (_, i) => i),
   );
@@ -142,7 +142,7 @@ test('events that are buffered for a slow reader are sent before the stream ends
   stream!.close();
   await sleep(50);
   client.socket.resume();
-  await client.until(() => client.text.endsWith('0\r\n\r\n'), 8_000);
+  await client.until(() => client.text.endsWith('0\r\n\r\n'), 30_000);
   expect(events(client)).toHaveLength(written);
   client.destroy();
 });
@@ -199,7 +199,7 @@ test('a stream of lines is written only as fast as the client reads', async () =
   expect(written).toBeLessThan(all);
   client.socket.resume();
   await writing;
-  await client.until(() => client.text.endsWith('\r\n0\r\n\r\n'), 8_000);
+  await client.until(() => client.text.endsWith('\r\n0\r\n\r\n'), 30_000);
   const body = client.text.slice(client.text.indexOf('\r\n\r\n') + 2).replace(/\r\n[\da-f]+\r\n/g, '');
   const numbers = [...body.matchAll(/"n":(-?\d+)/g)].map(([, n]) => Number(n)).filter((n) => n >= 0);
   expect(numbers).toEqual(Array.from({ length: all }, (_, n) => n));

@@ -141,7 +141,7 @@ test('a source stream is read only as fast as the client reads', async () => {
     for (; at < chunk.length; at++) if (chunk[at] !== received++ % 251) wrong++;
   });
   client.socket.resume();
-  await client.until(() => received >= total, 20_000);
+  await client.until(() => received >= total, 40_000);
   expect({ received, wrong }).toEqual({ received: total, wrong: 0 });
   expect(one.stream.destroyed).toBe(true);
   await expectAlive(fixture.port);

@@ -18,7 +18,7 @@ describe.concurrent('', () => {
       { admit },
     );
     const client = await new RawClient(waiting.port).send(`${headOf('POST /wait', 'Content-Length: 2')}{}`);
-    await client.until(() => client.closed || client.statuses.length > 0, 20_000);
+    await client.until(() => client.closed || client.statuses.length > 0, 45_000);
     expect(client.statuses).toEqual([200]);
     client.destroy();
     await waiting.server.close();
@@ -54,8 +54,8 @@ describe.concurrent('', () => {
     const client = await new RawClient(port).send(headOf('POST /stalled', 'Content-Length: 10'), 'abc');
     const begun = Date.now();
     await Promise.all([client.untilClosed(45_000), head.untilClosed(45_000)]);
-    // The timers of both engines tick every four seconds.
-    expect(Date.now() - begun).toBeLessThan(limits.body_idle_ms_max + 5_000);
+    // The timers of both engines tick every four seconds, and later on a busy machine.
+    expect(Date.now() - begun).toBeLessThan(limits.body_idle_ms_max + 10_000);
     expect(Date.now() - begun).toBeGreaterThan(4_000);
     expect(client.statuses).toEqual([]);
     expect(seen).toEqual([]);
