@@ -9,9 +9,13 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { loadAtRate } from '../../src/loadtest/fixed_rate.js';
 
 let seen: string[] = [];
+/** How long the server pauses from its next request on, in ms. */
+let nextPause = 0;
 let silentUntil = 0;
 const server = createServer(async (request, response) => {
   seen.push(request.url ?? '');
+  if (nextPause > 0) silentUntil = performance.now() + nextPause;
+  nextPause = 0;
   const left = silentUntil - performance.now();
   if (left > 0) await sleep(left);
   response.statusCode = request.url === '/refused' ? 429 : 200;
@@ -33,7 +37,7 @@ const get = (path: string, rows: readonly (readonly string[])[] = [[]]) => ({
 
 test('when the server pauses, the delay of every due request is measured, even on one connection', async () => {
   seen = [];
-  silentUntil = performance.now() + 800;
+  nextPause = 800;
   const load = { rate: 100, seconds: 1, connections: 1, salt: '' };
   const { sent, answered, latency } = await loadAtRate(get('/'), load);
   expect([sent, answered]).toEqual([100, 100]);
@@ -45,7 +49,6 @@ test('when the server pauses, the delay of every due request is measured, even o
 
 test('the load generator cycles through its calls and counts failures by status', async () => {
   seen = [];
-  silentUntil = 0;
   const rows = [['a'], ['b'], ['c']];
   const load = { rate: 200, seconds: 0.03, connections: 4, salt: 's' };
   await loadAtRate(get('/{1}/{pass}', rows), load);
@@ -59,7 +62,7 @@ test('the load generator stops when too many calls fail', async () => {
   const load = { rate: 2_000, seconds: 10, connections: 4, salt: '' };
   const stopped = await loadAtRate(get('/refused'), { ...load, failedShareMax: 0.01 });
   expect(stopped.sent).toBeLessThan(20_000);
-  silentUntil = performance.now() + 1_500;
+  nextPause = 1_500;
   const warmed = await loadAtRate(get('/'), { ...load, rate: 100, seconds: 0.5, warmup_s: 2 });
   expect(warmed.sent).toBe(250);
   expect(warmed.latency.max).toBeLessThan(1_000);
