@@ -43,7 +43,7 @@ function updatesOf(world: World, kind: string) {
   const pending: Json[] = [];
   return async () => {
     while (pending.length === 0) {
-      const { body } = await bot(world, 'getUpdates', { offset, timeout: 10 });
+      const { body } = await bot(world, 'getUpdates', { offset, timeout: 50 });
       offset = body.result.at(-1).update_id + 1;
       pending.push(...body.result.flatMap((update: Json) => update[kind] ?? []));
     }

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import type { TestServer, World } from '../../src/testing/client.js';
 import { call, onTestServer, webhookOf } from './server.js';
@@ -104,11 +103,14 @@ test('a method call in a webhook answer is executed, and recorded as the answer 
 test('a delayed delivery holds back later updates of its chat, but not those of other chats', async () => {
   const world = await server.world({ people: ['ann', 'ben'] });
   const { texts } = await webhookOf(world);
-  await world.fault('delivery', { delay_ms: 1_000 });
+  await world.fault('delivery', { delay_ms: 60_000 });
   await world.person('ann').send('ann 1');
-  await sleep(200);
+  // A move of the clock waits until the fault delays the delivery.
+  await server.advance(1);
   await world.person('ann').send('ann 2');
   await world.person('ben').send('ben 1');
+  await expect.poll(() => texts).toEqual(['ben 1']);
+  await server.advance(60_000);
   await expect.poll(() => texts).toEqual(['ben 1', 'ann 1', 'ann 2']);
 });
 

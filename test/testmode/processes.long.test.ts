@@ -10,6 +10,9 @@ import { runOn, testing } from './server.js';
 
 vi.setConfig({ testTimeout: 300_000 });
 
+/** A busy machine may take long to stop PostgreSQL. */
+const patiently = { timeout: 60_000 };
+
 /** Returns the folder of the test server on this port, if it exists. */
 function folderOf(port: string): string | undefined {
   for (const root of ['/dev/shm', tmpdir()])
@@ -87,7 +90,7 @@ test('a killed test runner leaves no process, and the next start removes what a 
   const folder = folderOf(port) as string;
   const [server, redis] = [pidIn(folder, 'lock'), pidIn(folder, 'redis/redis.pid')];
   runner.kill('SIGKILL');
-  await expect.poll(() => [server, redis].filter(isRunning)).toEqual([]);
+  await expect.poll(() => [server, redis].filter(isRunning), patiently).toEqual([]);
   expect(folderOf(port)).toBeUndefined();
 
   const killed = await testing.startTestServer();
@@ -99,6 +102,6 @@ test('a killed test runner leaves no process, and the next start removes what a 
   await expect.poll(() => isRunning(pid)).toBe(false);
   expect(pids.map(isRunning)).toEqual([true, true]);
   await (await testing.startTestServer()).stop();
-  await expect.poll(() => pids.filter(isRunning)).toEqual([]);
+  await expect.poll(() => pids.filter(isRunning), patiently).toEqual([]);
   expect(folderOf(new URL(killed.url).port)).toBeUndefined();
 });
