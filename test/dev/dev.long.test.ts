@@ -13,6 +13,9 @@ import type { DevInfo } from '../../src/dev/announce.js';
 import { commandOf, freePort } from '../../src/dev/processes.js';
 import { freshRedis, temporaryFolder } from '../support/servers.js';
 
+// On a busy machine, a start can take a minute.
+vi.setConfig({ testTimeout: 240_000 });
+
 const script = fileURLToPath(new URL('./run_dev.mjs', import.meta.url));
 const launcher = fileURLToPath(new URL('../../infra/build/launch.mjs', import.meta.url));
 
@@ -69,7 +72,7 @@ async function ready(started: Started): Promise<DevInfo> {
       if (started.child.exitCode !== null) throw new Error(started.out.text);
       expect(started.out.text).toContain('Ctrl-C stops everything');
     },
-    { timeout: 30_000, interval: 20 },
+    { timeout: 90_000, interval: 20 },
   );
   return info();
 }
@@ -141,7 +144,7 @@ test('killed processes are restarted, and dev.json shows their new pids', async 
       expect(now).toHaveLength(5);
       expect(now.filter((pid) => pidsOf(before).includes(pid))).toEqual([]);
     },
-    { timeout: 30_000, interval: 50 },
+    { timeout: 90_000, interval: 50 },
   );
   const after = info();
   expect({ ...after, pids: 0 }).toEqual({ ...before, pids: 0 });
@@ -268,8 +271,9 @@ test('a failed migration is reported in one sentence', async () => {
 });
 
 test('a signal during the start stops everything already started', async () => {
-  const started = dev();
-  await vi.waitFor(() => expect(started.out.text).toContain('Redis'), { timeout: 30_000, interval: 5 });
+  // The front does not become ready, so the signal arrives during the start.
+  const started = dev({ FAKE_SLOW_FRONT: '1' });
+  await vi.waitFor(() => expect(started.out.text).toContain('Redis'), { timeout: 90_000, interval: 5 });
   started.child.kill('SIGTERM');
   expect(await started.ended).toBe(0);
   expect(started.out.text).toContain('Stopped before everything was ready');

@@ -99,5 +99,6 @@ function serve() {
           };
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(envelope));
   });
-  server.listen(Number(env.PORT), env.HOST, ready);
+  if (!env.FAKE_SLOW_FRONT) server.listen(Number(env.PORT), env.HOST, ready);
+  else setInterval(() => {}, 1_000);
 }

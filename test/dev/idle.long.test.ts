@@ -64,7 +64,7 @@ test.runIf(process.platform === 'linux')(
           if (child.exitCode !== null) throw new Error(out);
           expect(out).toContain('Ctrl-C stops everything');
         },
-        { timeout: 60_000, interval: 100 },
+        { timeout: 90_000, interval: 100 },
       );
       const { pids, redis_url }: DevInfo = JSON.parse(readFileSync(join(home, 'dev.json'), 'utf8'));
       const roles = Object.entries({ front: pids.front, deliver: pids.deliver, flush: pids.flush });
@@ -100,5 +100,5 @@ test.runIf(process.platform === 'linux')(
       await rm(top, { recursive: true, force: true });
     }
   },
-  180_000,
+  240_000,
 );

@@ -49,8 +49,7 @@ test('a killed role is restarted, and the supervisor reports its new pid', async
   const kept = keep(first, start);
   expect(kept.pid).toBe(first.pid);
   process.kill(first.pid, 'SIGKILL');
-  await expect.poll(() => kept.pid).toBeUndefined();
-  await vi.waitFor(() => expect(kept.pid).toBeGreaterThan(0), 30_000);
+  await vi.waitFor(() => expect(lines).toHaveLength(4), 30_000);
   expect(kept.pid).not.toBe(first.pid);
   expect(lines).toEqual([
     'changed',
@@ -73,9 +72,8 @@ test('the pause between failed starts begins at 0.1 s and doubles each time', as
   const gaps = tried.slice(1).map((at, index) => at - (tried[index] ?? 0));
   for (const [index, pause] of [200, 400, 800].entries()) {
     expect(gaps[index]).toBeGreaterThan(pause - 20);
-    expect(gaps[index]).toBeLessThan(pause + 2_000);
+    expect(lines).toContain(`flush could not be started: no disk; retrying in ${pause / 1_000} s`);
   }
-  expect(lines).toContain('flush could not be started: no disk; retrying in 0.2 s');
 });
 
 test('stopping the supervisor ends its process and prevents further starts', async () => {
@@ -85,9 +83,13 @@ test('stopping the supervisor ends its process and prevents further starts', asy
   await running.stop();
   expect(commandOf(pid)).toBeUndefined();
 
+  lines.length = 0;
   const inPause = keep(await start(), start);
   process.kill(inPause.pid ?? 0, 'SIGKILL');
-  await expect.poll(() => inPause.pid).toBeUndefined();
+  await vi.waitFor(() => expect(lines).toContain('flush ended (signal SIGKILL); restarting in 0.1 s'), {
+    timeout: 30_000,
+    interval: 5,
+  });
   await inPause.stop();
 
   const first = await start();
