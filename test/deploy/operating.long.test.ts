@@ -74,7 +74,9 @@ async function startPostgres(): Promise<void> {
      echo "host all petrel ${net}.0/24 scram-sha-256" >> /var/lib/pg/data/pg_hba.conf
      setsid ${as} ${postgres} -D /var/lib/pg/data -c listen_addresses=${net}.20 -c unix_socket_directories=/tmp </dev/null >/var/log/pg 2>&1 &`,
   );
-  await expect.poll(() => asSuperuser('select 1').then(() => 'started', String)).toBe('started');
+  await expect
+    .poll(() => asSuperuser('select 1').then(() => 'started', String), { timeout: 60_000 })
+    .toBe('started');
   for (const block of blocks('2\\. Start', 'sql')) await asSuperuser(block);
 }
 
@@ -98,12 +100,12 @@ beforeAll(async () => {
   copyFileSync(join(here, 'systemctl.sh'), systemctl);
   machines = compose(join(here, 'machines.yaml'), { CHECKOUT: checkout, SYSTEMCTL: systemctl, NET: net });
   await machines.up();
-}, 60_000);
+}, 200_000);
 afterAll(async () => {
   await Promise.all([world?.stop(), machines?.remove()]);
   await agent?.destroy();
   rmSync(folder, { recursive: true, force: true });
-}, 60_000);
+}, 120_000);
 
 test('the commands of operating.md install a working system on seven machines', {
   retry: 0,
@@ -189,8 +191,12 @@ test('the procedures of operating.md fail no call and lose no data under load', 
   const ended = new AbortController();
   // The default limit of 30 calls per second for a person also applies to the calls by which the test reads the
   // history.
+  let acknowledged = 0;
   const loading = world.load({
     ...{ count: Number.POSITIVE_INFINITY, signal: ended.signal, front: () => 0, restMs: 1_000 },
+    onAcknowledged: (total) => {
+      acknowledged = total;
+    },
   });
   try {
     await leaveAndComeBack();
@@ -199,6 +205,7 @@ test('the procedures of operating.md fail no call and lose no data under load', 
     await rotate();
     await on('app1', 'petrel doctor');
     await sleep(2_000);
+    await expect.poll(() => acknowledged, { timeout: 120_000 }).toBeGreaterThan(500);
   } finally {
     ended.abort();
     await loading;
@@ -211,5 +218,4 @@ test('the procedures of operating.md fail no call and lose no data under load', 
       console.log(app, await on(app, 'grep -h \'"level":[456]0\' /var/log/unit-*.log | tail -n 20 || true'));
   expect(failures).toEqual([]);
   expect(verdict).toMatchObject(nothingWrong);
-  expect(verdict.acknowledged).toBeGreaterThan(500);
 });

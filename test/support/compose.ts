@@ -17,7 +17,7 @@ import { temporaryFolder } from './servers.js';
 type Loose = any;
 
 const checkout = fileURLToPath(new URL('../..', import.meta.url));
-const healthy_ms_max = 60_000;
+const healthy_ms_max = 180_000;
 const stop_ms_max = 75_000;
 
 interface Stand {
