@@ -18,6 +18,7 @@ import { findProgram } from '../support/proxies.js';
 import { createRole, type RoleProcess, startPatiently } from '../support/role_process.js';
 import { temporaryFolder } from '../support/servers.js';
 import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import { ready_ms_max } from '../support/times.js';
 import { alertsIn, readShipped, shippedQueries } from './shipped.js';
 
 /** Alerts that depend on the speed of the machine. */
@@ -122,7 +123,7 @@ beforeAll(async () => {
   await Promise.all([deliver.start(), flush.start()]);
   pool = createPool({ url: service.databaseUrl, max: 4, name: 'test' });
   redis = new RedisConnection({ url: service.redis.url, name: 'test' });
-  await redis.ready(10_000);
+  await redis.ready(ready_ms_max);
   await startPrometheus({
     front: service.fronts.map(({ port }) => port),
     deliver: [ports.deliver],
@@ -139,7 +140,7 @@ afterAll(async () => {
   await redis?.close();
   await service?.stop();
   rmSync(dir, { recursive: true, force: true });
-}, 60_000);
+}, 120_000);
 
 const long = 120_000;
 
@@ -178,7 +179,9 @@ test(
       .toBe(1);
     stream.cut();
     await sleep(4_000);
-    expect((await firing()).filter((name) => !ofTheMachine.includes(name))).toEqual([]);
+    // On a busy machine, an alert may fire for a moment.
+    const lasting = async () => (await firing()).filter((name) => !ofTheMachine.includes(name));
+    await expect.poll(lasting, { timeout: 60_000 }).toEqual([]);
   },
   long,
 );
@@ -314,7 +317,7 @@ test(
     const empty: string[] = [];
     for (const expr of shippedQueries()) {
       // This test checks the effects of all earlier tests.
-      const found = await query(`last_over_time((${expr.replaceAll('[5m]', '[10m]')})[10m:5s])`);
+      const found = await query(`last_over_time((${expr.replaceAll('[5m]', '[10m]')})[30m:5s])`);
       if (found.length === 0) empty.push(expr);
     }
     expect(empty).toEqual([]);
