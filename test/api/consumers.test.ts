@@ -180,7 +180,7 @@ test('a poll without a consumer is refused while consumers are active', async ()
       description: "Conflict: can't use getUpdates method without consumer while consumers are active",
     },
   ]);
-  await expect.poll(async () => (await call({})).status).toBe(200);
+  await expect.poll(async () => (await call({})).status, { timeout: 40_000 }).toBe(200);
 });
 
 test.each(['x'.repeat(33), 'a b', 'a:b', 'é'])('refuses the name "%s"', async (consumer) => {

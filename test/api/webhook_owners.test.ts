@@ -67,7 +67,9 @@ const hook = () =>
 const own = (verb: string, rest: string, body?: unknown, user: TestUser = owner) =>
   service.app(user, verb, `/api/me/bots/${bot.id}/webhook/${rest}`, body);
 const say = (text: string) => resultOf(service.app(owner, 'POST', `/api/chats/${bot.id}/messages`, { text }));
-const arrived = (...texts: string[]) => expect.poll(() => shown.map(({ text }) => text)).toEqual(texts);
+/** Waits for deliveries. Some of them are retries, which take seconds. */
+const arrived = (...texts: string[]) =>
+  expect.poll(() => shown.map(({ text }) => text), { timeout: 40_000 }).toEqual(texts);
 const attempts = async (query = '') => (await resultOf(own('GET', `deliveries${query}`))).items;
 const letters = async () => (await resultOf(own('GET', 'dead_letters'))).items;
 
@@ -304,7 +306,7 @@ describe('operators manage webhooks with petrel webhooks', () => {
     expect(rest.stdout).toBe('2 queued\n');
     await arrived('one', 'two', 'three');
     expect((await petrel('discard', `${bot.id}`)).stdout).toBe('0 discarded\n');
-  }, 60_000);
+  }, 180_000);
 
   test('petrel webhooks reports unknown bots and missing options', async () => {
     await expect(petrel('show', 'nobody_at_all')).rejects.toMatchObject({
@@ -313,5 +315,5 @@ describe('operators manage webhooks with petrel webhooks', () => {
     await expect(petrel('replay', `${bot.id}`)).rejects.toMatchObject({
       stdout: expect.stringContaining('--from and --to, or --dead-letters'),
     });
-  }, 30_000);
+  }, 120_000);
 });
