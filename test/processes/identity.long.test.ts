@@ -17,7 +17,7 @@ const settings = { PARTITIONS: '8' };
 const ends: Array<() => Promise<unknown>> = [];
 afterAll(async () => {
   for (const end of ends.reverse()) await end();
-}, 180_000);
+}, 240_000);
 
 async function namedBy(url: string): Promise<string> {
   const client = new pg.Client(url);
@@ -72,7 +72,7 @@ beforeAll(async () => {
     extraEnv: { ...settings, TOKEN_PEPPER, TOKEN_KEYS },
   });
   ends.push(() => second.stop());
-}, 90_000);
+}, 240_000);
 
 test('a node refuses to start on the Redis or the Postgres of another installation', async () => {
   const [named, other] = [await namedBy(first.databaseUrl), await namedBy(second.databaseUrl)];
@@ -107,7 +107,7 @@ test('an empty Redis is refused while other nodes use another Redis', async () =
   expect(await keysIn(empty)).toEqual([]);
   expect(await namedBy(first.databaseUrl)).toBe(named);
   expect(await readyz(first)).toBe(200);
-}, 60_000);
+}, 240_000);
 
 test('a node stops serving when the Redis of another installation replaces the Redis of the node', async () => {
   const dir = temporaryFolder();
@@ -149,7 +149,7 @@ test('a node stops serving when the Redis of another installation replaces the R
   server = await start(dir, redis.port);
   await expect.poll(() => readyz(service)).toBe(200);
   await resultOf(service.app(person, 'GET', '/api/chats'));
-}, 90_000);
+}, 240_000);
 
 test('nodes recover by themselves after their common Redis lost its data', async () => {
   const dir = temporaryFolder();
@@ -165,7 +165,7 @@ test('nodes recover by themselves after their common Redis lost its data', async
   ends.push(() => service.stop());
   const person = await service.newUser('olga');
   const write = () => service.app(person, 'PATCH', '/api/me', { language_code: 'uz' });
-  const works = () => expect.poll(async () => (await write()).status, { timeout: 20_000 }).toBe(200);
+  const works = () => expect.poll(async () => (await write()).status, { timeout: 60_000 }).toBe(200);
   const id = (await namedBy(service.databaseUrl)).split(' ')[0];
   expect(await namedBy(service.databaseUrl)).toBe(`${id} 1`);
 
@@ -182,7 +182,7 @@ test('nodes recover by themselves after their common Redis lost its data', async
     Promise.all(service.fronts.map(async ({ url }) => (await fetch(`${url}/readyz`)).status));
   await expect.poll(ready).toEqual([200, 200]);
   expect(await namedBy(service.databaseUrl)).toMatch(/ 3$/);
-}, 90_000);
+}, 240_000);
 
 test('a rebuild moves the installation to an empty Redis', async () => {
   const empty = await freshRedis();
@@ -210,7 +210,7 @@ test('a rebuild moves the installation to an empty Redis', async () => {
   expect(back.log).toMatch(
     /a former one of this installation.*3 nodes of this installation use another one: stop/,
   );
-}, 90_000);
+}, 240_000);
 
 test('a copy restored from a backup is a separate installation', async () => {
   const [redis, database] = await Promise.all([freshRedis(), freshDatabase()]);
@@ -231,7 +231,7 @@ test('a copy restored from a backup is a separate installation', async () => {
     'one of them is the wrong server',
   );
   expect(await refusal(copy)).toBe('it started');
-}, 90_000);
+}, 240_000);
 
 test('a node on another Redis Cluster is refused', async () => {
   const [cluster, empty] = await Promise.all([freshCluster(), freshCluster()]);
@@ -252,4 +252,4 @@ test('a node on another Redis Cluster is refused', async () => {
   expect(await refusal(elsewhere(service.env, cluster, first.databaseUrl))).toMatch(
     /TOKEN_PEPPER does not contain|wrong server/,
   );
-}, 120_000);
+}, 240_000);

@@ -44,7 +44,7 @@ test('a start reports all missing and misspelt settings at once, for every LOG_L
     await redis.stop();
     await own.drop();
   }
-}, 60_000);
+}, 240_000);
 
 test('a role waits until the schema exists', async () => {
   const redis = await freshRedis();
@@ -53,7 +53,7 @@ test('a role waits until the schema exists', async () => {
   const role = createRole('flush', async () => env);
   try {
     const starting = role.start();
-    await expect.poll(() => role.log(), { timeout: 30_000 }).toContain('waiting for the schema of Postgres');
+    await expect.poll(() => role.log(), { timeout: 90_000 }).toContain('waiting for the schema of Postgres');
     expect((await petrel(env, 'doctor')).log).toMatch(/"msg":"the database has schema 0, .*petrel migrate/);
     await migrate(own.url);
     await starting;
@@ -63,7 +63,7 @@ test('a role waits until the schema exists', async () => {
     await redis.stop();
     await own.drop();
   }
-}, 60_000);
+}, 240_000);
 
 test('a front refuses to start if it cannot write uploaded files', async () => {
   const redis = await freshRedis();
@@ -88,7 +88,7 @@ test('a front refuses to start if it cannot write uploaded files', async () => {
     await redis.stop();
     await own.drop();
   }
-}, 60_000);
+}, 240_000);
 
 test('a command can create the first person, even while `npm start` is running', async () => {
   const redis = await freshRedis();
@@ -130,4 +130,4 @@ test('a command can create the first person, even while `npm start` is running',
     await redis.stop();
     await own.drop();
   }
-}, 60_000);
+}, 240_000);

@@ -22,7 +22,7 @@ test('a role that waits for Redis becomes ready soon after Redis has started', a
   await first.stop();
   const role = createRole('flush', async () => environment(redis, database.url, 'x'.repeat(20)));
   const starting = role.start();
-  await expect.poll(() => role.log(), { timeout: 30_000 }).toContain('waiting for Redis');
+  await expect.poll(() => role.log(), { timeout: 50_000 }).toContain('waiting for Redis');
   const server = await startRedis({ ...options, port: first.port });
   try {
     await starting;
