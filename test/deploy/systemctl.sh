@@ -26,6 +26,18 @@ stop() {
   kill -TERM "$pid" 2>/dev/null || return 0
   while kill -0 "$pid" 2>/dev/null; do sleep 0.1; done
 }
+# Waits until the process with this pid or a child of it listens on a TCP port, at most 60 s.
+ready() {
+  local tries pid sockets
+  for ((tries = 0; tries < 600; tries++)); do
+    sockets=$(awk '$4 == "0A" { print "socket:[" $10 "]" }' /proc/net/tcp /proc/net/tcp6)
+    for pid in "$1" $(cat "/proc/$1/task/$1/children" 2>/dev/null); do
+      if [ -n "$sockets" ] && readlink "/proc/$pid"/fd/* 2>/dev/null | grep -qxF "$sockets"; then return; fi
+    done
+    sleep 0.1
+  done
+  echo "systemctl: $unit does not listen" >&2; return 1
+}
 start() {
   local user folder command as=()
   command=$(of ExecStart)
@@ -39,7 +51,7 @@ start() {
     eval "exec setsid ${as[*]} $command" </dev/null >>"/var/log/unit-$unit.log" 2>&1
   ) &
   echo $! >"$(pid_file)"
-  if [ "$(of Type)" = notify ]; then sleep 1; fi
+  if [ "$(of Type)" = notify ]; then ready "$(cat "$(pid_file)")"; fi
 }
 reload() {
   local MAINPID command; MAINPID=$(cat "$(pid_file)")
