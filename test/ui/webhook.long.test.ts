@@ -6,7 +6,7 @@ import { type Receiver, startReceiver } from '../support/receivers.js';
 import { resultOf, type TestBot, type TestUser } from '../support/service.js';
 import { startWorld, type World } from './world.js';
 
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
+vi.setConfig({ testTimeout: 120_000 });
 
 const certificate = makeCertificate({ names: ['localhost'], addresses: ['127.0.0.1'] });
 let world: World;

@@ -68,8 +68,13 @@ export interface World {
   stop(): Promise<void>;
 }
 
+/** The maximum time in ms for the start of the browser, and for each wait of a page. A busy machine draws pages slowly. */
+const patience_ms = 60_000;
+
 const launchBrowser = () =>
-  chromium.launch({ executablePath: process.env.PETREL_CHROMIUM as string, args: flags });
+  chromium.launch({
+    ...{ executablePath: process.env.PETREL_CHROMIUM as string, args: flags, timeout: patience_ms },
+  });
 
 // biome-ignore lint/correctness/noEmptyPattern: the runner reads the names of other fixtures from the pattern
 const shared = test.extend('browser', { scope: 'worker' }, async ({}, { onCleanup }) => {
@@ -126,8 +131,8 @@ async function openWorld(service: Service, browser: Browser): Promise<World> {
         ...options,
       });
       contexts.push(context);
+      context.setDefaultTimeout(patience_ms);
       const page = await context.newPage();
-      page.setDefaultTimeout(30_000);
       page.on('pageerror', (error) => faults.push(error.message));
       page.on('console', (message) => {
         if (/Content Security Policy|TrustedHTML|TrustedScript/.test(message.text()))
