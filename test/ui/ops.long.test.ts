@@ -139,11 +139,13 @@ test('the charts show the values of any point to the pointer and to the keyboard
   const outcomes = chart('Delivery attempts by outcome');
   expect(await outcomes.inputValue()).toBe('1');
   await outcomes.hover();
-  expect(Math.abs(Number(await outcomes.inputValue()) - 360)).toBeLessThan(10);
+  await expect.poll(async () => Math.abs(Number(await outcomes.inputValue()) - 360)).toBeLessThan(10);
   const width = (await outcomes.boundingBox())?.width ?? 0;
   await outcomes.hover({ position: { x: width - 1, y: 10 } });
-  expect(Number(await outcomes.inputValue())).toBeGreaterThan(710);
-  expect(await outcomes.getAttribute('aria-valuetext')).toMatch(/: delivered [\d.]+ \/s, 5xx [<\d.]+ \/s$/);
+  await expect.poll(async () => Number(await outcomes.inputValue())).toBeGreaterThan(710);
+  await expect
+    .poll(() => outcomes.getAttribute('aria-valuetext'))
+    .toMatch(/: delivered [\d.]+ \/s, 5xx [<\d.]+ \/s$/);
   await page.context().close();
 });
 
@@ -157,10 +159,11 @@ test('the page loads the history once, and then only new points', async () => {
   await page.goto(`${world.wire.url}/ops`);
   await page.getByLabel("Operator's token").fill(world.service.adminToken);
   await page.keyboard.press('Enter');
-  await expect.poll(() => queries.length).toBe(3);
+  // The page asks for new points every 5 s.
+  await expect.poll(() => queries.length, { timeout: 60_000 }).toBeGreaterThanOrEqual(3);
   const [first, ...later] = queries.map((query) => query.replace(/=\d+$/, '=time'));
-  const next = '?range=1h&after_ms=time';
-  expect([first, later]).toEqual(['?range=1h', [next, next]]);
+  expect(first).toBe('?range=1h');
+  expect(new Set(later)).toEqual(new Set(['?range=1h&after_ms=time']));
   await page.context().close();
 });
 
@@ -171,7 +174,7 @@ test('an operator can select a longer range, whose figures come from Prometheus'
   await page.getByText('a point every 5 s').waitFor();
   await range.selectOption('6 hours');
   await page.getByText('a point every 30 s').waitFor();
-  expect(await requests.getAttribute('aria-valuetext')).toMatch(/: 10\.0 \/s$/);
+  await expect.poll(() => requests.getAttribute('aria-valuetext')).toMatch(/: 10\.0 \/s$/);
   await range.selectOption('7 days');
   await page.getByText('a point every 14 min').waitFor();
   prometheus.closeAllConnections();
