@@ -162,7 +162,7 @@ test('the button above the results starts the bot, also on a phone', async () =>
 test('the owner turns inline mode on and off', async () => {
   const page = await world.open(alice, `#/bots/${bot.id}/inline`);
   const hint = page.getByLabel('Hint shown after the username');
-  expect(await hint.inputValue()).toBe('Search numbers');
+  await expect.poll(() => hint.inputValue()).toBe('Search numbers');
   await hint.fill('Find a number');
   await page.getByRole('checkbox', { name: 'Tell the bot which results people choose' }).check();
   await page.getByRole('button', { name: 'Save' }).click();

@@ -34,7 +34,9 @@ const react = async (user: TestUser, post: NewPost, emoji: string) => {
   expect(status).toBe(200);
 };
 
+/** Returns the position of an element once it rests. */
 async function boxOf(element: Locator) {
+  await element.tap({ trial: true });
   const box = await element.boundingBox();
   if (box === null) throw new Error('the element is not visible');
   return box;

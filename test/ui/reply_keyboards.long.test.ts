@@ -56,9 +56,12 @@ test('a reply keyboard below the composer survives a reload, and a press sends t
   await reload(page);
   await keysOf(page).getByRole('button', { name: 'Yes' }).waitFor();
   const [yes, no] = ['Yes', 'No'].map((name) => keysOf(page).getByRole('button', { name }));
-  const boxes = await Promise.all([yes?.boundingBox(), no?.boundingBox(), fieldOf(page).boundingBox()]);
-  expect(boxes[0]?.y).toBe(boxes[1]?.y);
-  expect(boxes[0]?.y).toBeGreaterThan(boxes[2]?.y ?? 0);
+  const places = async () => {
+    const all = await Promise.all([yes, no, fieldOf(page)].map((each) => each?.boundingBox()));
+    const [ofYes = 0, ofNo = 0, ofField = 0] = all.map((box) => box?.y);
+    return { isOneRow: ofYes === ofNo, isBelow: ofYes > ofField };
+  };
+  await expect.poll(places).toEqual({ isOneRow: true, isBelow: true });
   await fieldOf(page).focus();
   await page.getByRole('button', { name: 'Hide the keyboard of the bot' }).press('Enter');
   await keysOf(page).waitFor({ state: 'detached' });
@@ -83,8 +86,7 @@ test('a one-time keyboard closes after a press and can be opened again, and a pe
   await send(alice.id, 'Once', { keyboard: [['Only']], one_time_keyboard: true });
   const page = await world.open(alice, `#/chat/${bot.id}`);
   const only = keysOf(page).getByRole('button', { name: 'Only' });
-  const tall = await keysOf(page).boundingBox();
-  expect(tall?.height).toBeGreaterThan(180);
+  await expect.poll(async () => (await keysOf(page).boundingBox())?.height).toBeGreaterThan(180);
   await only.click();
   await keysOf(page).waitFor({ state: 'detached' });
   await expect.poll(() => newestOf(alice, bot.id)).toMatchObject({ text: 'Only' });

@@ -152,7 +152,7 @@ test('a double click, the wheel and keys zoom, a drag moves the picture, and the
   await expect.poll(async () => (await shownOf(page)).scale).toBe(2.72);
   await page.keyboard.press('ArrowRight');
   await expect.poll(() => widthOf(page)).toBe(302);
-  expect(await shownOf(page)).toEqual({ scale: 1, x: 0, y: 0 });
+  await expect.poll(() => shownOf(page)).toEqual({ scale: 1, x: 0, y: 0 });
   await page.context().close();
 });
 
