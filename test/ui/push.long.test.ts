@@ -104,8 +104,10 @@ test('a person who turns notifications on gets them until the person turns them 
   await expect.poll(() => control.isChecked()).toBe(true);
   await expect.poll(count).toBe(1);
   await control.click();
+  await expect.poll(() => control.isChecked()).toBe(false);
   await expect.poll(count).toBe(0);
   await control.click();
+  await expect.poll(() => control.isChecked()).toBe(true);
   await expect.poll(count).toBe(1);
   await page.reload();
   await expect.poll(() => control.isChecked()).toBe(true);
@@ -153,11 +155,14 @@ test('the service worker shows a notification for the latest message in a chat, 
   // The browser may drop a push message while a worker starts or stops. The test therefore sends each message until
   // it has an effect.
   const afterPushes = (...messages: object[]) =>
-    expect.poll(async () => {
-      for (const message of messages) await push({ ...payload, ...message });
-      await sleep(500);
-      return shown(page);
-    });
+    expect.poll(
+      async () => {
+        for (const message of messages) await push({ ...payload, ...message });
+        await sleep(500);
+        return shown(page);
+      },
+      { timeout: 60_000 },
+    );
   await afterPushes({ message_id: 1, body: 'one' }, { message_id: 2, body: 'two' }).toEqual([
     ['news', 'two', `chat-${bot.id}`],
   ]);
