@@ -1,5 +1,6 @@
 /** Test data for the gallery: people, bots, chats and posts that show every part of the pages. */
 import sharp from 'sharp';
+import { expect, vi } from 'vitest';
 import { makeCertificate } from '../support/certificates.js';
 import { ageQueue } from '../support/queues.js';
 import { type Receiver, startReceiver } from '../support/receivers.js';
@@ -243,12 +244,11 @@ async function fillWebhook(service: Service, { alice, guide }: Gallery): Promise
   await resultOf(service.bot(guide, 'setWebhookRoute', { name: 'trial', percent: 1, ...to }));
   const count = async (what: string) =>
     (await resultOf(service.app(alice, 'GET', `/api/me/bots/${guide.id}/webhook/${what}`))).items.length;
-  for (let tries = 0; (await count('dead_letters')) === 0 && tries < 100; tries++)
-    await new Promise((resolve) => setTimeout(resolve, 100));
+  const patience = { timeout: 60_000, interval: 100 };
+  await vi.waitFor(async () => expect(await count('dead_letters')).toBeGreaterThan(0), patience);
   for (const text of ['first things first', 'Are you there?'])
     await resultOf(service.app(alice, 'POST', `/api/chats/${guide.id}/messages`, { text }));
-  for (let tries = 0; (await count('deliveries')) < 2 && tries < 100; tries++)
-    await new Promise((resolve) => setTimeout(resolve, 100));
+  await vi.waitFor(async () => expect(await count('deliveries')).toBeGreaterThanOrEqual(2), patience);
   return receiver;
 }
 
@@ -260,7 +260,7 @@ async function fillInline(service: Service, { alice, guide, quiet }: Gallery): P
   const asking = service.app(alice, 'POST', `/api/chats/${guide.id}/inline_query`, {
     ...{ bot_id: quiet.id, query: 'walk' },
   });
-  const after = { offset: started.update_id + 1, timeout: 5 };
+  const after = { offset: started.update_id + 1, timeout: 50 };
   const [{ inline_query }] = await resultOf(service.bot(quiet, 'getUpdates', after));
   const walk = (id: string, title: string, description: string) => ({
     ...{ type: 'article', id, title, description, input_message_content: { message_text: title } },
