@@ -72,7 +72,7 @@ test('interface §4.3.6: a message can be edited once per second', async () => {
   }
 });
 
-test('interface §4.3.5, §5.12: a bot with can_edit_messages may edit messages of others, and other bots get an update', async () => {
+test('interface §4.3.5, §5.12: a bot with can_edit_messages may edit messages by others, and other bots get an update', async () => {
   const path = `/api/chats/${group}/messages`;
   const { message_id } = await resultOf(service.app(user, 'POST', path, { text: "the user's" }));
   const edit = () => call('editMessageText', { chat_id: group, message_id, text: "the bot's" });

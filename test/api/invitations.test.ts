@@ -107,7 +107,7 @@ test('an invitation can be accepted or declined only once', async () => {
   expect(await invitations(vera)).toEqual([]);
 });
 
-test('a person who left a group is only invited when somebody adds them, and can also join without the invitation', async () => {
+test('if somebody adds a person who left the group, the person is only invited, and can also join without the invitation', async () => {
   const body = { type: 'group', title: 'Public', username: `public_${vera.id}` };
   const { id: group } = await ok(ann, 'POST', '/api/chats', body);
   expect(await statusOf(add(ann, group, vera))).toBe('member');
@@ -164,7 +164,7 @@ test('a person can add fifty strangers to groups per day, and can only invite fu
   expect(await statusOf(add(eve, third, rosa))).toBe('member');
 });
 
-test('after ten strangers have added a person to groups in a day, an eleventh can only invite the person', async () => {
+test('after ten strangers have added a person to groups in a day, an eleventh stranger can only invite the person', async () => {
   const strangers: TestUser[] = [];
   for (let n = 0; n <= limits.stranger_adds_per_day_max; n++)
     strangers.push(await service.newUser(`stranger${n}`));
@@ -201,7 +201,7 @@ test('a person has at most ten open invitations from one inviter, and a hundred 
   expect([seen.length, new Set(seen).size]).toEqual([100, 100]);
 });
 
-test('adding a stranger who has no username gets the same answer as adding an unknown id', async () => {
+test('a call that adds a stranger without a username gets the same answer as a call that adds an unknown id', async () => {
   await query('update users set username = null where id = $1', [vera.id]);
   const group = await service.newGroup(ann, 'Ids');
   const nobody = await add(ann, group, { ...vera, id: 999_999_999 });

@@ -199,7 +199,7 @@ test('a webhook or route that has failed every attempt for a minute is a finding
   await resultOf(service.bot(bot, 'setWebhook', { url: '', drop_pending_updates: true }));
 });
 
-test('the history has the deliveries of all processes, and on request only new points', async () => {
+test('the history contains the deliveries of all processes, and can be read from a given point on', async () => {
   const past = async (query = ''): Promise<History> =>
     resultOf(admin('GET', `history${query}`, undefined, 1));
   const sum = (counts: ReadonlyArray<Readonly<Record<string, number>>>) =>

@@ -335,7 +335,7 @@ test('restrictions, write access, blocks and membership apply to media of people
   expect(await storedFiles()).toBe(before);
 });
 
-test('a file that a browser could run is served as a download without scripts', async () => {
+test('a file that a browser could run as a page is served as a download, and its scripts cannot run', async () => {
   const page = Buffer.from('<html><script>alert(1)</script></html>');
   const xml = Buffer.from('<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"/>');
   for (const kind of ['document', 'video', 'audio', 'voice', 'animation']) {

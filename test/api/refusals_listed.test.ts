@@ -43,10 +43,10 @@ const rules: ReadonlyArray<readonly [string, (method: Method) => boolean, readon
   ['replies to a message', (method) => takes(method, 'reply_parameters'), ['reply_not_found']],
 ];
 
-describe.each(rules)('every method that %s documents the refusals', (_, concerns, refusals) => {
+describe.each(rules)('every method that %s documents the refusals of this group', (_, concerns, refusals) => {
   const own = methods.filter(concerns);
 
-  test('the rule applies to at least two methods', () => expect(own.length).toBeGreaterThan(1));
+  test('the condition holds for at least two methods', () => expect(own.length).toBeGreaterThan(1));
 
   test.each(own.map((method) => [method.name, method] as const))(
     '%s documents the refusals',

@@ -97,7 +97,7 @@ test('deleted and earlier texts are not found, even before Postgres has the chan
   await expect.poll(() => idsOf(inChat(ben, 'tapir'))).toEqual([changed]);
 });
 
-test('only those who may read a chat find its messages', async () => {
+test('only people who may read a chat find its messages', async () => {
   const eve = await service.newUser('eve');
   const secret = await say('narwhal plans');
   await written(group, 'narwhal plans');
@@ -111,7 +111,7 @@ test('only those who may read a chat find its messages', async () => {
   expect(await idsOf(everywhere(eve, 'narwhal'))).toEqual([]);
 });
 
-test('a person finds no messages from the direct chats of other people', async () => {
+test('a search finds no messages from direct chats of other people', async () => {
   await Promise.all([ann, ben].map((person) => service.openChat(person, bot)));
   const mine = await say('ibex of ann', bot.id, ann);
   await say('ibex of ben', bot.id, ben);

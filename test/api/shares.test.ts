@@ -83,7 +83,7 @@ test('a call of an account that is over its share runs at once if no other accou
   expect(planned).toEqual([]);
 });
 
-test('an account over its share of the event loop regains its share over time', () => {
+test('an account that exceeded its share of the event loop regains its share over time', () => {
   const { call, done, pass } = spent();
   pass(100 / limits.cpu_share);
   call(2, 'other', 0.1);

@@ -369,7 +369,7 @@ test('a call with a wrong set is refused before its files are measured', async (
   await expect(create(`one_by_${bot.username}`)).rejects.toEqual(failure('too many sticker sets'));
 });
 
-test('an upload can become only one sticker of a set', async () => {
+test('one upload cannot become two stickers of a set', async () => {
   const form = new FormData();
   form.set('p', new Blob([png(512, 512)]), 's.png');
   const sticker = { sticker: 'attach://p', format: 'static', emoji_list: ['😺'] };

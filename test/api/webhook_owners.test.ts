@@ -105,7 +105,7 @@ test('webhook endpoints refuse callers who do not own the bot', async () => {
   }
 });
 
-test('for a day after a rotation of the signing secret, both secrets sign deliveries', async () => {
+test('for a day after the signing secret is rotated, deliveries are signed with both secrets', async () => {
   const { secret, ...rest } = await resultOf(own('GET', 'secret'));
   expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
   expect(rest).toEqual({});

@@ -172,7 +172,7 @@ test('updates arrive in order while Redis disconnects the subscriber', async ({ 
   await expect.poll(pending).toBe(0);
 });
 
-test('hints contain no copy of a large update, or of an update behind a hundred pending ones', async ({
+test('a hint contains no copy of an update that is large or that has a hundred pending updates before it', async ({
   onTestFinished,
 }) => {
   let release = (_: number) => {};

@@ -137,7 +137,7 @@ test('secrets in the answer are masked', async ({ onTestFinished }) => {
 });
 
 describe('the shown answer is limited', () => {
-  test('of an answer without end the owner sees 2 KiB, and the connection is closed', async ({
+  test('the owner sees 2 KiB of an endless answer, and the connection is closed', async ({
     onTestFinished,
   }) => {
     const { receiver } = await receive(onTestFinished, (_, response) => {
@@ -162,7 +162,7 @@ describe('the shown answer is limited', () => {
     expect(answer).toMatchObject({ body: 'a'.repeat(2_048), truncated });
   });
 
-  test('the owner sees at most 50 headers of 4 KiB together', async ({ onTestFinished }) => {
+  test('the owner sees at most 50 headers, with at most 4 KiB in total', async ({ onTestFinished }) => {
     const { receiver } = await receive(onTestFinished, (request, response) => {
       const count = request.url === '/many' ? 70 : 7;
       const value = 'v'.repeat(count === 7 ? 1_000 : 1);

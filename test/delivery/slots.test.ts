@@ -3,7 +3,7 @@ import { createSlots } from '../../src/delivery/slots.js';
 
 const nobody = () => {};
 
-test('a bot that starts later still gets slots, even if other bots take as many as they can', () => {
+test('a bot that starts later still gets slots, even if other bots take all the slots that they can get', () => {
   const slots = createSlots(1_000);
   const held = Array.from({ length: 10 }, () => 0);
   for (let more = true; more; ) {

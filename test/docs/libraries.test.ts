@@ -9,14 +9,14 @@ import { programBots } from '../clients/feature_programs.js';
 const document = readFileSync(new URL('../../infra/docs/bots.md', import.meta.url), 'utf8');
 const tableOf = (name: string) => document.split(new RegExp(`<!-- /?${name} -->`))[1] ?? '';
 
-test('the table of libraries has each library with which the feature bot runs', () => {
+test('the table of libraries lists each library that the tests use for the feature bot', () => {
   expect(npmLibraries).toEqual(Object.keys(libraries));
   expect(Object.keys(debianLibraries)).toEqual(Object.keys(programBots));
   const rows = tableOf('libraries').match(/^\| `.*$/gm);
   expect(rows).toHaveLength(npmLibraries.length + Object.keys(debianLibraries).length);
 });
 
-test('the table of methods has each method of the Bot API that Petrel does not have', () => {
+test('the table of methods lists each method of the Bot API that Petrel lacks', () => {
   const own = methods.map(({ name }) => name);
   const all: string[] = botApiMethods();
   expect(all.length).toBeGreaterThan(150);

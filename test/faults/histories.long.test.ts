@@ -235,7 +235,7 @@ const patience = ['dist/main', 'redis_silence_ms: 1500', 'redis_silence_ms: 1000
 const preload = fileURLToPath(new URL('../support/histories/mutation.mjs', import.meta.url));
 
 test(
-  'the linearizability check finds a planted defect for each kind of object',
+  'for each kind of object, the linearizability check finds a planted defect',
   async () => {
     const dist = fileURLToPath(new URL('../../dist/', import.meta.url));
     const parts = readdirSync(dist).filter((name) => /^main.*\.js$/.test(name));

@@ -219,7 +219,7 @@ describe('journal/state', () => {
 });
 
 describe('history/note', () => {
-  it('history/note announces a flush, unless another server has replaced the one that committed', async () => {
+  it('history/note announces a flush only if its Postgres server has not been replaced', async () => {
     const { keys, runner, connection } = node;
     const listener = connection.client.duplicate({ enableOfflineQueue: true });
     const heard: string[] = [];

@@ -70,7 +70,7 @@ beforeEach(async () => {
   await run('truncate messages, partitions, chat_sequences, installation');
 });
 
-test('partitions for the messages of coming days leave no gaps and are created once', async () => {
+test('the partitions for messages of future days are created once and leave no gaps', async () => {
   const done = await Promise.all(Array.from({ length: 4 }, () => keepDays(pool, Infinity, messages)));
   expect(done.reduce((sum, { made }) => sum + made, 0)).toBeLessThanOrEqual(2);
   await keepDays(pool, Infinity, messages);

@@ -43,7 +43,7 @@ async function total(name: string): Promise<number> {
     .reduce((sum, [, found, value]) => (found === name ? sum + Number(value) : sum), 0);
 }
 
-test('every process adds the growth of its counts to the history', async () => {
+test('every process adds the increase of its counters to the history', async () => {
   let calls = 5;
   const first = start(() => ({ counts: { calls } }));
   const second = start(() => ({ counts: { calls: 2 }, levels: { lag_ms: 7 } }));
@@ -85,7 +85,7 @@ function read(atMs: number, afterMs = 0) {
   return readHistory({ connection, keys: node.keys }, afterMs);
 }
 
-test('readers get the complete points of the last hour, and on request only later ones', async () => {
+test('readers get the complete points of the last hour, or on request only points after a given time', async () => {
   const current = 400_000_000;
   const seed = (number: number) =>
     node.connection.client.hset(
@@ -111,7 +111,7 @@ test('readers get the complete points of the last hour, and on request only late
   expect(starts(await read(now + step))).toEqual([current - 2, current - 1, current]);
 });
 
-test('a point has the figures of fronts, workers and flushers, without the latency of polls', async () => {
+test('a point has the figures of fronts, workers and flushers, but not the latency of polls', async () => {
   const meter = createRequestMeter();
   for (const [call, status, ms] of [
     ['getMe', 200, 0.2],

@@ -103,7 +103,7 @@ test('the points of a range have the figures of five fixed queries', async () =>
   }
 });
 
-test('a range is asked for in at most as many steps as the history has points', async () => {
+test('a query for a range has as many steps as the history has points', async () => {
   respond = (_, response) => succeed(response);
   for (const range of ['6h', '24h', '7d'] as const) {
     asked = [];
@@ -135,7 +135,7 @@ test.each<[string, (response: ServerResponse) => void, RegExp]>([
   await expect(read('6h')).rejects.toThrow(error);
 });
 
-test('a Prometheus that does not answer is given up', async () => {
+test('a read fails if Prometheus does not answer in time', async () => {
   respond = () => undefined;
   const reading = read('6h');
   const failed = expect(reading).rejects.toThrow(/took longer/);

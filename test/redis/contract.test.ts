@@ -112,7 +112,7 @@ describe('script headers are parsed', () => {
   });
 });
 
-test('a script header may have nine arguments, and lists at the end', () => {
+test('a script header may have nine arguments, and a list is the last argument', () => {
   const script = read(`@summary x.\n${args(8)}\n@args l int\n@key k {NN}:k SET\n@keys m {NN}:… SET`);
   expect(script.args.map(({ name, form }) => `${name} ${form}`).slice(-2)).toEqual(['a7 one', 'l list']);
   expect(script.keys.map(({ name, form }) => `${name} ${form}`)).toEqual(['k one', 'm list']);
@@ -241,7 +241,7 @@ describe('the combined form', () => {
     expect(form?.origin[lines.indexOf('return ok(a)')]).toBe('a/b.lua:13');
   });
 
-  test('only the combined form contains the lines that are marked for it, and the functions that these lines call', () => {
+  test('only the combined form contains the lines marked for combined runs, and the functions that these lines call', () => {
     put('lib/f.lua', '@summary f.', 'local function saved() end');
     const body = '  if combined then saved() end\nif not combined then a = 1 end\nreturn ok()';
     const { source, combined } = read(header, body);
@@ -251,7 +251,7 @@ describe('the combined form', () => {
     expect(combined?.source).toContain('if combined then saved() end');
   });
 
-  test('at its end, the combined form calls the functions that shared files declare for the end of a run', () => {
+  test('the combined form ends with calls of the functions that shared files declare for the end of a run', () => {
     put('lib/f.lua', '@summary f.\n@after ends', 'local f = 1\nlocal function ends() end');
     const { source, combined } = read(header, 'return ok(f)');
     expect(source).not.toContain('ends');

@@ -24,7 +24,7 @@ test('the inline message id of a message never changes, identifies only this mes
   );
 });
 
-test('an inline message id is invalid for another bot and in another installation', () => {
+test('an inline message id is invalid for other bots and in other installations', () => {
   const at = { chat: { id: -7, user: 0 }, messageId: 3 };
   const name = ids.idOf(1, at);
   expect(ids.placeOf(2, name)).toBeNull();

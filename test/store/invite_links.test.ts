@@ -59,7 +59,7 @@ test('the code of an invite link has at least 96 random bits', async () => {
   expect(Buffer.from(code, 'base64url').length * 8).toBeGreaterThanOrEqual(96);
 });
 
-test('of several people who join at the same time, only one takes the last place of an invite link', async () => {
+test('if several people join at the same time, only one takes the last place of an invite link', async () => {
   const { code } = await create({ member_limit: 1 });
   const other = await cluster.node();
   const people = [ben, eve, await makeUser(node), await makeUser(node)];

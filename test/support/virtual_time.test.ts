@@ -63,7 +63,7 @@ test('a bounded wait returns the result of the work, or nothing when its time is
   expect(time.timers).toBe(0);
 });
 
-test('each of two clocks that drift apart is corrected only by its own replies from Redis', async () => {
+test('if two clocks drift apart, each is corrected only by its own replies from Redis', async () => {
   const [exact, fast] = [new VirtualTime(), new VirtualTime({ driftPpm: 1_000 })];
   for (const time of [exact, fast]) time.follow(['2000000000', '0'], 0, 0);
   for (const time of [exact, fast]) await time.advance(60_000);

@@ -116,7 +116,7 @@ test('a ban and a long poll end when the clock is moved past their end', async (
   await ben.join('group');
 });
 
-test('the delay of a call follows the test clock, and the timeout of a wait for calls follows the real clock', async () => {
+test('the delay of a call follows the test clock, and the time limit of a wait for calls follows the real clock', async () => {
   const world = await server.world();
   const before = (await world.person().send('hello')).date * second;
   await world.fault('getMe', { delay_ms: 60_000 });

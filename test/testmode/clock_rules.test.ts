@@ -89,7 +89,7 @@ test.each<[string, Limited]>([
   expect(await allowed()).toMatchObject({ n: calls, status: 429 });
 });
 
-test('the bytes that a person may upload per day refill with the moved clock', async () => {
+test('when the clock is moved, the daily upload allowance of a person refills', async () => {
   const world = await server.world();
   const upload = () => world.person().sendFile('document', 'a.bin', 'x'.repeat(1_000_000));
   await upload();
@@ -208,7 +208,7 @@ test('messages are removed after MESSAGE_DAYS', async () => {
   await expect.poll(later, { interval: 1_000 }).toEqual([]);
 });
 
-test('after Retry-After, the next attempt is made when the test clock reaches its time', async () => {
+test('the retry after a Retry-After header is made when the test clock reaches the given time', async () => {
   const world = await server.world();
   const { texts } = await webhookOf(world);
   await world.fault('delivery', { status: 429, retry_after: 1_800 });

@@ -59,7 +59,7 @@ test('a fault delays a call, and DELETE removes the faults that are left', async
   expect((await call(server.url, world.bot.token, 'getMe')).status).toBe(200);
 });
 
-test('a fault happens only in its world', async () => {
+test('a fault affects only its own world', async () => {
   const [one, two] = [await server.world(), await server.world()];
   await one.fault('sendMessage', { status: 500 });
   expect((await send(two, 'x')).status).toBe(200);

@@ -58,7 +58,7 @@ test('a replay reports message ids by their order, so only a changed text differ
   ]);
 });
 
-test('a replay fails if an action needs a message that the bot does not send', async () => {
+test('a replay fails if an action refers to a message that the bot has not sent', async () => {
   const recording = await recorded();
   const world = await server.world();
   await expect(world.replay(recording, { waitMs: 50 })).rejects.toThrow(

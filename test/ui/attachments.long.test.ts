@@ -146,7 +146,7 @@ test('text and files of several kinds are sent in the order in which the person 
   await page.context().close();
 });
 
-test('Escape empties the tray, and the next send has no files', async () => {
+test('Escape empties the tray, and the next message has no files', async () => {
   const { chat, page } = await openGroup('Escape');
   await choose(page, picture(61));
   await tray(page).waitFor();
@@ -175,7 +175,7 @@ const give = (page: Page, selector: string, type: string, names: readonly string
     { type, names, text },
   );
 
-test('files can be dropped on the open chat only, and a zone shows where', async () => {
+test('files can be dropped only on the open chat, which then shows a drop zone', async () => {
   const { chat, page } = await openGroup('Drop');
   const zone = page.getByText('Drop files here to attach them');
   expect(await give(page, '.main', 'dragover', ['a.txt'])).toBe(true);
@@ -195,7 +195,7 @@ test('files can be dropped on the open chat only, and a zone shows where', async
   await page.context().close();
 });
 
-test('a pasted picture is attached, and the picture of a pasted text is not', async () => {
+test('a pasted picture is attached, but a picture that belongs to pasted text is not', async () => {
   const { chat, page } = await openGroup('Paste');
   await page.evaluate(
     async (bytes) => {
@@ -243,7 +243,7 @@ test('an upload shows the bytes of each file, can be cancelled, and can be sent 
   await page.context().close();
 });
 
-test('an upload stays visible while the messages of an album before it arrive', async () => {
+test('an upload stays visible while the messages of an earlier album arrive', async () => {
   const { chat, page } = await openGroup('Album');
   await slowDown(page, 100_000);
   await choose(page, picture(61), picture(62));
@@ -257,7 +257,7 @@ test('an upload stays visible while the messages of an album before it arrive', 
   await page.context().close();
 });
 
-test('a refused upload says why, holds the rest of its send, and can be changed in the tray', async () => {
+test('a refused upload shows the reason, delays the files sent with it, and can be changed in the tray', async () => {
   const { chat, page } = await openGroup('Refused');
   await send(page, 'question');
   await expect.poll(() => contentOf(chat)).toEqual(['question']);
@@ -283,7 +283,7 @@ test('a refused upload says why, holds the rest of its send, and can be changed 
   await page.context().close();
 });
 
-test('when a refused upload is sent again, the rest of its send follows it', async () => {
+test('when a refused upload is sent again, the files sent with it follow', async () => {
   const { chat, page } = await openGroup('Again');
   const refusal = { ok: false, error_code: 400, description: 'Bad Request: IMAGE_PROCESS_FAILED' };
   await page.route('**/messages', (route) =>

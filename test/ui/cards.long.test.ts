@@ -24,7 +24,7 @@ onSharedWorld(async (opened) => {
 });
 afterAll(() => bot?.stop());
 
-test('a button that takes the place of a pressed button does not look pressed', async () => {
+test('a button that replaces a pressed button does not look pressed', async () => {
   await world.service.openChat(alice, made);
   const page = await world.open(alice, `#/chat/${made.id}`);
   await page.getByRole('combobox', { name: 'Message' }).fill('/steps ');
@@ -57,7 +57,7 @@ test('a button that takes the place of a pressed button does not look pressed', 
   await page.context().close();
 });
 
-test('the card of a live location follows the moves and shows that the location ended', async () => {
+test('the card of a live location shows each move, and that the location has ended', async () => {
   const at = { chat_id: alice.id, latitude: 52.52, longitude: 13.405 };
   const sent = await resultOf(world.service.bot(made, 'sendLocation', { ...at, live_period: 600 }));
   const place = { chat_id: alice.id, message_id: sent.message_id };
@@ -81,7 +81,7 @@ test('the card of a live location follows the moves and shows that the location 
   await page.context().close();
 });
 
-test('a dice is shown large, and a video note as a circle', async () => {
+test('a die is shown large, and a video note as a circle', async () => {
   await world.service.openChat(alice, made);
   await bot.api.sendVideoNote(alice.id, new InputFile(mp4(240, 240, 7), 'v.mp4'));
   const { dice } = await bot.api.sendDice(alice.id, '🎯');

@@ -149,7 +149,7 @@ test('the charts show the values of any point to the pointer and to the keyboard
   await page.context().close();
 });
 
-test('the page loads the history once, and then only new points', async () => {
+test('the page loads the whole history once, and then only new points', async () => {
   const page = await world.open(null);
   const queries: string[] = [];
   page.on('request', (request) => {

@@ -35,7 +35,7 @@ const written = () =>
 const found = (page: Page) => page.locator('.chat-row.found');
 const bubble = (page: Page) => page.getByRole('log').locator('article').getByText('The lantern needs oil');
 
-test('the search of the list shows chats and messages in groups, and a press opens the message', async () => {
+test('a search in the chat list shows chats and messages in separate groups, and a click opens a message', async () => {
   await written();
   const page = await world.open(alice);
   const field = page.getByRole('searchbox', { name: 'Chat or @username' });
@@ -60,7 +60,7 @@ test('the search of the list shows chats and messages in groups, and a press ope
   await page.context().close();
 });
 
-test('the results of the list can be reached with the keyboard', async () => {
+test('the search results of the chat list can be reached with the keyboard', async () => {
   await written();
   const page = await world.open(alice);
   await page.getByRole('searchbox', { name: 'Chat or @username' }).fill('lantern');
@@ -77,7 +77,7 @@ test('a link to a message opens the chat at the message', async () => {
   await page.context().close();
 });
 
-test('the search of a chat jumps to messages and ends with Escape', async () => {
+test('a search in a chat jumps to the found messages, and Escape ends it', async () => {
   await written();
   const page = await world.open(alice, `#/chat/${group}`);
   await page.setViewportSize({ width: 390, height: 844 });

@@ -434,7 +434,7 @@ test('a person sets who may add them, accepts one invitation and declines anothe
   await page.context().close();
 });
 
-test('an administrator creates an invite link and accepts a person who asks to join with it', async () => {
+test('an administrator creates an invite link, and accepts a person who requests to join with the link', async () => {
   const { service } = world;
   const group = await service.newGroup(alice, 'Harbour');
   const a = await world.open(alice, `#/chat/${group}`);

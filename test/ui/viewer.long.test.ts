@@ -58,7 +58,7 @@ async function openViewer(width = 1_200) {
   return page;
 }
 
-test('the arrow keys walk through the pictures and videos, but not through hidden and foreign ones', async () => {
+test('the arrow keys show each picture and video, except hidden ones and those on other hosts', async () => {
   const page = await openViewer();
   await dialog(page).getByText('The harbour').waitFor();
   await expect.poll(() => widthOf(page)).toBe(301);

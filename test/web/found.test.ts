@@ -31,7 +31,7 @@ test('every occurrence of every word is highlighted, in any case', () => {
   expect(pieces('', 'cat')).toBe('');
 });
 
-test('a letter whose lower case is longer does not move later highlights', () => {
+test('a letter whose lower-case form is longer does not shift later highlights', () => {
   expect(pieces('İİ cat', 'cat')).toBe('İİ [cat]');
 });
 

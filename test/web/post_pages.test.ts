@@ -244,7 +244,7 @@ describe('the page of a post of a public channel', () => {
   });
 });
 
-describe('a post that readers without an account may not see', () => {
+describe('a link to a post that readers without an account may not see', () => {
   const without = (page: string, id: string) => page.replaceAll(id, 'ID');
 
   test('a private, a protected, a deleted and an unknown post get the same answer, which offers to sign in', async () => {
@@ -285,7 +285,7 @@ describe('a post that readers without an account may not see', () => {
     redis.disconnect();
   });
 
-  test('numeric and malformed ids show no post', async () => {
+  test('a link with a numeric or malformed id shows no post', async () => {
     const { id, external_id } = await write(await newChannel(), { text: 'x' });
     for (const name of [id, '', 'x', `${external_id}/`, `${external_id}%20`, `"><b>`, '%22%3E%3Cb%3E']) {
       const { status, text: page } = await load(`/post/${name}`);

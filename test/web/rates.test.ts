@@ -46,7 +46,7 @@ test('a rate adds up the differences of all processes, even if some started or e
   expect([...(second?.byNode.keys() ?? [])]).toEqual(['b']);
 });
 
-test('the mean latency leaves out calls before the window', () => {
+test('the mean latency excludes calls before the window', () => {
   const rating = new Rating();
   let last = null;
   for (let s = 0; s <= 40; s += 2)

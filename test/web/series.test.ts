@@ -31,14 +31,14 @@ test('new points join the history, and points older than its range leave it', ()
   expect(joined(null, first)).toEqual(first);
 });
 
-test('a line has a value for each point of the range, and null where no process reported', () => {
+test('a line has a value for each point of the range, and null for points without a report', () => {
   const past = pastOf(history(begin + 1_234, [point(begin - 3 * step, { calls: 10 }), point(begin - step)]));
   expect(past.points).toHaveLength(720);
   expect(past.start).toBe(begin - 3_600_000);
   expect(perSecond(past, 'calls', ({ calls }) => calls).values.slice(-4)).toEqual([null, 2, null, 0]);
 });
 
-test('deliveries have a line for each frequent outcome and one for all others, delivered first', () => {
+test('the chart of deliveries has a line for each frequent outcome and one for all others, with "delivered" first', () => {
   const deliveries = { delivered: 1, a: 50, b: 40, c: 30, d: 20, e: 10, f: 5 };
   const lines = deliveryLines(pastOf(history(begin, [point(begin - step, { deliveries })])));
   expect(lines.map(({ name, values }) => [name, values.at(-1)])).toEqual([
@@ -53,7 +53,7 @@ test('deliveries have a line for each frequent outcome and one for all others, d
   expect(none.map(({ name, values }) => [name, values.at(-1)])).toEqual([['delivered', 0]]);
 });
 
-test('a row of the table combines the points of a sixtieth of the range', () => {
+test('each row of the table combines the points of one sixtieth of the range', () => {
   const minute = Math.floor(begin / 60_000) * 60_000;
   const points = [
     point(minute - step, { calls: 1 }),

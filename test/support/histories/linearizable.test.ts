@@ -194,7 +194,7 @@ describe('a register', () => {
   });
 });
 
-describe('a chat has one pin in the model', () => {
+describe('in the model, a chat has one pin', () => {
   const pin = (from: number, to: number, message: number) =>
     op(from, to, { what: 'pin', message } as const, 'done' as const);
   const unpin = (from: number, to: number, output: 'done' | 'not_found', message?: number) =>
