@@ -7,7 +7,7 @@ import { bigintArray, byteaArray } from '../../src/postgres/arrays.js';
 import { createPool, type Pool, statement } from '../../src/postgres/pool.js';
 import { messageDay } from '../../src/store/core/codec.js';
 
-/** A row has chat, user, message, version, and the record in base64. */
+/** A row consists of chat, user, message, version, and the record in base64. */
 export type JournalRow = readonly [
   chat: number,
   user: number,

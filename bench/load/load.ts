@@ -86,7 +86,7 @@ function head(origin: string, { verb, path, token, body }: Template): Pieces {
   return [`${verb} `, ...path, ` HTTP/1.1\r\nHost: ${new URL(origin).host}`, ...bearer, type];
 }
 
-/** The wrk script that fills requests with rows. wrk calls this script for each request. */
+/** The wrk script that fills requests with the values of rows. wrk calls this script for each request. */
 function rowsScript({ origin, byRow }: Series, templates: readonly Template[], rowsFile: string): string {
   const calls = templates.map(
     (template) =>

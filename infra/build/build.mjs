@@ -73,7 +73,7 @@ async function transpile(compiler, files, target, options) {
     logLevel: 'error',
     ...options,
   }).catch(() => {
-    throw new Refusal('the build failed, see above');
+    throw new Refusal('the build failed: see the errors above');
   });
   // Ends the compiler, a separate process that would keep running.
   await stop();
@@ -175,7 +175,7 @@ async function compile(compiler, all, target) {
   await transpile(compiler, files, target, { bundle: false, outbase: source });
   const document = join(target, 'docs', 'openapi_file.js');
   if (existsSync(document) && (await run(process.execPath, [document])) !== 0)
-    throw new Refusal('the OpenAPI document was not built, see above');
+    throw new Refusal('the OpenAPI document could not be built: see the errors above');
   const pages = all.filter(isClient);
   if (pages.length > 0) await compileClient(compiler, pages, target);
   await bundle(compiler, target);

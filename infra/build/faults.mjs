@@ -102,7 +102,7 @@ export const runFaults = (runTests, say) => async (args) => {
     );
     const outcome = missed > 0 ? `${missed} goals are NOT MET` : 'All goals reached in this run are met';
     const verdict = kept.length > 0 ? outcome : 'No figures';
-    say(`\n${verdict} at scale ${values.scale}${code === 0 ? '' : '; a test failed, see above'}`);
+    say(`\n${verdict} at scale ${values.scale}${code === 0 ? '' : '; a test failed: see the errors above'}`);
     return code !== 0 || missed > 0 || kept.length === 0 ? 1 : 0;
   } finally {
     rmSync(folder, { recursive: true, force: true });

@@ -20,7 +20,8 @@ function listOf(folder, type, typeFile) {
   for (const file of filesOf(folder)) {
     const text = readFileSync(join(root, 'src', folder, file), 'utf8');
     const found = [...text.matchAll(definition)].map(([, name]) => name).sort();
-    if (found.length === 0) throw new Refusal(`src/${folder}/${file} must define a handler of this folder`);
+    if (found.length === 0)
+      throw new Refusal(`src/${folder}/${file} must define at least one method or endpoint`);
     imports.push(`import { ${found.join(', ')} } from './${file.replace(/ts$/, 'js')}';`);
     names.push(...found);
   }

@@ -1,6 +1,6 @@
 /**
- * Bundles the web application of `src/web/client` for the fronts: hashed file names, compressed forms of each file, and
- * a content tag.
+ * Bundles the web application of `src/web/client` for the fronts. File names contain a hash, and each file has
+ * compressed forms and a content tag.
  */
 import { createHash } from 'node:crypto';
 import {

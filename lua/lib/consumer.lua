@@ -113,15 +113,15 @@ local function highest_id(sent)
 end
 
 -- Returns the consumers that lost updates to a takeover, least recent first: arrays of the name and the highest id of a
--- lost update. Also returns one highest id for the cases that the list lacks: consumers that have left the list, and
--- the time before a webhook or polls without a consumer.
+-- lost update. Also returns `moved`: the highest id for consumers that are no longer in the list, and for updates from
+-- before a webhook or before polls without a consumer.
 local function read_taken(at)
   local c = redis.call('HMGET', at.consumption, 'taken', 'moved')
   return c[1] and cmsgpack.unpack(c[1]) or {}, tonumber(c[2] or 0)
 end
 
--- Records that the updates `sent` are taken over from a consumer. The number of names is unlimited, so only some are
--- kept.
+-- Records that the updates `sent` are taken over from a consumer. Keeps a limited number of names, because a bot can
+-- use any number of names.
 local function remember_taken(at, name, sent)
   local taken, moved = read_taken(at)
   local highest = highest_id(sent)
@@ -147,8 +147,8 @@ local function highest_seen(at, name, sent)
 end
 
 -- Moves the updates of a consumer without a lease to other consumers: all updates sent to it, and at most `budget`
--- assigned ones. Returns whether the consumer has no more, and the remaining budget. The score 0 marks a consumer that
--- may have lost some of its chats.
+-- updates assigned to it. Returns whether the consumer has no updates left, and the remaining budget. The score 0 marks
+-- a consumer that may have lost some of its chats.
 local function take_over(at, names, seeds, name, budget)
   redis.call('ZADD', at.consumers, 0, name)
   local sent = read_sent(at, name)

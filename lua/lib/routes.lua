@@ -42,7 +42,8 @@ local function install_routes(at, r)
   for _, route in ipairs(r.list) do
     local state, hook, set = route_key(at.state, at.bot, route[1]), route[6], route[7]
     if redis.call('HEXISTS', state, 'seq') == 0 then
-      -- No update is pending in this queue, so earlier requests to drop updates must not drop later updates.
+      -- No update is pending in this queue. Records all earlier requests to drop updates as done, so that they do not
+      -- drop later updates.
       redis.call('HSET', state, 'seq', s[3], 'inc', s[4], 'bytes', 0, 'dropped', r.version)
       if hook ~= '' then
         redis.call('HSET', state, 'hook', hook, 'hook_version', hook, 'hook_set', set, 'since', hook, 'cur', 0)

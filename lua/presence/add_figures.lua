@@ -2,7 +2,7 @@
 @summary Adds a process's figures to the current point of the history, which the operators' page draws.
 @why     All processes add to the same point.
 @flag    allow-oom
-@key     figures  {NN}:figures  HASH  place in the ring -> number of the point, and its figures
+@key     figures  {NN}:figures  HASH  index in the ring buffer -> number of the point, and its figures
 @arg     added    text  pairs of a name and a whole number; sums have names with a plus sign, maxima have other names
 @ok      rest_ms  int   time until the middle of the next point
 @ok      first    int   1 if no process has added to this point before
@@ -13,7 +13,7 @@ local step = LIMITS.history_step_ms
 local at = math.floor(ms / step)
 local number, place = ('%.0f'):format(at), ('%.0f'):format(at % LIMITS.history_points_max)
 
--- The place may still have the point of an hour ago.
+-- The field may still contain the point from an hour ago.
 local kept, former = (redis.call('HGET', figures_key, place) or ''):match('^(%d+) (.*)$')
 local names, values = {}, {}
 for name, value in ((kept == number and former .. ' ' or '') .. added):gmatch('(%S+) (%d+)') do

@@ -39,8 +39,8 @@ function distance(from: string, to: string): number {
 }
 
 /**
- * Returns the setting that a misspelt name probably means. Finds it in spite of the prefix `PETREL_`, another case, and
- * one or two wrong letters. Returns undefined for a correct name, or if no setting is similar.
+ * Returns the setting that a misspelt name probably means. Ignores the prefix `PETREL_`, differences in case, and one
+ * or two wrong letters. Returns undefined for a correct name, or if no setting is similar.
  */
 export function likelySetting(name: string, names: readonly string[]): string | undefined {
   const known = [...names, ...secretSettings.map((each) => `${each}_FILE`)];

@@ -5,11 +5,11 @@ export const conformanceLimits = {
   conformance_answer_bytes_max: 8 * 1024 * 1024,
   /** How many times a call is repeated after 429 or 503. */
   conformance_repeats_max: 5,
-  /** The longest `retry_after` that is waited for, in seconds. */
+  /** The longest `retry_after`, in seconds, for which the client waits. */
   conformance_retry_after_s_max: 60,
-  /** How many calls with invalid parameters run concurrently. Conversations run one after another. */
+  /** How many checks with invalid calls run concurrently. Checks that change something run one after another. */
   conformance_refused_at_once: 8,
   conformance_run_ms_max: 15 * 60_000,
-  /** The length of the reason of a failure, in characters. */
+  /** The maximum length of the reason that is shown for a failure, in characters. */
   conformance_reason_length_max: 2_000,
 } as const;

@@ -15,7 +15,7 @@ export const stickerFile = z
     emoji: z.string().optional().describe('Emoji that the sticker stands for'),
     set_name: z.string().optional().describe('Name of the set from which the sticker was sent'),
   })
-  .meta({ id: 'Sticker', description: 'A picture of 512 pixels a side.' });
+  .meta({ id: 'Sticker', description: 'A picture whose longer side has 512 pixels.' });
 
 export const stickerSet = z
   .strictObject({

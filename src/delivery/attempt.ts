@@ -72,8 +72,8 @@ type AttemptContext = Pick<DrainContext, 'time' | 'send' | 'inside' | 'tracepare
 
 /**
  * Makes the attempt. Returns its outcome, or the reason why the update can never be sent. `nowMs` is the time of Redis.
- * The lease or the settings can end while the bot is read, or while the request waits for a connection. `maySend` is
- * therefore called after both. Returns `late` if `maySend` returns false.
+ * The lease can end, or the settings can change, while the bot is read or while the request waits for a connection.
+ * `maySend` is therefore called after each of these waits. Returns `late` if `maySend` returns false.
  */
 export async function attempt(
   { time, store, send, inside, traceparent, onError }: AttemptContext,

@@ -46,7 +46,7 @@ export const deliveryLimits = {
   webhook_grace_ms: 2_500,
   webhook_chat_batch_max: 8,
   webhook_take_max: 100,
-  /** How many updates of chats that are being retried one script call fetches. */
+  /** How many updates one script call fetches for chats that are being retried. */
   webhook_due_entries_max: 200,
   webhook_bury_batch_max: 50,
   webhook_held_entries_max: 400,

@@ -18,7 +18,7 @@ export const ageMaxOf = (kind: UpdateEntry['kind'], policy: RetryPolicy | null =
 /** Retries at once the first time. Later delays double up to a minute. */
 const stepsMs = [0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000];
 /**
- * The number of first delays that have no jitter. The most common failures end within these delays: a restart of the
+ * The number of initial delays without jitter. The most common failures end within these delays: a restart of the
  * receiver, and a connection that was just closed.
  */
 const jitterFrom = 2;

@@ -18,7 +18,11 @@ export function reservePort(host: string, port: number): Promise<() => Promise<v
     const server = createServer((socket) => socket.destroy());
     server.once('error', (error: NodeJS.ErrnoException) => {
       const reason = reasons[error.code ?? ''] ?? `cannot be used (${error.message})`;
-      reject(new Refusal(`port ${port} on ${host} ${reason}: set PORT to another one, or stop that program`));
+      reject(
+        new Refusal(
+          `port ${port} on ${host} ${reason}: set PORT to another port, or stop the program that uses this one`,
+        ),
+      );
     });
     server.listen({ port, host, exclusive: true }, () => {
       resolve(() => new Promise((closed) => server.close(() => closed())));

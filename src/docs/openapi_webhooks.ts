@@ -18,7 +18,7 @@ export const webhooks: Json = {
       tags: [webhookTag],
       summary: 'update',
       description:
-        'The service posts each update to the URL of `setWebhook`. An update may be delivered more than once. The header `webhook-id` is the same for every attempt. A setting replaces the word `Service` in the names of headers.',
+        'The service posts each update to the URL of `setWebhook`. An update may be delivered more than once. The header `webhook-id` is the same for every attempt. A setting can replace the word `Service` in the names of headers.',
       security: [],
       parameters: [
         header('webhook-id', true, 'Id of the bot and id of the update'),
@@ -67,7 +67,7 @@ export const webhooks: Json = {
 
 /** Returns the groups of operations in the order of the menu. */
 export const tags = (groups: readonly string[]): Json[] => [
-  { name: 'Bot methods', description: 'Calls of bots: `/bot<token>/<method>`.' },
-  { name: webhookTag, description: 'Calls of the service to the webhook of a bot.' },
+  { name: 'Bot methods', description: 'Calls that bots make: `/bot<token>/<method>`.' },
+  { name: webhookTag, description: 'Calls that the service makes to the webhook of a bot.' },
   ...[...new Set(groups)].sort().map((name) => ({ name })),
 ];

@@ -247,7 +247,10 @@ async function openIdentity(opening: Opening): Promise<Identity> {
     node: node.id,
     adoption,
     onRefused: (reason) =>
-      log.error({ reason }, 'Redis and Postgres do not belong together: neither is used'),
+      log.error(
+        { reason },
+        'Redis and Postgres do not belong to the same installation: this process uses neither',
+      ),
     onAdopted: (generation) =>
       log.warn(
         { generation },

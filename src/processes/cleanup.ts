@@ -50,7 +50,7 @@ export function startCleanup({ config, time, log, store, files, figures, held }:
       // Deletes no files during a drill, because they may belong to the original installation.
       for (const [kind, piece] of kinds.filter(([kind]) => kind !== 'files' || !held()))
         await end(kind, piece).catch((error: Error) =>
-          log.warn({ reason: error.message }, `cleanup of ${kind} failed: it is retried later`),
+          log.warn({ reason: error.message }, `cleanup of ${kind} failed and will be retried`),
         );
       await time.sleep(limits.retention_look_ms, { signal: stopping.signal });
     }

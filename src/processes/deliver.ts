@@ -36,7 +36,7 @@ function createParts(backends: Backends, aroundSend: (send: Send) => Send) {
     onRefused: (attempt) =>
       log.error(
         attempt,
-        'Postgres refused to store a delivery attempt: it is counted, but its details are lost',
+        'Postgres refused to store a delivery attempt: the attempt is counted, but its details are lost',
       ),
     onError: onDelay(
       'records of delivery attempts',

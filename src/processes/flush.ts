@@ -86,7 +86,7 @@ export function startFlush(backends: Backends): Role {
     onError(error) {
       if (time.monotonic() - loggedAt < 5_000) return;
       loggedAt = time.monotonic();
-      log.error({ reason: error.message }, 'the flusher failed; it retries');
+      log.error({ reason: error.message }, 'the flusher failed and will retry');
     },
     onQuarantine: (entry, reason) =>
       log.error({ entity: entry.entity, version: entry.version, reason }, 'quarantined'),
@@ -97,7 +97,7 @@ export function startFlush(backends: Backends): Role {
     store.pictures
       .sweep(files.remove)
       .catch((error: Error) =>
-        log.error({ reason: error.message }, 'removing unused files failed: it is retried later'),
+        log.error({ reason: error.message }, 'unused files could not be removed: the flusher will try again'),
       ),
   );
   const sweeping = time.every(limits.unused_files_sweep_ms, sweep);

@@ -136,11 +136,11 @@ function logEngine(log: Backends['log'], engine: Engine, config: Config): void {
   if (engine.note) log.info(`this machine cannot run the current HTTP engine: ${engine.note}`);
   if (engine.headBytesMax < httpLimits.head_bytes_max)
     log.info(
-      `this HTTP engine drops a request head that is larger than ${engine.headBytesMax} bytes and arrives in two reads`,
+      `this HTTP engine drops a request if its head is larger than ${engine.headBytesMax} bytes and arrives in two reads`,
     );
   if (!isLoopback(config.HOST) && config.TRUSTED_PROXIES.length === 0)
     log.warn(
-      'TRUSTED_PROXIES is empty: run this front behind a proxy that refuses malformed headers. If a header name is empty, the HTTP engine parses the body of the request as a second request',
+      'TRUSTED_PROXIES is empty: run this front behind a proxy that refuses malformed headers. Without such a proxy, a client can hide a second request in a body, because the HTTP engine takes a header line without a name for the end of the head',
     );
 }
 

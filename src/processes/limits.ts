@@ -21,13 +21,13 @@ export const processLimits = {
   history_step_ms: 5_000,
   history_points_max: 720,
   history_point_bytes_max: 2_048,
-  /** How long an answer of Prometheus may take, its size, and how long it is used again. */
+  /** The maximum time and size of an answer from Prometheus, and how long the answer is reused. */
   prometheus_wait_ms_max: 8_000,
   prometheus_answer_bytes_max: 4 * 1024 * 1024,
   prometheus_age_ms_max: 15_000,
-  /** The time over which rates from Prometheus are averaged at least. It must contain several scrapes. */
+  /** The minimum window over which rates from Prometheus are averaged. The window must contain several scrapes. */
   prometheus_window_ms_min: 120_000,
-  /** How long a webhook has failed before it is a finding, and how many webhooks are findings at a time. */
+  /** How long a webhook must fail before it is reported as a finding, and the maximum number of such findings. */
   failing_finding_ms: 60_000,
   failing_findings_max: 20,
   operations_look_ms: 1_000,

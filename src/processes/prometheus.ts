@@ -32,7 +32,7 @@ const matrix = z.object({
 type Add = (name: string, value: number) => void;
 
 interface Query {
-  /** The query for the figures of each step. Rates are averages over the window. Both are in seconds. */
+  /** The query for the figures of each step. Rates are averages over the window. `window` and `step` are in seconds. */
   readonly text: (window: number, step: number) => string;
   readonly read: (labels: Readonly<Record<string, string>>, value: number, add: Add) => void;
 }
@@ -92,7 +92,7 @@ export async function readPrometheus({
   const window = Math.max(step_ms, limits.prometheus_window_ms_min) / 1_000;
   const step = step_ms / 1_000;
   const at_ms = time.now();
-  // Prometheus names a rate by the end of its time, and the history names a point by its start.
+  // Prometheus labels a rate with the end of its window. The history labels a point with its start.
   const end = Math.floor(at_ms / step_ms) * step;
   const begin = end - span_ms / 1_000 + step;
   const signal = time.deadline(limits.prometheus_wait_ms_max);
@@ -115,7 +115,7 @@ export async function readPrometheus({
           const figures = points.get(at) ?? new Map<string, number>();
           points.set(at, figures);
           const figure = Number(value);
-          // A counter that Prometheus has just met has no rate.
+          // Prometheus has no rate for a counter that it has read only once.
           if (Number.isFinite(figure))
             read(metric, figure, (name, more) => figures.set(name, (figures.get(name) ?? 0) + more));
         }

@@ -175,7 +175,7 @@ export const history = z
         'Oldest first. A point has the counts of all processes in `step_ms`. Points without a report are missing',
       ),
   })
-  .meta({ id: 'History', description: 'Figures of the past, over all processes.' });
+  .meta({ id: 'History', description: 'The history of the installation, added up over all processes.' });
 export type History = z.output<typeof history>;
 
 export const rankings = ['pending', 'failures', 'dead_letters'] as const;

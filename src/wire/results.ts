@@ -311,7 +311,7 @@ export const joinRequest = z
     date: unixSeconds,
     invite_link: inviteLink.optional(),
   })
-  .meta({ id: 'ChatJoinRequest', description: 'A join request of a group or channel.' });
+  .meta({ id: 'ChatJoinRequest', description: 'A request to join a group or channel.' });
 
 export const reactionCountUpdated = z
   .strictObject({
@@ -539,7 +539,7 @@ export const botPage = z
       .describe('Names of the rights that the bot asks for as administrator, by type of chat'),
     can_write: z.boolean().describe('Whether the caller may write to the bot'),
   })
-  .meta({ id: 'BotPage', description: 'The page of a bot that people see before they start it.' });
+  .meta({ id: 'BotPage', description: 'The page that people see before they start a bot.' });
 
 const booleans = <N extends string>(names: readonly N[]) =>
   Object.fromEntries(names.map((name) => [name, z.boolean()])) as { [K in N]: z.ZodBoolean };

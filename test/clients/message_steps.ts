@@ -138,8 +138,8 @@ async function edits({ user, made, bot, shown }: Place) {
   expect(same.description).toMatch(/^Bad Request: message is not modified: /);
   const unclosed = calls.editMessageText(user.id, message_id, 'a *b', { parse_mode: 'MarkdownV2' });
   expect((await refusal(unclosed)).description).toMatch(/^Bad Request: can't parse entities: /);
-  // An edit less than 1 s after another one is refused with the seconds to wait. Then keyboards are set and removed
-  // without a text.
+  // An edit less than 1 s after another one is refused, and the refusal contains the seconds to wait. Then keyboards are
+  // set and removed without a change of the text.
   expect(tooSoon).toEqual({
     error_code: 429,
     description: 'Too Many Requests: retry after 1',

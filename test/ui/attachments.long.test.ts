@@ -327,7 +327,7 @@ test('files beyond the limits are refused with the limit, and nothing is uploade
   );
   await choose(page, note('a.txt', 101));
   await send(page);
-  await log(page).getByRole('alert').getByText('There is no room for these files.').waitFor();
+  await log(page).getByRole('alert').getByText('You do not have enough storage for these files.').waitFor();
   expect(posts).toEqual([]);
   await page.unrouteAll({ behavior: 'ignoreErrors' });
   await log(page).getByRole('button', { name: 'Try again' }).click();

@@ -25,7 +25,7 @@ const send = (chat_id: number, text: string, reply_markup?: object, more = {}) =
   resultOf(world.service.bot(bot, 'sendMessage', { chat_id, text, reply_markup, ...more }));
 const newestOf = async (user: TestUser, chat: number) =>
   (await itemsOf(world.service.app(user, 'GET', `/api/chats/${chat}/messages?limit=1`)))[0];
-const keysOf = (page: Page) => page.getByRole('region', { name: 'Keyboard of the bot' });
+const keysOf = (page: Page) => page.getByRole('region', { name: 'Bot keyboard' });
 const fieldOf = (page: Page) => page.getByRole('combobox', { name: 'Message' });
 
 async function reload(page: Page): Promise<void> {
@@ -63,9 +63,9 @@ test('a reply keyboard below the composer survives a reload, and a press sends t
   };
   await expect.poll(places).toEqual({ isOneRow: true, isBelow: true });
   await fieldOf(page).focus();
-  await page.getByRole('button', { name: 'Hide the keyboard of the bot' }).press('Enter');
+  await page.getByRole('button', { name: 'Hide the bot’s keyboard' }).press('Enter');
   await keysOf(page).waitFor({ state: 'detached' });
-  await page.getByRole('button', { name: 'Show the keyboard of the bot' }).press('Enter');
+  await page.getByRole('button', { name: 'Show the bot’s keyboard' }).press('Enter');
   await yes?.press('Enter');
   await expect.poll(() => newestOf(alice, bot.id)).toMatchObject({ text: 'Yes', from: { id: alice.id } });
   expect(await newestOf(alice, bot.id)).not.toHaveProperty('reply_to_message');
@@ -91,11 +91,11 @@ test('a one-time keyboard closes after a press and can be opened again, and a pe
   await keysOf(page).waitFor({ state: 'detached' });
   await expect.poll(() => newestOf(alice, bot.id)).toMatchObject({ text: 'Only' });
   await page.reload();
-  await page.getByRole('button', { name: 'Show the keyboard of the bot' }).click();
+  await page.getByRole('button', { name: 'Show the bot’s keyboard' }).click();
   await only.waitFor();
   const { message_id } = await send(alice.id, 'Always', { keyboard: [['Stay']], is_persistent: true });
   await keysOf(page).getByRole('button', { name: 'Stay' }).waitFor();
-  expect(await page.getByRole('button', { name: 'Hide the keyboard of the bot' }).count()).toBe(0);
+  expect(await page.getByRole('button', { name: 'Hide the bot’s keyboard' }).count()).toBe(0);
   await resultOf(world.service.bot(bot, 'deleteMessage', { chat_id: alice.id, message_id }));
   await keysOf(page).waitFor({ state: 'detached' });
   await page.context().close();

@@ -31,7 +31,8 @@ export const showOverview = defineAdminEndpoint({
 export const showHistory = defineAdminEndpoint({
   verb: 'GET',
   path: '/api/admin/history',
-  summary: 'Returns figures of the past, over all processes: calls, deliveries, journal and memory of Redis.',
+  summary:
+    'Returns the history of the installation, added up over all processes: calls, deliveries, journal and Redis memory.',
   params: z.object({
     range: optional(z.enum(historyRanges, { error: historyRanges.join(', ') })).describe(
       'How far back: `1h`, the default, or with the setting PROMETHEUS_URL also `6h`, `24h` or `7d`',

@@ -61,7 +61,7 @@ export const deleteUser = defineAdminEndpoint({
 export const linkUser = defineAdminEndpoint({
   verb: 'PUT',
   path: '/api/admin/users/{id}/identity',
-  summary: 'Links a person to a subject of the identity provider, in place of an earlier link.',
+  summary: 'Links a person to a subject of the identity provider. Replaces an earlier link.',
   params: z.object({ id: userId, external_subject: externalSubject }),
   errors: ['user_not_found', 'subject_invalid', 'subject_taken', 'no_identity_provider'],
   handler: ({ store }, p) => store.identities.link(p.id, p.external_subject),

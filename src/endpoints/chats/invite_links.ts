@@ -51,7 +51,7 @@ export const listInviteLinks = defineEndpoint({
 export const createInviteLink = defineEndpoint({
   verb: 'POST',
   path,
-  summary: 'Creates an invite link of a group or channel.',
+  summary: 'Creates an invite link for a group or channel.',
   params: z.object({ chat_id: appChatId, ...linkSettings }),
   errors: [...refusals, ...linkSettingErrors, 'too_many_invite_links'],
   result: listedLink,

@@ -11,7 +11,7 @@ const until_max = 253_402_300_799;
 export const muteChat = defineEndpoint({
   verb: 'PUT',
   path,
-  summary: 'Turns off the caller’s notifications of a chat until a given time, or forever.',
+  summary: 'Turns off the caller’s notifications for a chat until a given time, or forever.',
   params: z.object({
     chat_id: appChatId,
     until: optional(integer()).describe('Unix time in seconds; forever if absent'),
@@ -31,7 +31,7 @@ export const muteChat = defineEndpoint({
 export const unmuteChat = defineEndpoint({
   verb: 'DELETE',
   path,
-  summary: 'Turns the caller’s notifications of a chat on again.',
+  summary: 'Turns the caller’s notifications for a chat on again.',
   params: z.object({ chat_id: appChatId }),
   uncounted: true,
   errors: ['chat_not_found', 'not_chat_member'],

@@ -15,7 +15,7 @@ const seeing = ['chat_not_found', 'not_chat_member', 'message_not_found', 'messa
 export const getPoll = defineEndpoint({
   verb: 'GET',
   path,
-  summary: 'Returns the poll of a message with its present results.',
+  summary: 'Returns the poll of a message with its current results.',
   params: place,
   errors: [...seeing, 'poll_not_found'],
   result: pollFields,

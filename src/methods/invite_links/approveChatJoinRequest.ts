@@ -35,7 +35,7 @@ export const decisionMethod = ({
 
 export const approveChatJoinRequest: Method = decisionMethod({
   name: 'approveChatJoinRequest',
-  summary: 'Approves a join request of a group or channel.',
+  summary: 'Approves a request to join a group or channel.',
   decision: 'approve',
   errors: ['too_many_chats'],
 });

@@ -15,7 +15,7 @@ import { chatId } from '../../wire/schema.js';
 export const createChatInviteLink = defineMethod({
   name: 'createChatInviteLink',
   effect: 'configure',
-  summary: 'Creates an invite link of a group or channel.',
+  summary: 'Creates an invite link for a group or channel.',
   params: z.object({ chat_id: chatId, ...linkSettings }),
   errors: [...manageErrors, ...linkSettingErrors, 'too_many_invite_links'],
   result: inviteLink,

@@ -4,11 +4,11 @@ import { defineMethod } from '../../server/method.js';
 import { messageReferences } from '../../wire/results.js';
 import { boolean, chatId, messageIds, optional } from '../../wire/schema.js';
 
-/** Copies up to 100 messages in one script, in the order given. Skips missing messages (behaviour §6). */
+/** Copies up to 100 messages in one script, in the given order. Skips missing messages (behaviour §6). */
 export const copyMessages = defineMethod({
   name: 'copyMessages',
   effect: 'grow',
-  summary: 'Copies up to 100 messages in the order given.',
+  summary: 'Copies up to 100 messages in the given order.',
   params: z.object({
     chat_id: chatId,
     from_chat_id: chatId,

@@ -4,11 +4,11 @@ import { defineMethod } from '../../server/method.js';
 import { messageReferences } from '../../wire/results.js';
 import { boolean, chatId, messageIds, optional } from '../../wire/schema.js';
 
-/** Forwards up to 100 messages in one script, in the order given. Skips missing messages (behaviour §6). */
+/** Forwards up to 100 messages in one script, in the given order. Skips missing messages (behaviour §6). */
 export const forwardMessages = defineMethod({
   name: 'forwardMessages',
   effect: 'grow',
-  summary: 'Forwards up to 100 messages in the order given.',
+  summary: 'Forwards up to 100 messages in the given order.',
   params: z.object({
     chat_id: chatId,
     from_chat_id: chatId,

@@ -7,8 +7,7 @@ import { webhookRoute } from '../../wire/results.js';
 export const getWebhookRoutes = defineMethod({
   name: 'getWebhookRoutes',
   effect: 'read',
-  summary:
-    'Returns the settings of the webhook routes in order, their pending updates and their last errors.',
+  summary: 'Returns the webhook routes in order, with their settings, pending updates and last errors.',
   params: z.object({}),
   result: z.array(webhookRoute),
   handler: ({ bot, store }) => webhookRouteStates(store, bot.id),

@@ -131,7 +131,9 @@ export const exportLink = (db: Database, chat: number, by: number, code: string)
     return addPrimary(sql, chat, by, code);
   });
 
-/** The name of a link. The creator uses the code. Other administrators who may invite people use the id. */
+/**
+ * Identifies a link. The creator of the link gives its code. Other administrators who may invite people give its id.
+ */
 export type LinkName = { readonly code: string } | { readonly id: number };
 
 interface Named {

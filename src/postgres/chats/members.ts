@@ -106,7 +106,7 @@ export async function removeInvitation(sql: Sql, chat: number, user: number): Pr
 
 type JoinLink = EventLink & { readonly id: number };
 
-/** Counts a member who joins through a link, or uncounts one who leaves after joining through a link. */
+/** Adds 1 to the members of a link when a person joins through the link, and subtracts 1 when such a member leaves. */
 async function countByLink(sql: Sql, chat: number, member: number, link: JoinLink | null): Promise<void> {
   if (link !== null) {
     await sql.query('update invite_links set members = members + 1 where id = $1', [link.id]);

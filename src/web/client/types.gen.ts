@@ -24,7 +24,7 @@ export type PostStreamEvents = {
   post_reactions: PostReactionsEvent;
 };
 
-/** The page of a bot that people see before they start it. */
+/** The page that people see before they start a bot. */
 export type BotPage = {
   id: number;
   username: string;
@@ -531,7 +531,7 @@ export type PublicChat = {
   avatar?: Picture;
 };
 
-/** Figures of the past, over all processes. */
+/** The history of the installation, added up over all processes. */
 export type History = {
   /** Unix time in ms */
   at_ms: number;
@@ -1027,7 +1027,7 @@ export type VideoNote = {
   thumbnail?: PhotoSize;
 };
 
-/** A picture of 512 pixels a side. */
+/** A picture whose longer side has 512 pixels. */
 export type Sticker = {
   /** Id with which the file can be sent again */
   file_id: string;

@@ -1,4 +1,4 @@
-/** Shows the figures of the past as charts with axes, and as a table. */
+/** Shows the history of the installation as charts with axes, and as a table. */
 import { type PointerEvent, useMemo, useState } from 'react';
 import { bytes, clock, minute, ms, rate, span, time } from './format.js';
 import { type HistoryRange, type Loaded, rangeNames } from './live.js';
