@@ -1,5 +1,5 @@
 --[[
-@summary Takes calls from a token bucket. If the bucket is empty, returns how long to wait.
+@summary Takes calls from a token bucket. If the bucket is empty, returns how long the caller must wait.
 @why     Several nodes may receive calls of one caller at the same time, and each call must count.
 @repeatable A retried call counts twice, so the caller waits slightly longer.
 @flag    allow-oom

@@ -46,8 +46,7 @@ export function openHome(home: string): void {
   const found = (readJsonIfThere(versionPath) as { format?: unknown } | undefined)?.format;
   if (found !== format_version) {
     throw new Refusal(
-      `the data in ${home} has format version ${JSON.stringify(found)}, but this program reads version ${format_version}: ` +
-        'run the program that wrote it, or choose another PETREL_HOME',
+      `the data in ${home} has format version ${JSON.stringify(found)}, but this program reads version ${format_version}: run the program that wrote the data, or choose another PETREL_HOME`,
     );
   }
 }

@@ -65,8 +65,7 @@ function refuseOtherVersion({ data, binaries }: Place): void {
   if (ours === undefined) throw new Refusal(`the embedded PostgreSQL does not start: ${binaries.postgres}`);
   if (written !== ours) {
     throw new Refusal(
-      `the data in ${data} was written by PostgreSQL ${written}, but this program contains ${ours}:  ` +
-        'dump it with the older version, or choose another PETREL_HOME',
+      `the data in ${data} was written by PostgreSQL ${written}, but this program contains ${ours}: dump the data with the older version, or choose another PETREL_HOME`,
     );
   }
 }

@@ -76,8 +76,7 @@ export function postgresUser(): User | undefined {
   const user = idOf('postgres') ?? makeUser();
   if (!user) {
     throw new Refusal(
-      'PostgreSQL refuses to run as root, and a user "postgres" could not be created;  ' +
-        'start as another user, or set DATABASE_URL',
+      'PostgreSQL refuses to run as root, and a user "postgres" could not be created: start as another user, or set DATABASE_URL',
     );
   }
   return user;

@@ -9,7 +9,7 @@ import { fileLimits as limits } from './limits.js';
 
 const incoming = 'incoming';
 /**
- * Unfinished files older than this are removed. A write takes less time, so the process that wrote such a file has
+ * The age above which unfinished files are removed. A write takes less time, so the process that wrote such a file has
  * died.
  */
 const stale_ms_min = 3_600_000;

@@ -22,7 +22,7 @@ export const fileLimits = {
   avatar_given_side_px_min: 32,
   avatar_given_aspect_max: 20,
   /**
-   * The limit for width plus height of a photo, and the limit for the ratio of its longer side to its shorter side.
+   * The maximum sum of the width and height of a photo, and the maximum ratio of its longer side to its shorter side.
    */
   photo_sides_px_max: 10_000,
   photo_aspect_max: 20,

@@ -4,7 +4,7 @@ export const postgresLimits = {
   control_mark_shards: 64,
   /** How many ids to skip after the highest id known to be in use, after Postgres was restored to an earlier state. */
   postgres_sequence_skip: 10_000,
-  /** How long reads avoid a Postgres replica after it failed. */
+  /** How long no read uses a Postgres replica that has failed. */
   postgres_replica_rest_ms: 1_000,
   postgres_statement_timeout_ms: 10_000,
   /** How often a process checks the shard map, and the age at which the map is too old to use. */
@@ -16,7 +16,7 @@ export const postgresLimits = {
   shard_map_idle_look_ms: 10_000,
   shard_map_idle_age_ms_max: 25_000,
   webhook_failing_ms: 3_600_000,
-  /** A node counts as a user of its Redis for this long after its last report. */
+  /** How long after its last report a node counts as a user of its Redis. */
   redis_node_age_ms_max: 10_000,
   /** The time between two notices to bot owners that concern the same report of leaked tokens. */
   leak_notice_interval_ms: 2,
@@ -34,7 +34,7 @@ export const postgresLimits = {
    * is lower.
    */
   bots_created_per_day_min: 100,
-  /** Strangers may add the same person to chats this often per day. One stranger may add this many people per day. */
+  /** How often strangers may add the same person to chats per day, and how many people one stranger may add per day. */
   stranger_adds_per_day_max: 10,
   strangers_added_per_day_max: 50,
   /** The number of open invitations of one person, in total and from one inviter. */

@@ -203,7 +203,7 @@ async function reachRedis(connection: RedisServers, identity: Identity): Promise
 function logMemory(log: Logger, full: boolean, server: string): void {
   if (full)
     log.warn({ server }, 'Redis is nearly out of memory: sends and uploads answer 429, other calls continue');
-  else log.info({ server }, 'Redis has free memory again: sends and uploads are accepted');
+  else log.info({ server }, 'Redis has free memory again: sends and uploads are accepted again');
 }
 
 function logPause(log: Logger, pause: Pause): void {

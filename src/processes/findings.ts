@@ -78,7 +78,7 @@ export interface Finding {
 
 const day_ms = 86_400_000;
 const flushed_ms_max = 30_000;
-/** A move without a report for this long counts as interrupted. */
+/** How long a move may go without a report before it counts as interrupted. */
 const left_ms = 15_000;
 const percent = (share: number) => `${Math.round(share * 100)} %`;
 

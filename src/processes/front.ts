@@ -140,7 +140,7 @@ function logEngine(log: Backends['log'], engine: Engine, config: Config): void {
     );
   if (!isLoopback(config.HOST) && config.TRUSTED_PROXIES.length === 0)
     log.warn(
-      'TRUSTED_PROXIES is empty: run this front behind a proxy that refuses malformed headers. Without such a proxy, a client can hide a second request in a body, because the HTTP engine takes a header line without a name for the end of the head',
+      'TRUSTED_PROXIES is empty: run this front only behind a proxy that refuses malformed headers, because without such a proxy clients can smuggle requests',
     );
 }
 

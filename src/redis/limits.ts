@@ -12,7 +12,7 @@ export const redisLimits = {
    */
   unsettled_request_ms: 60_000,
   unsettled_requests_max: 10_000,
-  /** A Redis server counts as unavailable if it has unanswered commands and sends no data for this long. */
+  /** How long a Redis server with unanswered commands may send no data before it counts as unavailable. */
   redis_silence_ms: 1_500,
   /** How long a front waits for an unavailable Redis server or a migrating slot before it answers 503. */
   redis_wait_ms_max: 2_000,
@@ -21,13 +21,14 @@ export const redisLimits = {
    * so this time is longer.
    */
   redis_wait_background_ms_max: 5_000,
-  /** A Redis connection is replaced if it receives nothing for this long. */
+  /** How long a Redis connection may receive nothing before it is replaced. */
   redis_command_timeout_ms: 5_000,
   /**
-   * Above this percentage of used memory, Redis accepts only deletions, revocations, acknowledgements and deliveries.
+   * The percentage of used memory above which Redis accepts only deletions, revocations, acknowledgements and
+   * deliveries.
    */
   redis_full_percent: 85,
-  /** Below this percentage of used memory, Redis accepts all writes again. */
+  /** The percentage of used memory below which Redis accepts all writes again. */
   redis_roomy_percent: 83,
   redis_memory_look_ms: 1_000,
   /**

@@ -58,7 +58,7 @@ export const ruleLimits = {
   route_chats_max: 100,
   /** A route with a percentage of 100 takes all chats. */
   route_percent_max: 100,
-  /** The size of all routes of a bot as JSON. */
+  /** The maximum size of all routes of a bot as JSON. */
   routes_bytes_max: 16 * 1024,
   retry_first_delay_s_max: 3_600,
   retry_factor_max: 10,
@@ -66,7 +66,7 @@ export const ruleLimits = {
   retry_age_s_max: 86_400,
   page_size_max: 100,
   page_size_default: 50,
-  /** The size of the items of one page as JSON, without the envelope. */
+  /** The maximum size of the items of one page as JSON, without the envelope. */
   page_bytes_max: 63 * 1024,
   preview_text_length_max: 128,
   search_query_bytes_max: 256,
@@ -87,8 +87,8 @@ export const ruleLimits = {
   /** A live location with this period is live until the bot stops it. */
   live_period_s_forever: 0x7fff_ffff,
   /**
-   * An edit may move the end of a live location at most this long past the former end, and at most this long past the
-   * edit.
+   * How far an edit may move the end of a live location: the first limit counts from the former end, the second from
+   * the edit.
    */
   live_extension_s_max: 86_400,
   live_remaining_s_max: 90 * 86_400,
@@ -101,7 +101,7 @@ export const ruleLimits = {
   new_stickers_max: 50,
   sticker_emoji_max: 20,
   sticker_keywords_max: 20,
-  /** The length of all keywords of a sticker together. */
+  /** The maximum total length of the keywords of a sticker. */
   sticker_keywords_length_max: 64,
   poll_question_length_max: 300,
   poll_options_max: 12,
@@ -146,6 +146,6 @@ export const ruleLimits = {
   rate_seconds_max: 86_400,
   writers_per_bot_max: 1_000,
   partitions_max: 1_000,
-  /** At most this many messages after the last read message count as unread. */
+  /** The maximum number of messages after the last read message that count as unread. */
   unread_counted_max: 100,
 } as const;

@@ -25,8 +25,8 @@ export const kindBit = (kind: UpdateKind): number => 1 << updateKinds.indexOf(ki
 const listedOnly: readonly UpdateKind[] = ['chat_member', 'message_reaction_count'];
 
 /**
- * The stored mask of a bot that requested no kinds. It stands for `defaultKinds` and never changes, because open queues
- * store it. Such bots therefore also get default kinds that later releases add.
+ * The stored mask of a bot that requested no kinds. This mask stands for `defaultKinds` and never changes, because open
+ * queues store it. Such bots therefore also get default kinds that later releases add.
  */
 export const defaultUpdateMask = 63;
 

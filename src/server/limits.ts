@@ -1,6 +1,6 @@
 /** Sets the limits of calls: parameters, shares of a front, idempotency keys and downloads. */
 export const callLimits = {
-  /** A change of a bot's settings counts as this many calls. */
+  /** The number of calls as which a change of a bot's settings counts. */
   settings_call_weight: 20,
   /**
    * How many changes of settings one process runs in parallel for all bots of one owner. The same limit applies to
@@ -8,14 +8,17 @@ export const callLimits = {
    */
   settings_calls_at_once: 2,
   settings_calls_waiting_max: 20,
-  /** A search counts as this many calls of the person. */
+  /** The number of calls as which a search of a person counts. */
   search_call_weight: 5,
   /** How many searches one front runs in parallel, per person and in total. Further searches wait in order. */
   searches_per_person_at_once: 1,
   searches_per_person_waiting_max: 5,
   searches_at_once: 4,
   searches_waiting_max: 100,
-  /** How many pages of posts one front looks up in parallel, for one address and for all. Further ones wait in order. */
+  /**
+   * How many pages of posts one front looks up in parallel, for one address and for all. Further look-ups wait in
+   * order.
+   */
   post_pages_per_address_at_once: 2,
   post_pages_per_address_waiting_max: 20,
   post_pages_at_once: 8,

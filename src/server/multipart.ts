@@ -27,9 +27,9 @@ const dash = 0x2d;
 const crlf = '\r\n';
 
 /**
- * Returns the parts in the order in which they were sent. Throws `bad_request` when the body is malformed, truncated,
- * or has a part without a name; `too_large` above `limits.multipart_parts_max` parts, or when the text fields together
- * exceed `limits.body_bytes_max`; `bad_unicode` when a part head is not UTF-8.
+ * Returns the parts in the order in which they were sent. Errors: `bad_request` if the body is malformed or truncated,
+ * or if a part has no name. `too_large` above `limits.multipart_parts_max` parts, or if the text fields together exceed
+ * `limits.body_bytes_max`. `bad_unicode` if a part head is not UTF-8.
  */
 export function parseMultipart(contentType: string, body: Buffer): MultipartPart[] {
   const delimiter = Buffer.from(`\r\n--${readBoundary(contentType)}`, 'latin1');

@@ -35,13 +35,13 @@ interface Spender {
 }
 
 /**
- * Calls with smaller bodies than this are charged by sample, because reading the clock for each call would cost more.
+ * The body size below which calls are charged by sample, because reading the clock for each call would cost too much.
  */
 const measured_bytes_min = 1_024;
 const sample_of = 8;
 /** The upper limit for the measured time of one call, because a garbage collection may run during the call. */
 const sampled_ms_max = 1;
-/** An account counts as the only caller if no other account has made a call for this long. */
+/** How long no other account may have made a call before an account counts as the only caller. */
 const several_ms = 1_000;
 /** How long slices pause after a call that ran on arrival. */
 const yields_ms = 100;

@@ -55,8 +55,7 @@ export const storeLimits = {
   /** How many pings of webhooks an owner may send per minute. */
   pings_per_owner_max: 6,
   /**
-   * A caller may check this often in Postgres whether two people share a chat: a burst, and then one check per
-   * interval.
+   * How often a caller may check in Postgres whether two people share a chat: a burst, and then one check per interval.
    */
   stranger_look_ups_max: 100,
   stranger_look_up_ms: 100,
@@ -69,7 +68,7 @@ export const storeLimits = {
   /** How many consumers may share a bot's queue, and how long a consumer's name may be. */
   consumers_max: 64,
   consumer_name_length_max: 32,
-  /** After this time without a poll step, a consumer loses its chats to other consumers. */
+  /** How long a consumer may make no poll step before it loses its chats to other consumers. */
   consumer_lease_s_default: 4,
   consumer_lease_s_max: 60,
   /** The minimum time between two steps of a waiting poll with a consumer name. */
@@ -80,11 +79,11 @@ export const storeLimits = {
    */
   consumer_pause_ms: 3,
   /**
-   * A consumer may leave its updates unconfirmed for this time. Then its stream ends, so that other consumers get the
-   * updates of a client that disappeared without a notice.
+   * How long a consumer may leave its updates unconfirmed. Then its stream ends, so that other consumers get the
+   * updates of a client that disappeared without notice.
    */
   stream_confirm_ms_max: 60_000,
-  /** After the last poll, Redis remembers for this long which consumer holds which chat. */
+  /** How long after the last poll Redis remembers which consumer holds which chat. */
   consumers_ttl_ms: 10 * 60_000,
   queue_length_max: 100_000,
   queue_bytes_max: 128 * 1024 * 1024,
@@ -103,17 +102,17 @@ export const storeLimits = {
   inline_wait_ms_max: 7_000,
   /** How long after the bot's answer a person can choose a result. */
   inline_choice_ms: 5 * 60_000,
-  /** A bot with more pending updates than this, or with larger ones in total, gets no inline queries. */
+  /** The maximum number and total size of pending updates with which a bot still gets inline queries. */
   inline_pending_max: 10_000,
   inline_pending_bytes_max: 16 * 1024 * 1024,
   inline_answer_bytes_max: 256 * 1024,
   /** How many answers from one bot are stored, and their total size. */
   inline_answers_max: 1_000,
   inline_answers_bytes_max: 4 * 1024 * 1024,
-  /** A person may send this many inline queries at once, and one more after each of these intervals. */
+  /** How many inline queries a person may send at once, and the interval after which the person may send one more. */
   inline_queries_per_person_max: 30,
   inline_query_per_person_ms: 500,
-  /** A bot may get this many inline queries at once, and one more after each of these intervals. */
+  /** How many inline queries a bot may get at once, and the interval after which the bot may get one more. */
   inline_queries_per_bot_max: 300,
   inline_query_per_bot_ms: 20,
   /** How long a draft of a bot is shown after its last change. */
@@ -132,7 +131,7 @@ export const storeLimits = {
   auth_lease_ms: 1_000,
   auth_lease_renew_ms: 300,
   auth_lease_margin_ms: 250,
-  /** A node lets its lease expire if it has checked no token for this time. */
+  /** How long a node may check no token before it lets its lease expire. */
   auth_idle_ms: 10_000,
   auth_cache_age_ms_max: 60_000,
   auth_log_length_max: 10_000,
@@ -148,7 +147,7 @@ export const storeLimits = {
   guess_look_up_ms: 2_000,
   former_token_age_ms_max: 365 * 24 * 3_600_000,
   ring_age_ms_max: 15_000,
-  /** For every group of this many chats, a listing of chats counts as one additional call. */
+  /** How many chats of a listing count as one additional call. */
   heads_per_call: 500,
   /**
    * How long later pages of the chat list reuse the order of the first page, and how many chats all these orders in one
@@ -214,7 +213,7 @@ export const storeLimits = {
   presence_renew_ms: 8_000,
   presence_batch_max: 500,
   push_subscriptions_max: 10,
-  /** A message older than this causes no notification. */
+  /** The maximum age of a message that causes a notification. */
   push_age_ms_max: 10 * 60_000,
   push_gap_ms: 10_000,
   push_recipients_max: 10_000,
@@ -234,7 +233,7 @@ export const storeLimits = {
   idempotency_ttl_ms: 24 * 3_600_000,
   idempotency_keys_max: 100_000,
   /**
-   * An answer larger than this is not stored. A repeated call rebuilds such an answer from the records of its scripts.
+   * The maximum size of a stored answer. A repeated call rebuilds a larger answer from the records of its scripts.
    */
   idempotency_answer_bytes_max: 2 * 1024,
   idempotency_lease_ms: 15_000,

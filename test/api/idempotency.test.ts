@@ -60,7 +60,7 @@ const texts = async (text: string): Promise<number> => {
   return all.filter((message: { text: string }) => message.text === text).length;
 };
 
-test('a call repeated under an idempotency key gets the first answer, even on another front and with reordered parameters', async () => {
+test('a call repeated under an idempotency key gets the first answer, even on another front or with reordered parameters', async () => {
   const first = await send('k1', 'once only');
   expect(first.status).toBe(200);
   const second = await send('k1', 'once only', 1);
@@ -231,7 +231,7 @@ describe('answers are stored under an idempotency key', () => {
     return { first, claim: made[0] as string };
   };
 
-  test('a large answer is not stored under its idempotency key, and a repeated call builds the answer again from the stored change', async () => {
+  test('a large answer is not stored under its idempotency key, and a repeated call rebuilds it from the stored change', async () => {
     const long = 'long '.repeat(800).trim();
     const { first, claim } = await answerOf('large', () => send('large', long));
     expect(first.status).toBe(200);

@@ -71,7 +71,7 @@ test('a stream sends updates in order as they are made, and confirms none', asyn
   expect(await pending()).toBe(21);
 });
 
-test('a stream with Last-Event-ID sends the updates after this id, and a stream without it sends all unconfirmed updates', async () => {
+test('a stream sends the updates after its Last-Event-ID, or all unconfirmed updates without this header', async () => {
   const first = await open();
   for (const text of numbers(0, 4)) await say(text);
   const updates = await first.received(4);

@@ -83,7 +83,7 @@ export function testFeatures(
       });
       afterAll(() => stop?.());
 
-      // Before the steps, which show that the bot continues to work.
+      // This test runs before the steps, which show that the bot still works after the ping.
       test.skipIf(mode === 'polling')('the bot accepts a ping without an error', async () => {
         const path = `/api/me/bots/${scene.bot.id}/webhook/ping`;
         const params = mode === 'a webhook route' ? { route: 'library' } : {};

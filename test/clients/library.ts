@@ -80,7 +80,7 @@ export interface LibraryBot {
   readonly received: readonly Json[];
   /** The refusals of duplicate answers to callback queries. The bot answers each query twice. */
   readonly lateAnswers: readonly Refusal[];
-  /** The waits, in seconds, that 429 answers requested from the bot. */
+  /** The times, in seconds, for which 429 answers asked the bot to wait. */
   readonly waits: readonly number[];
   refusal(call: Promise<unknown>): Promise<Refusal>;
   patiently<T>(call: (calls: Calls) => Promise<T>): Promise<T>;

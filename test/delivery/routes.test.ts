@@ -386,7 +386,7 @@ test('if a route is deleted while it is being set, neither call fails', async ()
   expect(await routes().routes(bot.id)).toEqual([]);
 });
 
-test('after Postgres loses a route, its pending updates move to the bot’s own queue, and its receiver gets no more updates', async ({
+test('if Postgres loses a route, the updates of the route move to the bot’s own queue, and its receiver gets no more', async ({
   onTestFinished,
 }) => {
   await startWorker(onTestFinished);
@@ -486,7 +486,7 @@ test('a worker that missed the hint about a new URL sends later updates only to 
   expect(former.arrivals.map(({ text }) => text)).toEqual(['a']);
 });
 
-test('a replay of an update of a deleted route does not reach a later route in its slot', async ({
+test('if an update of a deleted route is replayed, a newer route in the same slot does not get it', async ({
   onTestFinished,
 }) => {
   await startWorker(onTestFinished);

@@ -105,7 +105,7 @@ test('a process that now has the pid of a stale pid file is not stopped', async 
   expect(commandOf(process.pid)).toBeDefined();
 });
 
-test('the error of a failed start of Redis quotes the log of Redis', async () => {
+test('if Redis fails to start, the error quotes the log of Redis', async () => {
   const first = await start();
   await expect(startRedis({ dir: join(dir, 'other'), port: first.port })).rejects.toThrow(/already in use/i);
 });

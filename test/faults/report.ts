@@ -9,7 +9,7 @@ import type { Verdict } from '../support/ledger.js';
 const given = Number(process.env.PETREL_FAULTS_SCALE);
 export const long = given > 0;
 
-/** Returns how much a run does: `short` by default. With `--scale`, `whole` multiplied by the scale. */
+/** Returns the amount of work of a run: `short` by default, or `whole` multiplied by the scale with `--scale`. */
 export const amount = (short: number, whole: number): number =>
   long ? Math.max(1, Math.round(whole * given)) : short;
 

@@ -101,8 +101,8 @@ export async function say(service: Service, lane: Lane): Promise<void> {
 }
 
 /**
- * Each lane sends a message every `everyMs`, spread evenly, until `signal`. `calls` records the duration of each call
- * in ms.
+ * Each lane sends a message every `everyMs` until `signal`. The lanes start at evenly spread times. `calls` records the
+ * duration of each call in ms.
  */
 export async function talk(
   service: Service,

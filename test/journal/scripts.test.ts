@@ -219,7 +219,7 @@ describe('journal/state', () => {
 });
 
 describe('history/note', () => {
-  it('history/note announces a flush only if its Postgres server has not been replaced', async () => {
+  it('the script history/note announces a flush unless the Postgres server of the flush was replaced', async () => {
     const { keys, runner, connection } = node;
     const listener = connection.client.duplicate({ enableOfflineQueue: true });
     const heard: string[] = [];

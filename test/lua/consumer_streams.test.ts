@@ -214,7 +214,7 @@ test('if a consumer loses an update and gets it again, confirming this update co
   expect(await world.pending()).toEqual(new Set([101]));
 });
 
-test('after polls without a consumer, a stream’s first confirmation does not cover an update that its bot has not seen', async () => {
+test('after polls without a consumer, the first confirmation on a stream confirms no update that the bot has not seen', async () => {
   await emptied(client);
   const world = new StreamWorld(client);
   await world.add(0);

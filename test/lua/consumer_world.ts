@@ -31,7 +31,7 @@ export const step = (client: Redis, args = {}): Promise<unknown[]> =>
 
 /**
  * A step before the tested one. Its lease is a little shorter, so that the tested step changes the end of the lease
- * also within the same millisecond.
+ * even if both steps run in the same millisecond.
  */
 export const stepped =
   (args = {}): Seed =>

@@ -165,7 +165,7 @@ test('every Redis record that a script or a key builder names is in the table of
   expect([...listed].filter((name) => !named.has(name) && name !== 'msg')).toEqual([]);
 });
 
-test('one script argument can hold the maximum number of waiting polls of a node', async () => {
+test('a single script argument is large enough for the maximum number of waiting polls of a node', async () => {
   const polls = Array.from({ length: 20_000 }, (_, i) => [`${i}`, 'p']).flat();
   const at = { state: keys.queueStateRoot(0), queue: keys.queueRoot(0) };
   const [status, wake] = await callScript(client, scripts.get('updates/peek') as Script, at, { polls });

@@ -138,7 +138,7 @@ test('a node stops serving when the Redis of another installation replaces the R
   const before = await keys();
   await expect
     .poll(() => service.fronts[0].log())
-    .toMatch(/this Redis belongs to the installation theirs.*do not belong together/);
+    .toMatch(/this Redis belongs to the installation theirs.*do not belong to the same installation/);
   expect(await readyz(service)).toBe(503);
   expect((await service.app(person, 'GET', '/api/chats')).status).toBe(503);
   expect(await keys()).toEqual(before);

@@ -4,7 +4,10 @@ import { ApiError } from '../../src/errors.js';
 import { type Attack, attacks } from './adversarial.cases.js';
 
 const roundsMax = 12;
-/** Runs below this time in ns always pass, because they do not matter and timers are too imprecise for them. */
+/**
+ * The time in ns below which a run always passes, because such short runs do not matter and timers are too imprecise
+ * for them.
+ */
 const nothing_ns = 1_000_000;
 /**
  * How many times longer a parser may take for an input that is four times as long. A linear parser takes four times as

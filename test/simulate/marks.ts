@@ -83,7 +83,7 @@ export class Marks {
     return this.#pins.note(chatText(chat), `delete${from}`, { what: 'drop', message }, output, from);
   }
 
-  /** At the step `at`, Redis lost its changes since the step `since`. */
+  /** Call this when Redis, at step `at`, lost its changes since step `since`. */
   lose(since: number, at: number): void {
     this.#lostAt = at;
     this.#pins.lose(since, at);

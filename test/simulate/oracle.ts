@@ -63,7 +63,7 @@ export class Histories<I extends { readonly what: string }, O, S> {
     };
   }
 
-  /** At the step `at`, Redis lost its changes since the step `since`. */
+  /** Call this when Redis, at step `at`, lost its changes since step `since`. */
   lose(since: number, at: number): void {
     this.#lostAt = at;
     for (const [key, operations] of this.#operations)
@@ -127,7 +127,7 @@ export class Oracle {
     if (sent.durable && this.#lostAt >= sent.from) this.messages.loose.add(key);
   }
 
-  /** At the step `at`, Redis lost its changes since the step `since`. */
+  /** Call this when Redis, at step `at`, lost its changes since step `since`. */
   lose(since: number, at: number): void {
     this.#lostAt = at;
     for (const [key, { until }] of this.sent) if (until >= since) this.messages.loose.add(key);

@@ -169,7 +169,7 @@ export class Receivers {
     this.#onViolation(`${from.name} sent to ${path}, and the webhook of bot ${bot} is ${expected.url}`);
   }
 
-  /** Two workers never deliver updates of one chat at once, unless a lease was lost or its clock jumped. */
+  /** Two workers never deliver updates of one chat at once, unless a lease was lost or the clock of Redis jumped. */
   #checkOverlap(request: Request, chat: string): void {
     this.#chatOf.set(request, chat);
     const other = this.#network.requests.find(

@@ -95,7 +95,7 @@ const others: Readonly<Record<string, string | null>> = {
 const withoutNulls = (info: object) =>
   Object.fromEntries(Object.entries(info).filter(([, value]) => value !== null));
 
-/** Records the answers of methods and the updates of polls of a file's tests. Call this while the file is loaded. */
+/** Records the method answers and the polled updates of the tests in a file. Call this while the file is loaded. */
 export function recordAnswers(): Recorder {
   const recorder = new Recorder();
   const take = (method: string, result: unknown) => {

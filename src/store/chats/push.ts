@@ -39,7 +39,10 @@ export function createPush({ db, secrets }: StoreContext) {
     take: (limit: number) => rows.takeDue(db, limit),
     /** Returns the milliseconds until a notification is due, or null if none is pending. */
     untilDue: () => rows.untilDue(db),
-    /** Returns one row per browser. Skips people who have read the message or muted the chat in the meantime. */
+    /**
+     * Returns one row for each browser to notify. Skips people who have read the message or muted the chat in the
+     * meantime.
+     */
     addressees: (due: readonly rows.DueRow[]) => rows.loadAddressees(db, due),
     /**
      * Records which people were notified. Within limits.push_gap_ms, they get no other notification about the same

@@ -106,7 +106,10 @@ export class Search {
     return { ref, chat: ref.id, user: ref.user, before: before === 0 ? Number.MAX_SAFE_INTEGER : before };
   }
 
-  /** Divides the rows of one search among the chats, in their order. Chats for which no rows remain are left out. */
+  /**
+   * Divides the rows that one search may read among the chats, in the order of the chats. Chats for which no rows
+   * remain are left out.
+   */
   async #rangesOf(chats: readonly ChatRef[], before: number) {
     const last = new Map<string, number>();
     await Promise.all(

@@ -121,7 +121,7 @@ async function readChanges(
     rows.push(...(read.rows as RawRow[]));
   }
   const version = upTo ?? after;
-  // Leaves changes after `version` to later batches, because the next read returns them again. Reports a gap at once,
+  // Reports only changes up to `version`, because the next read returns the later ones again. Reports a gap at once,
   // although the next read may report the same gap again.
   const shown = rows.filter((row) => Number(row[3]) <= version || String(row[1]) === 'gap');
   return { version, rows: shown };

@@ -84,8 +84,8 @@ export function createUniqueText(random: Random): () => string {
 }
 
 /**
- * Why a call may run again. `once`: it has an idempotency key. `answer`: it comes from a webhook answer, and the
- * delivery may be repeated.
+ * Why a call may run again. `once`: the call has an idempotency key. `answer`: the call comes from a webhook answer,
+ * and the delivery may be repeated.
  */
 export type CallOrigin = 'once' | 'answer';
 

@@ -267,8 +267,8 @@ export class Keys {
   /** HASH: the last report of each node, with its time. In partition 0. Bounded by live nodes. */
   readonly nodes = () => `${this.#at(0)}:nodes`;
   /**
-   * HASH: figures of the last hour over all nodes, by place in a ring of limits.history_points_max. In partition 0.
-   * Expires after an hour without nodes.
+   * HASH: figures of the last hour over all nodes, by index in a ring buffer of limits.history_points_max points. In
+   * partition 0. Expires after an hour without nodes.
    */
   readonly figures = () => `${this.#at(0)}:figures`;
   /** HASH: settings on which all nodes in the installation must agree. In partition 0. */

@@ -60,7 +60,7 @@ const digestOf = (question: InlineQuestion, user: number): string =>
     .update(JSON.stringify([question.query, question.offset, question.chat_type, user]))
     .digest('base64url');
 
-/** Returns the digests of a question: one for this person, and one for everybody. */
+/** Returns the digests of a query: one for this person, and one for everybody. */
 const digestsOf = (question: InlineQuestion, user: number) =>
   [digestOf(question, user), digestOf(question, 0)] as const;
 
@@ -104,7 +104,7 @@ export class InlineQueries {
   }
 
   /**
-   * Sends a question to a bot. Returns the id of the query. Errors: `cant_write_to_bot`, `bot_not_inline`,
+   * Sends a query to a bot. Returns the id of the query. Errors: `cant_write_to_bot`, `bot_not_inline`,
    * `bot_not_found`, `inline_unanswered` if too many updates of the bot are pending, `too_many_requests`.
    */
   async ask(bot: number, user: Profile, question: InlineQuestion): Promise<string> {

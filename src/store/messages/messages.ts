@@ -33,7 +33,7 @@ export interface NewMessage {
   /** The message that this message replies to, or 0 if it is not a reply. */
   readonly replyTo: number;
   readonly origin?: Pick<Origin, 'forward' | 'group' | 'keyboard' | 'via'>;
-  /** Whether to send the message without a reply if the replied-to message no longer exists. */
+  /** Whether to send the message as an ordinary message if the message that it replies to no longer exists. */
   readonly allowMissingReply: boolean;
 }
 

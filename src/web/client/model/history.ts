@@ -357,7 +357,10 @@ export class History extends Signal {
     return outgoing;
   }
 
-  /** Sends a message again, after the earlier messages that had no connection, with the unsent rest of its send. */
+  /**
+   * Sends a message again, together with the other unsent messages of its send. First sends the earlier messages that
+   * had no connection.
+   */
   retry(outgoing: Outgoing): void {
     const at = this.outgoing.indexOf(outgoing);
     for (const [i, one] of this.outgoing.entries()) {
@@ -412,8 +415,8 @@ export class History extends Signal {
   }
 
   /**
-   * Moves the files and the text of an unsent message, with those of the unsent rest of its send, back to the composer.
-   * Returns them, or null if they have no room there.
+   * Moves the files and the text of an unsent message, and of the other unsent messages of its send, back to the
+   * composer. Returns them, or null if they have no room there.
    */
   recall(outgoing: Outgoing): Draft | null {
     const parts = this.outgoing.filter(

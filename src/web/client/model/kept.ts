@@ -135,13 +135,16 @@ export const keptDrafts = async (): Promise<readonly StoredDraft[]> =>
 
 const lockOf = (window: string) => `petrel-window-${window}`;
 
-/** Runs `work` once the window is closed. A browser without locks cannot detect this, so there `work` runs at once. */
+/**
+ * Runs `work` once the window is closed. A browser without locks cannot detect that a window is closed, so there `work`
+ * runs at once.
+ */
 const afterClose = (window: string, work: () => Promise<void>): Promise<void> =>
   navigator.locks ? navigator.locks.request(lockOf(window), work) : work();
 
 /**
- * Passes on the messages that closed windows have not sent, oldest first. If another open window has unsent messages,
- * waits until that window is closed.
+ * Passes the messages that closed windows have not sent to this window, oldest first. If another open window has unsent
+ * messages, waits until that window is closed.
  */
 export async function takeOver(take: (message: KeptMessage) => void): Promise<void> {
   void navigator.locks?.request(lockOf(ownWindow), () => new Promise(() => {}));

@@ -46,7 +46,7 @@ export function useFound(text: string, chat?: number): Found {
     return () => clearTimeout(timer);
   }, [query]);
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only a changed number is a request
+  // biome-ignore lint/correctness/useExhaustiveDependencies: searches again only when the number changes
   useEffect(() => {
     if (asked.n === 0 || !isAccepted(query)) return;
     const stop = new AbortController();

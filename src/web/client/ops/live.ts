@@ -60,7 +60,7 @@ const rest = (ms: number, signal: AbortSignal) =>
 export function useRepeated(ask: () => Promise<void>, ms: number, paused: boolean, of = ''): void {
   const latest = useRef(ask);
   latest.current = ask;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a change of `of` must start again
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the effect must restart when `of` changes
   useEffect(() => {
     if (paused) return;
     const end = new AbortController();

@@ -1,4 +1,4 @@
-/** Turns the points of the past into the lines of charts and the rows of a table. */
+/** Turns the points of the history into the lines of charts and the rows of a table. */
 import { quantile } from './rates.js';
 import type { History } from './types.js';
 
@@ -65,7 +65,7 @@ export function deliveryLines(past: Past): Line[] {
   return rest.length === 0 ? lines : [...lines, perSecond(past, 'other', others)];
 }
 
-/** Returns the smallest of 1, 2 and 5, times a power of ten, that is not less than `max`. Returns 1 for 0. */
+/** Returns the smallest number of the form 1, 2 or 5 times a power of ten that is at least `max`. Returns 1 for 0. */
 export function topOf(max: number): number {
   if (max <= 0) return 1;
   const power = 10 ** Math.floor(Math.log10(max));

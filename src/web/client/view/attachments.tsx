@@ -132,7 +132,7 @@ function filesOf(data: DataTransfer): File[] {
 
 interface DropZoneProps {
   zone: RefObject<HTMLElement | null>;
-  /** Takes files that are dropped on the zone, or pasted anywhere. Null if no files can be added. */
+  /** Takes files that are dropped on the zone or pasted anywhere. Null while no files can be added. */
   take: ((files: readonly File[]) => void) | null;
 }
 

@@ -270,7 +270,7 @@ function useReading(chat: number, history: History, items: readonly Item[], plac
 /** Scrolls to the message that the person wants to see. Returns its id while it is highlighted, otherwise 0. */
 function useJumps(target: MessageListProps['target'], items: readonly Item[], place: Place): number {
   const [marked, setMarked] = useState(0);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only a changed number is a request to scroll
+  // biome-ignore lint/correctness/useExhaustiveDependencies: scrolls only when the number changes
   useEffect(() => {
     if (!target) return;
     const index = items.findIndex((item) => holds(item, target.id));
@@ -340,7 +340,7 @@ function useScrolling(
       });
   }, [history, chat.id]);
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only a changed number is a request to scroll
+  // biome-ignore lint/correctness/useExhaustiveDependencies: scrolls only when the number changes
   useEffect(() => {
     if (bottom > 0) toNewest();
   }, [bottom]);

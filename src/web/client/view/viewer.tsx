@@ -19,7 +19,7 @@ interface Point {
   readonly y: number;
 }
 
-/** How a picture is enlarged, and by how many pixels it is moved from the centre. */
+/** The scale of a picture, and its distance from the centre in pixels. */
 interface View extends Point {
   readonly scale: number;
 }

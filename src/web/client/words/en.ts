@@ -135,7 +135,7 @@ export const en = {
   fail_stored: 'You do not have enough storage for these files. Settings shows how much you use.',
   fail_too_large: 'This file is too large.',
   fail_too_long: 'This is too long.',
-  fail_too_many: 'The maximum number has been reached.',
+  fail_too_many: 'The limit has been reached. No more can be added.',
   fail_too_often: 'Too many attempts. Try again in {n} s.',
   fail_unavailable: 'The service is unavailable. Try again soon.',
   fail_username_invalid: 'This username is not allowed.',
