@@ -34,10 +34,10 @@ export abstract class Time {
   /** Returns the time in ms since an arbitrary start. This time never goes back. */
   abstract monotonic(): number;
 
-  /** Calls `work` once, after `ms`. */
+  /** Calls `work` once, after `ms` milliseconds. */
   abstract after(ms: number, work: () => void): Timer;
 
-  /** Calls `work` every `ms`. */
+  /** Calls `work` every `ms` milliseconds. */
   abstract every(ms: number, work: () => void): Timer;
 
   /** Stops a timer. Does nothing without a timer, or if the timer has fired. */

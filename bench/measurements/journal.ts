@@ -15,7 +15,7 @@ import type { RedisWatch } from '../service/redis_watch.js';
 import type { Service } from '../service/service.js';
 import type { Measurement } from './measurement.js';
 
-/** The number of bots whose chats fill the backlog. Several bots spread it over several partitions. */
+/** The number of bots whose chats fill the backlog. Several bots spread the backlog over several partitions. */
 const chats = 8;
 /** The maximum number of bots to create until all databases have the same number of bots. */
 const bots_tried = 1_000;

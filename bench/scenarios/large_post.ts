@@ -27,7 +27,7 @@ function theLargePost(service: Service, watch: RedisWatch, count: number): Promi
   return made;
 }
 
-/** Compares one more reaction on a post with very many reactions and on posts with `others` reactions. */
+/** Compares the cost of one more reaction: on a post with very many reactions, and on posts with `others` reactions. */
 function largePostAgainst(others: number) {
   return async (...[service, watch, sizes]: Parameters<Scenario['prepare']>): Promise<Prepared> => {
     const people = await makePeople(service, `fan_${others}`, growing.rows);

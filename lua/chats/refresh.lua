@@ -9,7 +9,7 @@
 @arg     profile_version  int
 @arg     kind             text    direct, blocked, group, channel or private
 @arg     bots             text
-@arg     permissions      text    of members, those that differ from the defaults
+@arg     permissions      text    the permissions of members that differ from the defaults
 @ok      refreshed  flag
 ]]
 redis.call('DEL', ticket_key)

@@ -28,7 +28,7 @@ export const shortDescriptionText = identityText(
 
 /**
  * Returns a schema for texts by language code. The code `""` is the default language. Errors: `language_invalid`, and
- * those of the text.
+ * the errors of `text`.
  */
 export const byLanguage = (text: typeof nameText) =>
   optional(

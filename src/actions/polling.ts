@@ -11,7 +11,7 @@ export const consumerName = text.regex(new RegExp(`^[A-Za-z0-9._-]{1,${limits.co
 
 export const consumerParams = {
   consumer: optional(consumerName).describe(
-    `Name of a process of the bot. Up to ${limits.consumers_max} consumers share the updates; those of a chat go to one at a time`,
+    `Name of a process of the bot. Up to ${limits.consumers_max} consumers share the updates; the updates of one chat go to one consumer at a time`,
   ),
   consumer_timeout: optional(
     clampedInteger(limits.consumer_lease_s_default, limits.consumer_lease_s_max),

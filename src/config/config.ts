@@ -75,7 +75,9 @@ export const settings = {
     .string()
     .min(16, { error: 'at least 16 characters' })
     .optional()
-    .describe('Bearer token of `/api/admin` (`dev` makes one), besides those of `petrel admin tokens add`'),
+    .describe(
+      'Bearer token for `/api/admin`, in addition to tokens from `petrel admin tokens add`; `dev` creates one',
+    ),
   ADMIN_ALLOW_CIDRS: cidrs
     .default([])
     .describe('Client addresses that may call `/api/admin`; any address by default'),
@@ -315,7 +317,10 @@ export const rateSettings = [
 const schema = z.object(settings);
 export type Config = Readonly<z.output<typeof schema>> & { readonly FILES_DIR: string };
 
-/** Returns the path of the key file for the one-time link. The link signs in as the demo people in `demoFile`. */
+/**
+ * Returns the path of the key file for the one-time link. With the link, a person can sign in as any of the demo people
+ * in `demoFile`.
+ */
 export const demoKeyPath = (demoFile: string): string => `${demoFile}.key`;
 
 export function environmentOf(names: readonly string[]): Record<string, string | undefined> {

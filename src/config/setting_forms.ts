@@ -37,7 +37,7 @@ export const postgresUrl = z.string().refine((text) => parseAddress(text) !== nu
  * and `1=postgres://…` of database 1.
  */
 export const standbys = form(
-  'URLs that begin with postgres:// or postgresql://, separated by blanks, those of DATABASE_SHARDS 1 as 1=postgres://…',
+  'URLs that begin with postgres:// or postgresql://, separated by blanks; a standby of database 1 of DATABASE_SHARDS begins with 1=',
   (text) => {
     const parts = text.split(/\s+/).filter(Boolean);
     const all = parts.map((each) => {

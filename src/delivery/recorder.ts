@@ -221,7 +221,7 @@ export class Recorder {
     return taken;
   }
 
-  /** Puts the attempts of a failed write back into the buffer, before those that arrived in the meantime. */
+  /** Puts the attempts of a failed write back into the buffer, before attempts that arrived in the meantime. */
   #giveBack(bot: number, own: OfBot): void {
     const present = this.#of(bot);
     for (const name of ['delivered', 'failed', 'dead', 'unkept'] as const)

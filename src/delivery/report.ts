@@ -13,7 +13,7 @@ export class Report {
   #failed = new Map<string, Step['failed'][number] & { readonly ids: string[] }>();
   #error = '';
   #gone: Step['gone'] = '';
-  /** Whether the last answer was a 410 that this report contains. Redis may already have recorded it. */
+  /** Whether the last answer was a 410. This report contains the 410, and Redis may already have recorded it. */
   #saidGone = false;
   #ackedSince = 0;
 

@@ -208,8 +208,8 @@ export function createFiles({
     /**
      * Measures an upload and stores it as a file of `owner`, with a thumbnail made from `thumbnail`. A photo is stored
      * without its metadata. Errors: `file_empty`, `file_too_big`, `photo_invalid`, `video_note_invalid`,
-     * `sticker_type_invalid`, `sticker_sides_invalid`, `too_many_requests`, `too_much_stored`, `unavailable`, and for
-     * a thumbnail those of `Pictures.make`.
+     * `sticker_type_invalid`, `sticker_sides_invalid`, `too_many_requests`, `too_much_stored`, `unavailable`, and for a
+     * thumbnail also the errors of `Pictures.make`.
      */
     async keep(
       owner: number,

@@ -1,8 +1,8 @@
 /**
- * Prevents a node from using a Redis and a Postgres that do not belong together. Both store the id of the installation
- * and a generation, which counts how often the installation has started with an empty Redis. A node compares the two at
- * its start, at each new connection and every four seconds. It does not use a Redis that does not match. An empty Redis
- * becomes the next generation unless other nodes still use the current one.
+ * Prevents a node from using a Redis and a Postgres that do not belong to the same installation. Both store the id of
+ * the installation and a generation, which counts how often the installation has started with an empty Redis. A node
+ * compares the two at its start, at each new connection and every four seconds. It does not use a Redis that does not
+ * match. An empty Redis becomes the next generation unless other nodes still use the current one.
  */
 
 import {

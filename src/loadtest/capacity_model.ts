@@ -149,8 +149,8 @@ export function plan(costs: Costs, demand: Demand): Need {
 }
 
 /**
- * Returns the highest rate of one kind of call on one machine that runs all processes and the load generator. The limit
- * is the fronts, the single thread of Redis, or all cores together. Costs are in µs per call.
+ * Returns the highest rate of one kind of call on one machine that runs all processes and the load generator. The rate
+ * is limited by the fronts, by the single thread of Redis, or by all cores together. Costs are in µs per call.
  */
 export function highestRate(
   cost: Readonly<Record<'server' | 'redis' | 'flush' | 'postgres' | 'load', number>>,

@@ -42,7 +42,7 @@ const side = z.object({
     .optional()
     .describe('bytes a request of the append-only file and of the write-ahead log; absent in older files'),
   busy: share.nullable().describe('share of one core used by the server'),
-  scripts: z.number().describe('Redis scripts per request, including those of the flusher'),
+  scripts: z.number().describe('Redis scripts per request, including the scripts of the flusher'),
   commands: z
     .number()
     .describe('Redis commands per request, including those inside scripts and of the flusher'),

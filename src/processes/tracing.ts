@@ -44,7 +44,10 @@ export function tracedRequests(traces: Traces, handler: RequestHandler, meter: R
   };
 }
 
-/** Sets the header `traceparent` of a poll's answer to the value for the poll's first update whose trace is kept. */
+/**
+ * Sets the header `traceparent` of a poll's answer. The value names the trace of the first update in the answer whose
+ * trace is kept.
+ */
 function traceBatch(traces: Traces, request: ApiRequest, updates: readonly object[]): void {
   for (const update of updates) {
     const [, [kind = '', message] = []] = Object.entries(update);

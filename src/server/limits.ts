@@ -16,8 +16,8 @@ export const callLimits = {
   searches_at_once: 4,
   searches_waiting_max: 100,
   /**
-   * How many pages of posts one front looks up in parallel, for one address and for all. Further look-ups wait in
-   * order.
+   * How many pages of posts one front looks up in parallel: for one address, and for all addresses. Further look-ups
+   * wait in order.
    */
   post_pages_per_address_at_once: 2,
   post_pages_per_address_waiting_max: 20,

@@ -1,4 +1,4 @@
-/** Limits the searches of one front, so that the searches of one person do not delay those of others. */
+/** Limits the searches of one front, so that one person's searches do not delay other people's searches. */
 import type { Store } from '../store/store.js';
 import { callLimits as limits } from './limits.js';
 import { createTurns } from './turns.js';

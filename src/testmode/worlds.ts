@@ -89,7 +89,7 @@ export class Worlds {
     return world;
   }
 
-  /** Makes no more spare worlds, and waits for those in progress. */
+  /** Stops making spare worlds, and waits for the worlds that are being made. */
   async stop(): Promise<void> {
     this.#stopped = true;
     await this.refill.running();

@@ -54,8 +54,8 @@ function viewService(message: StoredMessage, viewer: Viewer, time: Time): Messag
 
 export const viewEntities = (entities: readonly Entity[] | undefined) =>
   entities?.map((entity) => {
-    // Shows a token as `code`, so that viewers can copy it. The text already contains the live token or its replacement
-    // words.
+    // Shows a token as `code`, so that viewers can copy it. The text already contains the token, or the words that are
+    // shown instead.
     if (entity.type === 'bot_token') return { type: 'code', offset: entity.offset, length: entity.length };
     const mentioned = entity.user as Profile | undefined;
     return mentioned && mentioned.n !== undefined ? { ...entity, user: viewStranger(mentioned) } : entity;

@@ -53,7 +53,7 @@ const shared = test.extend('world', { scope: 'file' }, async ({}, { onCleanup })
   return world;
 });
 
-/** Calls `begin` with the world of the file, which runs until the file ends. */
+/** Calls `begin` with the world of this test file. The world runs until the file ends. */
 export const onWorld = (begin: (world: World) => void) => shared.beforeAll(({ world }) => begin(world));
 
 async function startWorld(): Promise<World> {

@@ -33,7 +33,7 @@ export interface Direct {
   readonly chat: number;
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: rows look into results of every shape
+// biome-ignore lint/suspicious/noExplicitAny: test rows read results of every shape
 type Result = any;
 type Params = Readonly<Record<string, unknown>>;
 type Rights = Readonly<Record<string, boolean>>;

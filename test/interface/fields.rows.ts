@@ -45,7 +45,7 @@ const reacting: readonly Row[] = [
   }),
   row({
     title:
-      '§2 Post reaction payload: ok, all reactions on the post, and my_reactions with only those of the caller',
+      '§2 Post reaction payload: ok, all reactions on the post, and my_reactions with only the caller's reactions',
     async arrange(c) {
       const at = await freshPost(c);
       const path = `/api/posts/${at.post.id}/reactions`;
@@ -105,7 +105,7 @@ const envelopes: readonly Row[] = [
   }),
 ];
 
-/** Fields of getMe that client libraries read besides those of the interface (behaviour §2). */
+/** Fields of getMe that client libraries read, but that the interface does not list (behaviour §2). */
 export const abilities = {
   can_join_groups: true,
   can_read_all_group_messages: true,

@@ -120,7 +120,7 @@ it('a revocation that is stored only on a replaced Redis is repeated on the curr
   await revoke(former, 'ada');
   const present = start(after);
   await present.db.query('select 1');
-  // These changes raise the marks of the current server to those of the replaced one.
+  // These changes raise the marks of the current server to the marks of the replaced server.
   for (let i = 0; i < 200; i++) await touch(present);
   expect(await names(after)).toEqual(['ada', 'bob']);
 

@@ -550,7 +550,7 @@ describe('partitions are recovered', () => {
     }
   });
 
-  it('recovery refuses an incarnation if Redis has versions that are higher than those of this incarnation', async () => {
+  it('recovery refuses an incarnation if Redis has versions that are higher than the versions of this incarnation', async () => {
     await node.connection.client.hset(node.keys.meta(partition()), {
       run: 'an older one',
       ver: `${4 * limits.versions_per_incarnation + 5}`,

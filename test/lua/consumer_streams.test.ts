@@ -60,7 +60,7 @@ const actsOf = (of: readonly Name[]) => {
   };
 };
 
-/** Histories of streams, also with polls of the same consumers. */
+/** Returns histories of streams. With `polls`, the same consumers also poll. */
 function historiesOf(polls: boolean): fc.Arbitrary<Act[]> {
   const { poll, leave, stream, follow, confirm } = actsOf(polls ? names : ['a', 'b']);
   const act = fc.oneof(

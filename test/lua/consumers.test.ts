@@ -44,7 +44,7 @@ const acts: fc.Arbitrary<Act> = fc.oneof(
   { weight: 1, arbitrary: fc.constant({ do: 'plain' as const }) },
 );
 
-/** A bot whose processes make polls, which may wait for updates. */
+/** A bot whose processes call `getUpdates`. A call may wait for updates. */
 class PollWorld extends ConsumerWorld {
   /** The last poll of each process. It may still wait for updates. */
   readonly #waits: Partial<

@@ -108,7 +108,7 @@ export const presenceCases: Case[] = [
     after: async (client) =>
       expect((await client.zrange(`${windows}5`, '0', '-1')).sort()).toEqual(['a', 'b']),
   }),
-  note('removes the windows of one node and keeps those of another', {
+  note('removes the windows of one node and keeps the windows of another node', {
     seeds: [open(5, { a: 20_000, b: 20_000 }), open(6, { a: 20_000 })],
     args: { node: 'a', ttl_ms: '0', users: ['5', '6'] },
     changes: ['windows:5', 'windows:6'],

@@ -27,7 +27,9 @@ export interface Conditions {
   readonly posts: number;
   /** How many calls a person makes about a post at a time. */
   readonly callsPerPerson: number;
-  /** The share of steps before which a client makes a call. With fewer calls, more records leave Redis between them. */
+  /**
+   * The share of steps that follow a call of a client. With fewer calls, more records leave Redis between two calls.
+   */
   readonly calls: number;
   /** The number of steps after which a client repeats a call on any front, while the first front continues. */
   readonly patience: number;

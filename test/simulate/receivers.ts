@@ -110,7 +110,7 @@ export class Receivers {
     if (!known && !this.#leases.areLost()) this.#checkOrder(request.bot, id, seen);
   }
 
-  /** Records that a change of the webhook has returned. With undefined, records that a change has begun. */
+  /** Records that a change of the webhook has returned. If `url` is undefined, records that a change has begun. */
   expect(bot: number, url: string | null | undefined): void {
     if (url === undefined) this.#expected.delete(bot);
     else this.#expected.set(bot, { url, sinceMs: this.#scheduler.nowMs });

@@ -83,7 +83,7 @@ export class SharedRedis {
   #database = 0;
   #isCorked = false;
 
-  /** `scripts` are those of `simulatedScripts`. */
+  /** `scripts` are the scripts of `simulatedScripts`. */
   constructor(client: Redis, scripts: ReadonlyMap<string, Script>) {
     this.#client = client;
     this.scripts = scripts;

@@ -41,7 +41,7 @@ test('adding a person again does not lift a restriction that was just committed'
   expect((await add('member', owner))?.status).toBe('member');
 });
 
-test('only the creator demotes or removes an administrator who was just appointed', async () => {
+test('only the creator can demote or remove an administrator who was just appointed', async () => {
   await put(helper, 'administrator', { can_invite_users: true, can_restrict_members: true });
   await put(ben, 'administrator', { can_invite_users: true });
   await expect(add('member', helper)).rejects.toEqual(refusal('not_enough_rights'));

@@ -139,7 +139,7 @@ describe('every id belongs to one partition', () => {
     );
   });
 
-  test('the computed slots are those of the Redis Cluster specification', () => {
+  test('the computed slots equal the slots in the Redis Cluster specification', () => {
     expect(clusterSlot('123456789')).toBe(0x31c3);
     expect(clusterSlot('foo')).toBe(12_182);
   });

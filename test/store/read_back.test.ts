@@ -196,7 +196,7 @@ test('when several nodes read the same missing record, one of them stores it and
   expect(fills.sort()).toEqual([false, true]);
 });
 
-test('when messages are deleted, one statement reads all of those that are not in Redis', async () => {
+test('when messages are deleted, one statement reads all messages that are not in Redis', async () => {
   const { chat, bot } = await makeDirect(b);
   const ids: number[] = [];
   for (const words of ['one', 'two', 'three'])

@@ -34,7 +34,7 @@ export interface ClusterNode {
 export interface FreshCluster extends FreshRedis {
   readonly cluster: readonly string[];
   readonly nodes: readonly ClusterNode[];
-  /** The index of the master that owns a slot, as seen by the first master that answers. */
+  /** The index of the master that owns a slot, according to the first master that answers. */
   ownerOf(slot: number): Promise<number>;
   /** Adds a replica of a master and waits until it has caught up. The replica is not in `nodes`. */
   addReplica(master: number): Promise<ClusterNode>;

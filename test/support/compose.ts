@@ -1,7 +1,7 @@
 /**
  * Runs the services of a Compose file without a container engine, from software installed here. Each service has its
- * own network, process and mount namespaces. Its addresses, names, volumes, environment, capabilities and health checks
- * are those of the file. Needs Linux and root.
+ * own network, process and mount namespaces. The addresses, names, volumes, environment, capabilities and health checks
+ * are taken from the file. Needs Linux and root.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

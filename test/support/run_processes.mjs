@@ -1,6 +1,6 @@
 /**
- * Finds the processes of a test run: those whose command line, environment or working folder contains one of its
- * temporary folders. Works only on Linux.
+ * Finds the processes of a test run: processes whose command line, environment or working folder contains one of the
+ * run's temporary folders. Works only on Linux.
  *
  * When this file is run as a program, its arguments are the folders. The program waits until its stdin closes, which
  * happens however the test runner ends. Then the program kills the processes that still run, and removes the folders.
@@ -19,7 +19,7 @@ function readable(read) {
 }
 
 /**
- * Pids and command lines, without those in `except`.
+ * Returns pids and command lines, without the pids in `except`.
  * @param {readonly string[]} folders
  * @param {readonly number[]} except
  * @returns {{ pid: number, command: string }[]}

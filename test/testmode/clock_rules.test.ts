@@ -37,7 +37,7 @@ async function app(token: string, verb: string, path: string, body?: object) {
   return { status: response.status, body: (await response.json()) as Json };
 }
 
-/** Returns a function that waits for the next update of a kind, and skips those of other kinds. */
+/** Returns a function that waits for the next update of a kind, and skips updates of other kinds. */
 function updatesOf(world: World, kind: string) {
   let offset = 0;
   const pending: Json[] = [];

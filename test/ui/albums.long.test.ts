@@ -25,7 +25,7 @@ const bytesOf = {
   document: async (n: number) => Buffer.from(`file ${n}`),
 };
 
-/** Sends an album. `captions` are those of its first items. */
+/** Sends an album. `captions` are the captions of its first items. */
 async function sendAlbum(chat: number, kinds: ReadonlyArray<keyof typeof bytesOf>, captions: string[] = []) {
   const sent = await upload(
     world.service,

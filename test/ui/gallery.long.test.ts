@@ -62,8 +62,8 @@ async function serious(page: Page): Promise<string[]> {
 }
 
 /**
- * Returns the elements that are unintentionally cut: those partly outside the window, and those whose text does not
- * fit.
+ * Returns the elements that are unintentionally cut: elements partly outside the window, and elements whose text does
+ * not fit.
  */
 const overflowing = (page: Page) =>
   page.evaluate(() => {

@@ -48,7 +48,7 @@ export function makeGuard({ allow, deny = [], resolver }: GuardOptions) {
     /**
      * Parses and checks the URL of a new webhook. Calls `count` before any DNS query. Errors: `webhook_url_invalid`,
      * `webhook_url_not_https`, `webhook_port_refused`, `webhook_address_reserved`, `webhook_host_unresolved` (behaviour
-     * §10), and those of `count`.
+     * §10), and the errors of `count`.
      */
     async vet(
       url: string,

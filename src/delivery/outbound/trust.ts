@@ -1,6 +1,6 @@
 /**
- * Decides which certificates a receiver may present: those of public authorities, or the certificate that was uploaded
- * for the bot.
+ * Decides which certificates a receiver may present: certificates of public authorities, or the certificate that was
+ * uploaded for the bot.
  */
 import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';

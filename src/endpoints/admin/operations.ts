@@ -112,7 +112,7 @@ const updateId = optional(
 export const replayDeadLetters = defineAdminEndpoint({
   verb: 'POST',
   path: `${letters}/replay`,
-  summary: `Delivers dead letters of a bot again: all, or those in a range of ids. One call delivers at most ${storeLimits.replay_max} updates. The bot’s audit log records the call.`,
+  summary: `Delivers the dead letters of a bot again: all dead letters, or the dead letters in a range of ids. One call delivers at most ${storeLimits.replay_max} updates. The bot’s audit log records the call.`,
   params: z.object({
     id: userId,
     from_update_id: updateId.describe('First of the range; the oldest dead letter if absent'),

@@ -44,7 +44,7 @@ export const replayUpdates = defineEndpoint({
     from_update_id: updateId.describe('Id of the first update of a range'),
     to_update_id: updateId.describe('Id of the last update of the range'),
     dead_letters: optional(boolean).describe(
-      'True to replay only dead letters: all, or those in the range if one is given',
+      'True to replay only dead letters. Without a range, all dead letters are replayed',
     ),
     route: optional(routeName).describe('Selects the updates of this webhook route'),
   }),

@@ -49,8 +49,7 @@ function sizeOf({ argNames, listArg }: CallShape, { args }: CallValues): Size {
 }
 
 /**
- * Replaces the line number in the message of an error, because the lines of the combined form differ from those of the
- * single form.
+ * Replaces a line number of the combined form in the message of an error by the file and line of the single form.
  */
 const raised = ({ origin }: CombinedForm, { message }: Error): Error =>
   new ReplyError(message.replace(/user_script:(\d+)/g, (_, line) => `lua/${origin[Number(line) - 1]}`));

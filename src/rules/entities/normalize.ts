@@ -71,7 +71,7 @@ const rank = ({ type }: Entity): number => (isQuote(type) ? 0 : isStyle(type) ? 
 
 export const endOf = (entity: Entity): number => entity.offset + entity.length;
 
-/** Returns the entities that cannot be split: those that do not overlap, and those inside a quote. */
+/** Returns the entities that cannot be split: entities that do not overlap, and entities inside a quote. */
 function keptSolids(sorted: readonly Entity[]): Entity[] {
   const kept: Entity[] = [];
   let solidEnd = 0;

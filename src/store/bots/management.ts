@@ -23,8 +23,8 @@ export function createManagement(context: StoreContext, control: ControlCopies, 
     ...createTalks(context),
     /**
      * Returns the id of the management bot. Creates the bot with this username and these texts if it does not exist.
-     * Its updates are queued and leased like those of other bots with a webhook. They stay in order within each chat.
-     * Error: `username_taken`.
+     * Its updates are queued and leased like the updates of other bots with a webhook. They stay in order within each
+     * chat. Error: `username_taken`.
      */
     async ensure(identity: ManagementIdentity): Promise<number> {
       const id = await ensureManagementBot(db, identity);

@@ -69,7 +69,7 @@ export function createSecrets(
     lookup: (token: string): Buffer => digest(pepper, token),
     /** Returns a lookup value for each pepper, in order. A token is valid if one of them matches. */
     lookups: (token: string): readonly Buffer[] => peppers.map((each) => digest(each, token)),
-    /** Returns 32 bytes that do not change when the peppers change. Not for tokens. */
+    /** Returns 32 bytes that do not change when the peppers change. Must not be used for tokens. */
     fingerprint: (text: string): Buffer => digest(root, text),
     seal,
     open,

@@ -84,8 +84,8 @@ export class Posts {
   }
 
   /**
-   * Returns a post of a public channel, for a reader without an account. The lists of people may be shorter than those of
-   * `find`. Error: `post_not_found`, also if the channel is private.
+   * Returns a post of a public channel, for a reader without an account. Does not read people from Postgres as `find`
+   * does, so the lists of people may be shorter. Error: `post_not_found`, also if the channel is private.
    */
   async findPublic(post: number): Promise<PostState> {
     assertPartition(this.#context, post);

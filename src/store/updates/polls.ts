@@ -234,8 +234,8 @@ export class Polls {
   }
 
   /**
-   * Confirms the updates below `offset`. With a consumer, confirms only those that this consumer has seen (decision
-   * 0069). Errors: `poll_while_webhook`, `poll_while_consumers`, `unauthorized`.
+   * Confirms the updates below `offset`. With a consumer, confirms only the updates that this consumer has seen
+   * (decision 0069). Errors: `poll_while_webhook`, `poll_while_consumers`, `unauthorized`.
    */
   async confirm(bot: number, offset: number, consumer = ''): Promise<void> {
     const { scripts, keys } = this.#context;

@@ -148,7 +148,7 @@ function openedBy(event: KeyboardEvent): Opened | null {
   return key === '?' && !ctrlKey && !metaKey && !isTyping(target) ? 'shortcuts' : null;
 }
 
-/** Listens for keyboard shortcuts. While a dialog or a menu is open, they open nothing. */
+/** Listens for keyboard shortcuts. While a dialog or a menu is open, the shortcuts do nothing. */
 function KeyboardShortcuts() {
   const [opened, setOpened] = useState<Opened | null>(null);
   useEffect(() => {

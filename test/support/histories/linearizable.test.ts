@@ -207,7 +207,7 @@ describe('in the model, a chat has one pin', () => {
     );
   });
 
-  test('the model unpins a deleted message, and keeps the pin of another one', () => {
+  test('the model unpins a message that is deleted, and keeps the pin of another message', () => {
     const drop = (message: number) => op<PinInput, PinOutput>(2, 3, { what: 'drop', message }, 'done');
     expect(verdict(pins, [pin(0, 1, 1), drop(1), read(4, 5, 0)])).toBe('linearizable');
     expect(verdict(pins, [pin(0, 1, 1), drop(2), read(4, 5, 1)])).toBe('linearizable');

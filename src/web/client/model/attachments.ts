@@ -1,6 +1,6 @@
 /**
  * Holds the files that a person attached to the message being written, and divides the files of one send into messages.
- * The limits are those of the service.
+ * The limits equal the limits of the service.
  */
 import { say } from '../notes.js';
 import { Signal } from '../signal.js';

@@ -47,8 +47,8 @@ const page = 50;
 const album_items_max = 10;
 const streamed_max = 2_000;
 /**
- * The maximum number of loaded messages. If there are more, those at the far end are dropped, and loaded again when the
- * person scrolls back.
+ * The maximum number of loaded messages. If there are more, the messages at the far end are dropped. They are loaded
+ * again when the person scrolls back.
  */
 const loaded_max = 4_000;
 
