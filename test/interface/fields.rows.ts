@@ -45,7 +45,7 @@ const reacting: readonly Row[] = [
   }),
   row({
     title:
-      '§2 Post reaction payload: ok, all reactions on the post, and my_reactions with only the caller's reactions',
+      "§2 Post reaction payload: ok, all reactions on the post, and my_reactions with only the caller's reactions",
     async arrange(c) {
       const at = await freshPost(c);
       const path = `/api/posts/${at.post.id}/reactions`;
