@@ -319,7 +319,7 @@ export interface Scripts {
     result:
       | { status: 'ok' };
   };
-  /** Takes calls from a token bucket. If the bucket is empty, returns how long to wait. */
+  /** Takes calls from a token bucket. If the bucket is empty, returns how long the caller must wait. */
   'limits/take': {
     keys: { bucket: string };
     args: { calls: number | string; interval_us: number | string; count: number | string };
@@ -355,7 +355,7 @@ export interface Scripts {
       | { status: 'cant_be_deleted' }
       | { status: 'messages_missing'; cold: string[]; tickets: string[] };
   };
-  /** Returns pending edits that are due, and removes those that can never be applied. */
+  /** Returns pending edits that are due, and removes edits that can never be applied. */
   'messages/due_edits': {
     keys: { meta: string; pending: string; edits_due: string };
     args: { limit: number | string; gone: readonly (string)[] };
