@@ -121,7 +121,7 @@ export const mix: Scenario = {
           const seen = await ask<{ result: { items: Message[] } }>(target, path, { token: person.token });
           expect(
             seen.result.items[0]?.message_id === result.message_id && seen.result.items[0]?.text === text,
-            'the newest message of a chat is not the one that was sent',
+            'the newest message of a chat is not the message that was sent',
           );
         },
       },

@@ -106,10 +106,13 @@ export const keyRing = form('id:base64 of 32 bytes, several of different ids sep
 /**
  * Parses peppers separated by commas. New tokens are hashed with the first pepper. Tokens of all peppers are accepted.
  */
-export const peppers = form('at least 32 characters, several different ones separated by commas', (text) => {
-  const all = text.split(',').map((part) => part.trim());
-  return all.some((pepper) => pepper.length < 32) || new Set(all).size < all.length ? undefined : all;
-});
+export const peppers = form(
+  'secrets of at least 32 characters, all different, separated by commas',
+  (text) => {
+    const all = text.split(',').map((part) => part.trim());
+    return all.some((pepper) => pepper.length < 32) || new Set(all).size < all.length ? undefined : all;
+  },
+);
 
 /** Parses address ranges, for example `10.0.0.0/8,fd00::/8`. A bare address is a range with one address. */
 export const cidrs = form('ranges of addresses like 10.0.0.0/8, separated by commas', (text) => {

@@ -75,8 +75,8 @@ const noteLoss = statement(
  * Registers the incarnation of a partition before its first use, and gives it to only one caller. If the row was raised
  * since it was read, it stays unchanged, because another node is working on the partition. One raise is therefore
  * enough if a hundred nodes detect the same failover. Also compares the watermark, so that a row restored from a backup
- * cannot get an incarnation below that of its entities. If a flush has raised the watermark above `harmless` since the
- * row was read, the row also stays unchanged, because Redis may lack that flush.
+ * cannot get an incarnation below the incarnation of its entities. If a flush has raised the watermark above `harmless`
+ * since the row was read, the row also stays unchanged, because Redis may lack that flush.
  */
 export const raiseIncarnations = statement(
   'raise_incarnations',

@@ -14,7 +14,7 @@ export class StartError extends Error {}
 
 const keyNote = 'TOKEN_KEYS ';
 
-/** Compares the settings with the recorded ones. Errors: StartError. */
+/** Compares the settings with the recorded settings. Errors: StartError. */
 export function compare(noted: ReadonlyMap<string, string>, partitions: number, { checks }: Secrets): void {
   const count = noted.get('PARTITIONS') ?? String(partitions);
   if (count !== String(partitions))

@@ -46,8 +46,8 @@ function charPattern(char: string): string {
 
 /**
  * Returns a pattern for `encode(record, 'escape') collate "C" ilike`. The pattern matches every record with a string
- * that contains the word, and also some others, because a letter in another case has other bytes. The word must be in
- * the form of `foldCase`. The pattern depends on no locale of the database. It does not find the few letters whose lower
- * case is that of another letter, such as the Kelvin sign.
+ * that contains the word. The pattern also matches some other records, because a letter in another case has other
+ * bytes. The word must be in the form of `foldCase`. The pattern depends on no locale of the database. It does not find
+ * the few letters that have the same lower case as another letter, such as the Kelvin sign.
  */
 export const wordPattern = (word: string): string => `%${[...word].map(charPattern).join('')}%`;

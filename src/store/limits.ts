@@ -155,7 +155,7 @@ export const storeLimits = {
    */
   chat_order_ms: 30_000,
   chat_orders_kept_max: 100_000,
-  /** The maximum number of rows that a search reads: in all, and of each chat in a search of all chats. */
+  /** The maximum number of rows that a search reads: in total, and from each chat if all chats are searched. */
   search_rows_max: 10_000,
   search_rows_per_chat_max: 2_500,
   search_chats_max: 200,

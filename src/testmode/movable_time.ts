@@ -1,4 +1,4 @@
-/** A clock that runs like that of the machine, and that a test can move forward. */
+/** A clock that runs like the machine's clock, and that a test can move forward. */
 import { systemTime, Time, type Timer } from '../time.js';
 
 class MovableTimer implements Timer {

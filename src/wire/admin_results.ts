@@ -14,7 +14,7 @@ const buckets = z
   .describe('One count per bucket of `bounds_seconds`, and one for larger values');
 
 const call = z.strictObject({
-  call: z.string().describe('Method, endpoint or page; `other` for all less frequent ones'),
+  call: z.string().describe('Method, endpoint or page; `other` combines all less frequent calls'),
   ok: count,
   refused: count.describe('4xx except 429'),
   slowed: count.describe('429'),

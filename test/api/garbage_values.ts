@@ -1,5 +1,5 @@
 /**
- * Generates parameters from the schemas of the registry: nearly valid ones, garbage, and values that must be refused.
+ * Generates parameters from the schemas of the registry: nearly valid values, garbage, and values that must be refused.
  */
 import fc from 'fast-check';
 import { z } from 'zod';

@@ -145,14 +145,17 @@ test('if a proxy breaks some answers, only the checks of these answers fail', {
 test.each([
   [200, { ok: true, result: true }],
   [400, { ok: false, error_code: 400, description: 'Bad Request' }],
-])('no check except that of getMe passes against a server that always answers %i', async (status, body) => {
-  const server = await startAnsweringServer(status, () => JSON.stringify(body));
-  servers.push(server);
-  const ids = { chat: 1, group: -1, channel: -2, webhook: 'https://example.org/' };
-  const report = await checkServer(server.url, { ...ids, token: '1:A', secondToken: '1:A' });
-  expect(stateOf('skipped', report)).toEqual([]);
-  expect(stateOf('passed', report)).toEqual(['the colon of a token may be escaped']);
-});
+])(
+  'no check except the check of getMe passes against a server that always answers %i',
+  async (status, body) => {
+    const server = await startAnsweringServer(status, () => JSON.stringify(body));
+    servers.push(server);
+    const ids = { chat: 1, group: -1, channel: -2, webhook: 'https://example.org/' };
+    const report = await checkServer(server.url, { ...ids, token: '1:A', secondToken: '1:A' });
+    expect(stateOf('skipped', report)).toEqual([]);
+    expect(stateOf('passed', report)).toEqual(['the colon of a token may be escaped']);
+  },
+);
 
 test('a report contains no part of a token, even if the server repeats the path of each call in its answer', async () => {
   const server = await startAnsweringServer(404, (path) => `Cannot find ${path}`);

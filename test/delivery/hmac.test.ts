@@ -10,7 +10,7 @@ const bytes = (maxLength: number) => fc.uint8Array({ maxLength }).map((array) =>
 const prefix = fc.stringMatching(/^[\w.-]{0,40}$/);
 const encoding = fc.constantFrom('hex' as const, 'base64' as const);
 
-test('an HMAC equals that of createHmac, for any key, prefix and body', () => {
+test('an HMAC equals the result of createHmac, for any key, prefix and body', () => {
   fc.assert(
     fc.property(bytes(200), prefix, bytes(6_000), encoding, (key, first, body, form) => {
       const text = Buffer.concat([Buffer.from(first), body]);

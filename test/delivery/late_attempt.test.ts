@@ -180,7 +180,7 @@ test('a worker with a slow clock aborts its request before the lease ends on the
   find();
   await time.advance(0);
   expect(sent).toEqual(['/first']);
-  // The clock of the worker is 1 % slower than that of Redis.
+  // The clock of the worker is 1 % slower than the clock of Redis.
   await time.advance(limits.webhook_lease_ms * 0.98);
   expect(signals.map(({ aborted }) => aborted)).toEqual([false]);
   await time.advance(limits.webhook_lease_ms * 0.01);

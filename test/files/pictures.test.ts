@@ -1,4 +1,4 @@
-/** Tests the processing of pictures that owners upload: valid ones in every format, and hostile ones. */
+/** Tests the processing of pictures that owners upload: valid pictures in every format, and hostile files. */
 import sharp from 'sharp';
 import { beforeAll, describe, expect, test } from 'vitest';
 import {

@@ -106,7 +106,7 @@ export const idempotencyCases: Case[] = [
     seeds: [seeds.text(bytes, `${limits.idempotency_bytes_max}`)],
     answer: ['too_many'],
   }),
-  claim('claims a key after the former ones have expired', {
+  claim('claims a key after the former keys have expired', {
     seeds: [live(limits.idempotency_keys_max, -1)],
     answer: ['ok', 'new seed'],
     changes: [claimName, liveName],

@@ -298,7 +298,7 @@ export const journalCases: Case[] = [
   },
   {
     script: 'partition/raise',
-    what: 'refuses an incarnation below that of the partition',
+    what: 'refuses an incarnation below the incarnation of the partition',
     keys: at,
     args: { incarnation: '2' },
     seeds: [open],

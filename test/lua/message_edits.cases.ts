@@ -607,7 +607,7 @@ function coalesced(script: 'messages/edit_direct' | 'messages/edit_shared'): Cas
         expect(await client.exists(keys.editsDue(partitionOf(chat)))).toBe(0);
       },
     }),
-    edit('does not apply a pending edit that replaced the one that was due', ['due', 'Q'], {
+    edit('does not apply a pending edit that replaced the edit that was due', ['due', 'Q'], {
       seeds: [...late(), ...pendingEdit(chat)],
       answer: ['not_pending'],
     }),

@@ -99,7 +99,7 @@ async function journalOf(client: Redis, partition: number) {
 const keyboardSends: Case[] = [
   ...[sendToUser, sendToBot].map((send) =>
     send(
-      'notes the reply keyboard of a direct chat in place of the earlier ones',
+      'notes the reply keyboard of a direct chat in place of earlier keyboards',
       {
         seeds: [open(direct), seeds.chat(direct, { kb: '6,5', pin: '3' }), seeds.queue()],
         answer: ['ok', 8],
@@ -120,7 +120,7 @@ const keyboardSends: Case[] = [
     ),
   ),
   sendShared(
-    'adds a reply keyboard for some members to the earlier ones, up to a limit',
+    'adds a reply keyboard for some members to the earlier keyboards, up to a limit',
     {
       seeds: [
         open(group),

@@ -381,7 +381,7 @@ const streams: Case[] = [
     { ...later, ...streamed(40) },
   ),
   share(
-    'sends a stream the updates of a dead consumer after later ones',
+    'sends a stream the updates of a dead consumer after later updates',
     { seeds: overtaken, answer: reads('101-0', '100-0'), changes: [consumers, consumption] },
     { ...later, ...streamed(0) },
   ),
@@ -432,7 +432,7 @@ const streams: Case[] = [
     theirs,
   ),
   share(
-    'remembers 64 consumers from which updates were taken over, and one update of all former ones',
+    'remembers 64 consumers from which updates were taken over, and one update of all former consumers',
     {
       seeds: [...three, stepped(), lapsed('a'), taken(...former)],
       answer: reads(...whole),

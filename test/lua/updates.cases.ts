@@ -141,7 +141,7 @@ export const updateCases: Case[] = [
   },
   {
     script: 'updates/info',
-    what: 'reports the retry time of the first parked chat, or that of the receiver if it is later',
+    what: 'reports the retry time of the first parked chat, or the retry time of the receiver if it is later',
     keys: queue,
     args: {},
     seeds: [
@@ -187,7 +187,7 @@ export const updateCases: Case[] = [
   },
   {
     script: 'updates/open_queue',
-    what: 'refuses settings that were read before Redis may have lost later ones',
+    what: 'refuses settings that may be older than settings that Redis has lost',
     keys: { ...queue, routes: keys.routes(bot) },
     args: { known: `${Number(incarnation) - 1}`, start: '9', mask: '63', hook: '12', set: '11', routes: '' },
     seeds: [open()],

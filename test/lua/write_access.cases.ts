@@ -161,7 +161,7 @@ export const writeAccessCases: Case[] = [
     { seeds: [...opened, seeds.chat(direct)], answer: ['ok'], changes: [] },
     { version: '4', chat: name, may: true },
   ),
-  set('replaces a policy of a former incarnation with that of Postgres', {
+  set('replaces a policy of a former incarnation with the policy in Postgres', {
     seeds: [seeds.open(home), seeds.queue({ wi: incarnation - 1, wv: 9 })],
     answer: ['ok'],
     changes: [state],

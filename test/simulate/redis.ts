@@ -356,8 +356,8 @@ export class SimulatedConnection implements RedisServers {
   }
 
   /**
-   * Cuts the connection. Replies that were on their way are lost. Of the commands in transit, Redis has received
-   * the first ones or none.
+   * Cuts the connection. Replies that were on their way are lost. Of the commands in transit, Redis has received either
+   * the first few or none.
    */
   cut(received: 'some' | 'none'): void {
     this.#runId = null;

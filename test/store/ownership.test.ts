@@ -230,7 +230,7 @@ describe('the owner controls write access to a bot', () => {
     await expect(send(b)).rejects.toMatchObject(refused);
   });
 
-  test('if two changes of write access run concurrently, the one that commits last applies', async () => {
+  test('if two changes of write access run concurrently, the change that commits last applies', async () => {
     await a.store.chats.openDirect(bot.id, ben.id);
     for (let round = 0; round < 5; round++) {
       await Promise.all([set(a, ben), set(b, cora)]);

@@ -41,7 +41,7 @@ export interface Image {
   readonly addedBytes: number;
   /**
    * Starts a command as an engine does: the image’s user, process 1, no capabilities, a read-only root with its own
-   * `/tmp`. The folder `volume` is mounted as the image’s volume. The network is that of this machine.
+   * `/tmp`. The folder `volume` is mounted as the image’s volume. The container uses the network of this machine.
    */
   start(command: readonly string[], env: Readonly<Record<string, string>>, volume: string): ChildProcess;
   remove(): void;

@@ -24,7 +24,7 @@ test('a folder that is absent, full or not writable is not used', () => {
 });
 
 test.runIf(process.platform === 'linux')(
-  'a run removes the folders of dead runs and ends their servers, but not those of running ones',
+  'a run removes the folders of dead runs and ends their servers, but does not touch running runs',
   async () => {
     const root = temporaryFolder();
     const mine = createMemoryFolder(root, Number.POSITIVE_INFINITY) as string;

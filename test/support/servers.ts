@@ -128,7 +128,7 @@ export async function migratedDatabase(): Promise<FreshDatabase> {
 export interface FreshRedis {
   readonly url: string;
   readonly cluster?: readonly string[];
-  /** The URLs of the Sentinels, and the value of REDIS_URL for them. `url` is then that of the first master. */
+  /** The URLs of the Sentinels, and the value of REDIS_URL for them. `url` is then the URL of the first master. */
   readonly sentinels?: readonly string[];
   readonly masterUrl?: string;
   readonly port: number;

@@ -58,7 +58,7 @@ async function openViewer(width = 1_200) {
   return page;
 }
 
-test('the arrow keys show each picture and video, except hidden ones and those on other hosts', async () => {
+test('the arrow keys show each picture and video, except hidden media and media on other hosts', async () => {
   const page = await openViewer();
   await dialog(page).getByText('The harbour').waitFor();
   await expect.poll(() => widthOf(page)).toBe(301);

@@ -52,8 +52,8 @@ function checkHostOfOwn(host: string, certificate: PeerCertificate): Error | und
 }
 
 /**
- * Trusts only one uploaded certificate: the receiver's own certificate or that of its issuer. The receiver's
- * certificate must be valid now, and its name must match the URL's host (as with Telegram).
+ * Trusts only one uploaded certificate: the certificate of the receiver or of its issuer. The receiver's certificate
+ * must be valid now, and its name must match the URL's host (as with Telegram).
  */
 function ownTrust(certificate: string): Trust {
   const options = { minVersion: 'TLSv1.2' as const, ca: certificate, allowPartialTrustChain: true };

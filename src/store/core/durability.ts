@@ -2,10 +2,10 @@
  * Lets calls wait until their changes are in Postgres (decision 0055).
  *
  * A durable call runs on a store that records which partitions the call changed, and under which run id of Redis. When
- * the call is done, the newest journal entry of each partition is read. Its version is at least that of the changes.
- * The call is answered once everything up to this version is in Postgres. A flusher announces its commits by a hint.
- * Because hints may get lost, the oldest entry of the journal is also read every durable_look_ms: a flusher removes
- * entries only after it has committed them.
+ * the call is done, the newest journal entry of each partition is read. Its version is at least the version of the
+ * changes. The call is answered once everything up to this version is in Postgres. A flusher announces its commits by a
+ * hint. Because hints may get lost, the oldest entry of the journal is also read every durable_look_ms: a flusher
+ * removes entries only after it has committed them.
  *
  * If Redis was restarted or replaced after a change, the change may be lost. The run id then differs, and the outcome of
  * the call is unknown.

@@ -1,7 +1,7 @@
 /**
  * Decides whether a history of concurrent calls is linearizable. A history is linearizable if all calls can be put in
  * one order, each at a time between its call and its answer. In this order, a sequential model must give the same
- * answers. The search is that of Wing and Gong with the memoisation of Lowe. Each key is checked separately.
+ * answers. The search uses the algorithm of Wing and Gong with the memoisation of Lowe. Each key is checked separately.
  */
 import { byKey, describe, type Operation } from './history.js';
 
