@@ -109,7 +109,7 @@ export class Exchange extends Head implements ApiRequest {
     return this.stage === 'aborted';
   }
 
-  /** The address of the client, or '' if it is first read after the reply. */
+  /** The address of the client, or '' if nothing reads it before the reply. */
   get remoteAddress(): string {
     if (this.address === undefined) {
       if (this.stage === 'out' || this.stage === 'aborted') return '';

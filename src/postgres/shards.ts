@@ -324,7 +324,8 @@ export function followShards(options: FollowOptions): FollowedShards {
   }
   return {
     ...{ all, control, look, of },
-    // Lets the database check the partitions too. While this process's virtual machine is suspended, its clock stops.
+    // Lets the database check the partitions too, because the clock of this process stops while its virtual machine is
+    // suspended.
     at(...own) {
       const { db } = of(own[0] as number);
       return all.length > 1 ? db.whileCurrent(own) : db;

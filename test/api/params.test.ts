@@ -47,7 +47,7 @@ describe('parameters are read from queries and forms', () => {
     expect(refusal(() => parse(form, Buffer.from('a=\xff', 'latin1')))).toBe('bad_unicode');
   });
 
-  test('parameters in the body override those in the query', () => {
+  test('parameters in the body override parameters in the query', () => {
     expect(plain(parse(json, '{"a":1}', 'a=2&b=3'))).toEqual({ a: 1, b: '3' });
     expect(plain(parse(form, 'a=1', 'a=2&b=3'))).toEqual({ a: '1', b: '3' });
   });

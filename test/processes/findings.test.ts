@@ -33,7 +33,7 @@ test('doctor reports nothing for a healthy installation', () => {
   expect(findingsOf(well)).toEqual([]);
 });
 
-/** Returns the fact of a webhook that fails. */
+/** Returns facts with one webhook that fails. */
 const failing = (route: string | null = null): Partial<Facts> => ({
   failingWebhooks: [
     {

@@ -109,7 +109,7 @@ async function startGroupBot(world: World): Promise<void> {
   onTestFinished(() => bot.stop());
 }
 
-test('a replay maps people, groups by id, replies, queries and albums, and repeats refusals', async () => {
+test('a replay finds the people, groups, replied-to messages, queries and albums of the recording, and repeats refusals', async () => {
   const form = { people: ['ann', 'ben', 'cat'], group: true, inline: true };
   const first = await server.world(form);
   await startGroupBot(first);
