@@ -1261,7 +1261,7 @@ export type Node = {
     polls: number;
     streams: number;
     calls: Array<{
-      /** Method, endpoint or page; `other` for all less frequent ones */
+      /** Method, endpoint or page; `other` combines all less frequent calls */
       call: string;
       ok: number;
       /** 4xx except 429 */
