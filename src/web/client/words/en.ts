@@ -39,7 +39,7 @@ export const en = {
   bot_answered: 'The bot has answered',
   bot_deleted: '{bot} was deleted.',
   bot_keyboard: 'Bot keyboard',
-  bot_offered: 'You offered {bot} to {name}. {name} must accept the transfer.',
+  bot_offered: 'You offered {bot} to {name}. The new owner must accept the transfer.',
   bot_opens: 'The bot wants to open {host}.',
   bot_silent: 'The bot has not answered yet.',
   bot_transferred: '{bot} now belongs to {name}.',
