@@ -34,7 +34,7 @@ beforeAll(async () => {
     },
     reconnectMsMax: 1_000,
   });
-}, 60_000);
+});
 afterAll(async () => {
   await connection?.close();
   await cluster?.stop();

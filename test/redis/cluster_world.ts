@@ -54,7 +54,7 @@ export function onCluster(): void {
     );
     for (const bot of bots) await service.openChat(owner, bot);
     groups = await onEach(() => service.newGroup(owner, 'g', bots), Number);
-  }, 90_000);
+  });
   afterAll(async () => {
     await service?.stop();
   });

@@ -11,7 +11,7 @@ import { type ClusterNode, type FreshCluster, freshCluster } from '../support/cl
 let cluster: FreshCluster;
 beforeAll(async () => {
   cluster = await freshCluster();
-}, 60_000);
+});
 afterAll(() => cluster?.stop());
 
 /** Starts a proxy in front of a server. The proxy can hold back the output of the server until it is released. */
@@ -125,7 +125,7 @@ test('when the slot of a subscribed channel moves, the node gets its hints from 
   } finally {
     await at.close();
   }
-}, 60_000);
+}, 180_000);
 
 test('if a slot moves during an unsubscribe, the message and the error that Redis sends count as one reply', async () => {
   const at = await listenAt('five', 'four');
@@ -141,4 +141,4 @@ test('if a slot moves during an unsubscribe, the message and the error that Redi
   } finally {
     await at.close();
   }
-}, 60_000);
+}, 180_000);

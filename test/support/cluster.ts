@@ -62,7 +62,7 @@ export function openAnywhere({ url, cluster }: FreshRedis): Redis {
 }
 
 const nodesCount = 3;
-const readyMsMax = 20_000;
+const readyMsMax = 60_000;
 
 async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
   const end = performance.now() + readyMsMax;

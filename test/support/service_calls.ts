@@ -1,7 +1,20 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Agent, request } from 'undici';
 import { holdEndpoint, holdMethod } from './results.js';
 import type { Front } from './role_process.js';
 import { type Answer, resultOf, type Service } from './service.js';
+
+/** How long the calls that prepare a test are repeated while a busy machine makes a front answer 503. */
+const patience_ms = 60_000;
+
+/** Repeats a call that prepares a test while it answers 503, as a client does. Returns its result. */
+// biome-ignore lint/suspicious/noExplicitAny: see Answer
+async function patiently(call: () => Promise<Answer>): Promise<any> {
+  for (const end = performance.now() + patience_ms; ; await sleep(200)) {
+    const answer = await call();
+    if (answer.status !== 503 || performance.now() > end) return resultOf(answer);
+  }
+}
 
 type Calls = Pick<Service, 'app' | 'bot' | 'newUser' | 'newBot' | 'openChat' | 'newGroup'>;
 
@@ -49,23 +62,24 @@ export function createCalls(
       return holdMethod(method, await call(url, 'POST', params ?? {}, {}));
     },
     async newUser(name) {
-      const username = `${name}_${++named}`;
-      const body = { username, first_name: name };
-      const { user, token } = await resultOf(app({ token: admin }, 'POST', '/api/admin/users', body));
+      let username = '';
+      const { user, token } = await patiently(() => {
+        // A call that answered 503 may have taken its name.
+        username = `${name}_${++named}`;
+        return app({ token: admin }, 'POST', '/api/admin/users', { username, first_name: name });
+      });
       return { id: user.id, username, first_name: name, token };
     },
-    async newBot(owner, name) {
-      const body = { username: `${name}_${++named}_bot`, name };
-      return resultOf(app(owner, 'POST', '/api/me/bots', body));
-    },
+    newBot: (owner, name) =>
+      patiently(() => app(owner, 'POST', '/api/me/bots', { username: `${name}_${++named}_bot`, name })),
     openChat: (user, bot, payload) =>
-      resultOf(
+      patiently(() =>
         app(user, 'POST', `/api/bots/${bot.username}/start`, payload === undefined ? {} : { payload }),
       ),
     async newGroup(owner, title, members = []) {
-      const { id } = await resultOf(app(owner, 'POST', '/api/chats', { type: 'group', title }));
+      const { id } = await patiently(() => app(owner, 'POST', '/api/chats', { type: 'group', title }));
       for (const member of members)
-        await resultOf(app(owner, 'PUT', `/api/chats/${id}/members/${member.id}`, {}));
+        await patiently(() => app(owner, 'PUT', `/api/chats/${id}/members/${member.id}`, {}));
       return id;
     },
   };
