@@ -88,12 +88,13 @@ export interface PoolOptions {
   /** Whether a standby among several hosts may be used. */
   readonly standby?: boolean;
   readonly onError?: (error: Error) => void;
+  /** How long a query waits for a free or a new connection. Default 2,000. */
+  readonly connectMsMax?: number;
   readonly time?: Time;
   readonly random?: Random;
 }
 
 const transactionTriesMax = 8;
-const connectMsMax = 2_000;
 
 const isStandby = statement('is_standby', 'select pg_is_in_recovery() as standby');
 
@@ -200,7 +201,7 @@ class Connections {
   readonly #admitted = new WeakMap<pg.PoolClient, { readonly server: string; readonly generation: number }>();
 
   constructor(options: PoolOptions) {
-    const { max, name, onError } = options;
+    const { max, name, onError, connectMsMax = 2_000 } = options;
     const address = addressOf(options.url);
     this.#options = options;
     this.address = address;

@@ -88,7 +88,7 @@ async function openNode(
 ): Promise<TestNode> {
   const hooks = { ...open };
   const errors: unknown[] = [];
-  const pool = createPool({ url: databaseUrl, max: 4, name: 'test' });
+  const pool = createPool({ url: databaseUrl, max: 4, name: 'test', connectMsMax: ready_ms_max });
   const hooked = (real: Database): Database => ({
     ...sqlOver((text, params) => hooks.query(text, () => real.query(text, params)) as Promise<never[]>),
     transaction: (work) => hooks.query('transaction', () => real.transaction(work)) as never,
