@@ -27,6 +27,7 @@ async function watchedWorker(world: World) {
   await node.store.auth.start();
   const { deliveries } = node.store;
   const { advance, listen } = deliveries;
+  let running = 0;
   const passAll = (hint: Hint, pass: (hint: Hint) => void) => pass(hint);
   const watched = {
     node,
@@ -37,13 +38,17 @@ async function watchedWorker(world: World) {
     /** By queue, the id up to which updates were dropped, as the last step returned it. */
     dropped: new Map<number, number>(),
     onHint: passAll,
-    /** Blocks all steps, or the steps that `which` selects, until the returned function is called. */
-    blockSteps(which: (step: Step) => boolean = () => true) {
+    /**
+     * Blocks all steps, or the steps that `which` selects, until the returned function is called. Waits for the steps
+     * that have already begun.
+     */
+    async blockSteps(which: (step: Step) => boolean = () => true) {
       let open = () => {};
       const opened = new Promise<void>((resolve) => {
         open = resolve;
       });
       watched.gate = async (step) => (which(step) ? opened : undefined);
+      await expect.poll(() => running).toBe(0);
       return () => {
         watched.gate = async () => {};
         open();
@@ -56,7 +61,8 @@ async function watchedWorker(world: World) {
   Object.assign(deliveries, {
     async advance(...given: Parameters<typeof advance>) {
       await watched.gate(given[1]);
-      const advanced = await advance(...given);
+      running++;
+      const advanced = await advance(...given).finally(() => running--);
       for (const { id } of advanced?.fresh ?? []) watched.read.add(id);
       watched.dropped.set(given[0], advanced?.dropped ?? 0);
       return advanced;
@@ -90,7 +96,7 @@ async function servedBot(world: World, people: number, onTestFinished: OnFinishe
     ...{ ...chats, books, pending },
     texts: () => books.arrivals.slice(before).map(({ text }) => text),
     arrivals: () => books.arrivals.slice(before),
-    took: (count: number, msMax = 5_000) => books.tookIn(before + count, msMax),
+    took: (count: number) => books.tookIn(before + count),
   };
 }
 
@@ -106,15 +112,16 @@ const numbers = (count: number) => Array.from({ length: count }, (_, n) => `${n}
 
 test('a worker sends an update from the copy in the hint', async ({ onTestFinished }) => {
   const { say, pending, texts, arrivals, took } = await servedBot(world, 1, onTestFinished);
-  for (const [n, words] of numbers(5).entries()) {
-    await say(0, words);
-    await took(1 + n);
+  const copied = () => arrivals().filter(({ updateId }) => !worker.read.has(`${updateId}`));
+  let said = 0;
+  // A step may read an update before the hint about this update arrives, especially on a busy machine.
+  while (said < 5 || (copied().length === 0 && said < 100)) {
+    await say(0, `${said++}`);
+    await took(said);
     await expect.poll(pending).toBe(0);
   }
-  expect(texts()).toEqual(numbers(5));
-  // A step may read an update before the hint about this update arrives.
-  const copied = arrivals().filter(({ updateId }) => !worker.read.has(`${updateId}`));
-  expect(copied.length).toBeGreaterThan(0);
+  expect(texts()).toEqual(numbers(said));
+  expect(copied().length).toBeGreaterThan(0);
 });
 
 test('the copy of an update in a hint equals the stored update', async ({ onTestFinished }) => {
@@ -149,7 +156,8 @@ test('a lost hint loses no update', async ({ onTestFinished }) => {
   await say(0, 'lost');
   await say(0, 'next');
   await took(2);
-  expect(lost).toBe(2);
+  // A step may read an update before its hint arrives.
+  await expect.poll(() => lost).toBe(2);
   expect(texts()).toEqual(['lost', 'next']);
 });
 
@@ -162,7 +170,7 @@ test('updates arrive in order while Redis disconnects the subscriber', async ({ 
     if (n % 10 === 5) await client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
     await Promise.all(users.map((_, person) => say(person, `${n}`)));
   }
-  await took(people * each, 15_000);
+  await took(people * each);
   for (const { id } of users)
     expect(
       arrivals()
@@ -190,13 +198,13 @@ test('a hint contains no copy of an update that is large or that has a hundred p
   await served.say(0, large);
   await served.took(1);
   await expect.poll(served.pending).toBe(0);
-  expect(copies).toEqual([false]);
+  await expect.poll(() => copies).toEqual([false]);
   const count = storeLimits.hint_updates_max + 5;
   for (const words of numbers(count)) await served.say(0, words);
   await expect.poll(() => copies.length).toBe(1 + count);
   expect(copies.slice(1)).toEqual(numbers(count).map((n) => Number(n) < storeLimits.hint_updates_max));
   release(200);
-  await served.took(1 + count, 10_000);
+  await served.took(1 + count);
   expect(served.texts()).toEqual([large, ...numbers(count)]);
 });
 
@@ -207,7 +215,7 @@ test('after a webhook change, the previous receiver gets no new update, not even
   const present = await keepBooks();
   const held: Array<{ hint: Hint; pass: () => void }> = [];
   worker.onHint = (hint, pass) => held.push({ hint, pass: () => pass(hint) });
-  const open = worker.blockSteps();
+  const open = await worker.blockSteps();
   onTestFinished(async () => {
     open();
     worker.passHints();
@@ -219,7 +227,7 @@ test('after a webhook change, the previous receiver gets no new update, not even
   await expect.poll(() => held.filter(({ hint }) => hint.copy !== null).length).toBe(1);
   for (const { hint, pass } of held) if (hint.copy !== null) pass();
   open();
-  await present.tookIn(1, 5_000);
+  await present.tookIn(1);
   expect(texts()).toEqual([]);
 });
 
@@ -234,7 +242,7 @@ test('if a worker misses the hint that pending updates were dropped, it still de
   const { bot, books, say, texts, took } = served;
   await say(0, 'open');
   await expect.poll(() => books.open).toBe(1);
-  const open = worker.blockSteps();
+  const open = await worker.blockSteps();
   onTestFinished(async () => open());
   await say(0, 'old');
   // The late step of an older call drops the queue, but does not change the version of the settings.
@@ -258,21 +266,22 @@ test('if a worker misses the hint that pending updates were dropped, it still de
 test('hints contain no copies of updates for a bot whose token was revoked', async ({ onTestFinished }) => {
   const { bot, say, texts, took } = await servedBot(world, 1, onTestFinished);
   // A copy is sent only if the bot is in the cache and not blocked. The revocation removes the bot from the cache.
-  await say(0, 'before');
-  await took(1);
   let copies = 0;
   worker.onHint = (hint, pass) => {
     if (hint.copy !== null) copies++;
     pass(hint);
   };
-  const open = worker.blockSteps();
+  await say(0, 'before');
+  await took(1);
+  await expect.poll(() => copies).toBe(1);
+  const open = await worker.blockSteps();
   onTestFinished(async () => {
     open();
     worker.passHints();
   });
   await world.front.store.leaks.report([{ token: bot.token, place: 'https://a.example/' }], 'report');
   for (const words of ['after', 'later']) await say(0, words);
-  await expect.poll(() => copies).toBe(2);
+  await expect.poll(() => copies).toBe(3);
   await sleep(200);
   // A step that began before the revocation may still read and send updates, so the steps stay blocked until here.
   expect(texts()).toEqual(['before']);
@@ -293,13 +302,12 @@ test('after a revocation has blocked a bot, a worker sends none of the updates t
     if (hint.copy !== null) copies++;
     pass(hint);
   };
-  const open = worker.blockSteps();
-  onTestFinished(async () => {
-    open();
-    worker.passHints();
-  });
-  for (const words of ['first', 'second']) await say(0, words);
+  onTestFinished(async () => worker.passHints());
+  await say(0, 'first');
   await expect.poll(texts).toEqual(['first']);
+  const open = await worker.blockSteps();
+  onTestFinished(async () => open());
+  await say(0, 'second');
   await expect.poll(() => copies).toBe(2);
   await world.front.store.leaks.report([{ token: bot.token, place: 'https://a.example/' }], 'report');
   answerFirst(200);
@@ -313,7 +321,7 @@ test('a worker that cannot renew its lease sends no copies of updates', async ({
   onTestFinished(() => own.close());
   const first = await watchedWorker(own);
   const { say, texts, took } = await servedBot(own, 1, onTestFinished);
-  const open = first.blockSteps();
+  const open = await first.blockSteps();
   onTestFinished(async () => open());
   const held: Array<() => void> = [];
   first.onHint = (hint, pass) => {
@@ -327,7 +335,7 @@ test('a worker that cannot renew its lease sends no copies of updates', async ({
   await sleep(200);
   expect(texts()).toEqual([]);
   await own.worker();
-  await took(1, 15_000);
+  await took(1);
   expect(texts()).toEqual(['late']);
 });
 
@@ -338,13 +346,13 @@ test('if a worker dies before it acknowledges an update, the update is sent agai
   onTestFinished(() => own.close());
   const first = await watchedWorker(own);
   const { say, texts, arrivals, took } = await servedBot(own, 1, onTestFinished);
-  first.blockSteps(({ acked }) => acked.length > 0);
+  await first.blockSteps(({ acked }) => acked.length > 0);
   await say(0, 'sent');
   await took(1);
   await first.kill();
   await say(0, 'next');
   await own.worker();
-  await took(2, 15_000);
+  await took(2);
   expect(texts()).toEqual(['sent', 'sent', 'next']);
   const [sent, again] = arrivals();
   expect(again?.headers['webhook-id']).toBe(sent?.headers['webhook-id']);
