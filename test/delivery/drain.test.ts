@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { fastest } from '../support/times.js';
-import { keepBooks, keepQueue, makeChats, settingsFor, startWorld, type World } from './world.js';
+import { keepBooks, keepQueue, makeChats, refuseSome, settingsFor, startWorld, type World } from './world.js';
 
 let world: World;
 beforeAll(async () => {
@@ -36,7 +36,7 @@ test('an update reaches its receiver at once', async ({ onTestFinished }) => {
 
 test('updates of each chat arrive in order despite failures', async ({ onTestFinished }) => {
   const [people, each] = [12, 25];
-  const books = await keepBooks(() => (Math.random() < 0.1 ? 500 : 200));
+  const books = await keepBooks(refuseSome());
   onTestFinished(() => books.close());
   const { bot, users, say } = await makeChats(world.front, people);
   await world.front.store.webhooks.set(bot.id, settingsFor(books, { maxConnections: 10 }), keepQueue);
@@ -55,7 +55,9 @@ test('updates of each chat arrive in order despite failures', async ({ onTestFin
 test('two workers together never exceed the bot’s max_connections, even when this limit changes', async ({
   onTestFinished,
 }) => {
-  const books = await keepBooks(() => sleep(20, 200));
+  let release = () => {};
+  let held = Promise.resolve();
+  const books = await keepBooks(() => held.then(() => sleep(20, 200)));
   onTestFinished(() => books.close());
   const { webhooks } = world.front.store;
   const { bot, users, say } = await makeChats(world.front, 12);
@@ -68,7 +70,14 @@ test('two workers together never exceed the bot’s max_connections, even when t
   await books.tookIn(30);
   await webhooks.set(bot.id, settingsFor(books, { maxConnections: 5 }), keepQueue);
   await books.tookIn(48);
+  // The receiver answers only after all connections are in use.
+  held = new Promise((resolve) => {
+    release = resolve;
+  });
   await sayAll();
+  await expect.poll(() => books.open).toBe(5);
+  await sleep(200);
+  release();
   await books.tookIn(72);
   expect(books.mostOpen).toBe(5);
 });

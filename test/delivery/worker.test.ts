@@ -109,13 +109,19 @@ test('updates arrive within three seconds even if the wake queue loses all its k
 
 test('a worker that stops cleanly releases its bots at once', async ({ onTestFinished }) => {
   const own = await world.worker();
-  const books = await keepBooks(() => sleep(300, 200));
+  let release = () => {};
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const books = await keepBooks(() => released.then(() => 200));
   onTestFinished(() => books.close());
   const { bot, users, say } = await makeChats(world.front, 3);
   await world.front.store.webhooks.set(bot.id, settingsFor(books), keepQueue);
   await Promise.all(users.map((_, person) => say(person, 'a')));
   await expect.poll(() => books.open).toBe(3);
-  await own.worker.stop();
+  const stopping = own.worker.stop();
+  release();
+  await stopping;
   await Promise.all(users.map((_, person) => say(person, 'b')));
   await books.tookIn(6);
   expect(books.arrivals).toHaveLength(6);

@@ -93,6 +93,21 @@ export async function keepBooks(answer: Answer = () => 200): Promise<Books> {
   return books;
 }
 
+/**
+ * An answer that refuses the first attempt of every tenth update of a chat, and the second attempt of every fiftieth. A
+ * text of an update is a number. Random failures would now and then refuse one update so often that it waits for long.
+ */
+export function refuseSome(): Answer {
+  const attempts = new Map<string, number>();
+  return ({ chat, text }) => {
+    const update = `${chat} ${text}`;
+    const earlier = attempts.get(update) ?? 0;
+    attempts.set(update, earlier + 1);
+    const number = chat + Number(text);
+    return number % 10 === 0 && earlier < (number % 50 === 0 ? 2 : 1) ? 500 : 200;
+  };
+}
+
 export interface World {
   readonly cluster: Awaited<ReturnType<typeof startCluster>>;
   /** A node whose changes wake workers, like the changes of a front. */

@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
-import { type Arrival, type Books, keepBooks } from '../delivery/world.js';
+import { type Arrival, type Books, keepBooks, refuseSome } from '../delivery/world.js';
 import { nothingWrong } from '../support/ledger.js';
 import { createRole, type RoleProcess } from '../support/role_process.js';
 import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
@@ -114,6 +114,8 @@ test(
       if (long) await eventually('all bots get updates again', () => allSince(killed + 1_000), 30_000);
     }
     await eventually('the takeover caused a pause in deliveries', () => longestQuiet() > 1_000, 10_000);
+    const { acknowledged } = world.ledger;
+    await eventually('many calls were acknowledged', () => acknowledged.length > 300, 60_000);
     ended.abort();
     await loading;
     const verdict = await world.settled(settleMs);
@@ -123,7 +125,6 @@ test(
       atMost("longest time until a bot's deliveries resume, ms", longestQuiet(), 10_000),
     ]);
     expect(verdict).toMatchObject(nothingWrong);
-    expect(verdict.acknowledged).toBeGreaterThan(300);
     expect(verdict.redelivered).toBeGreaterThan(0);
     expect(verdict.redelivered).toBeLessThanOrEqual(kills * sentUnrecorded);
     expect(longestQuiet()).toBeLessThan(10_000);
@@ -144,14 +145,14 @@ test(
       ...{ count: Number.POSITIVE_INFINITY, restMs: 200, signal: ended.signal },
       front: (lane, tries) => (lane + tries) % 2,
     });
-    await sleep(500);
-    // The first worker has all bots. It is frozen and the second worker takes over. Then the second worker is
-    // frozen.
+    await world.warmedUp();
+    // The first worker has all bots, and keeps them when the second worker starts. It is frozen and the second worker
+    // takes over. Then the second worker is frozen.
+    await second.start();
     const rounds = amount(1, 6);
     for (let round = 0; round < rounds; round++) {
-      const [frozen, other] = round % 2 === 0 ? [first, second] : [second, first];
+      const frozen = round % 2 === 0 ? first : second;
       frozen.pause();
-      if (!other.alive) await other.start();
       await sleep(long ? 5_000 + 5_000 * round : limits.webhook_lease_ms + 2_500);
       frozen.resume();
       await sleep(1_500);
@@ -181,12 +182,28 @@ async function startedBy(users: readonly TestUser[]): Promise<TestBot> {
 const say = (user: TestUser, bot: TestBot, text: string, front = 0) =>
   resultOf(service.app(user, 'POST', `/api/chats/${bot.id}/messages`, { text }, front));
 
-test('two workers together never exceed max_connections, even after this limit was changed', async ({
-  onTestFinished,
-}) => {
+/** A receiver that counts how many requests are open at a time while it answers none of them. */
+async function countingReceiver() {
+  let held = Promise.resolve();
+  const books = await keepBooks(() => held.then(() => 200));
+  async function mostOpen(): Promise<number> {
+    let release = () => {};
+    held = new Promise((resolve) => {
+      release = resolve;
+    });
+    books.mostOpen = books.open;
+    for (let before = -1; before < books.mostOpen; await sleep(600)) before = books.mostOpen;
+    release();
+    return books.mostOpen;
+  }
+  return { books, mostOpen };
+}
+
+const max_connections_tried = [1, 40, 100, 40, 1, 100];
+
+async function floodedWithLimits(onTestFinished: (end: () => Promise<void>) => void): Promise<void> {
   const bot = await startedBy(people);
-  let answerMs = 0;
-  const books = await keepBooks(() => sleep(answerMs, 200));
+  const { books, mostOpen } = await countingReceiver();
   onTestFinished(() => books.close());
   const seen: Record<string, number> = {};
   const setTo = (max: number) => resultOf(service.bot(bot, 'setWebhook', settings(books, max)));
@@ -199,16 +216,8 @@ test('two workers together never exceed max_connections, even after this limit w
     }
   };
   let flooding: Promise<void> | undefined;
-  for (const [max, ms] of [
-    [1, 2],
-    [40, 200],
-    [100, 500],
-    [40, 200],
-    [1, 2],
-    [100, 500],
-  ] as const) {
-    const before = Object.keys(seen).length;
-    const last = Number(Object.keys(seen).at(-1)?.split(' ')[1] ?? max);
+  for (const [i, max] of max_connections_tried.entries()) {
+    const last = max_connections_tried[i - 1] ?? max;
     books.mostOpen = 0;
     await setTo(max);
     flooding ??= flood();
@@ -217,25 +226,34 @@ test('two workers together never exceed max_connections, even after this limit w
     expect(books.mostOpen, `when max_connections changed from ${last} to ${max}`).toBeLessThanOrEqual(
       Math.max(last, max),
     );
-    answerMs = ms;
-    await eventually('the open requests have ended', () => books.open <= max);
-    books.mostOpen = 0;
-    await eventually(`${max} requests are open`, () => books.mostOpen >= max);
-    await sleep(300);
-    seen[`${before}: ${max}`] = books.mostOpen;
-    expect(books.mostOpen).toBe(max);
+    // On a busy machine, a worker may read the new limit later.
+    await eventually(
+      `${max} requests are open`,
+      async () => {
+        seen[`${i}: ${max}`] = await mostOpen();
+        return seen[`${i}: ${max}`] === max;
+      },
+      60_000,
+    );
+    expect(await mostOpen()).toBeLessThanOrEqual(max);
   }
   saying = false;
   await flooding;
   report('', 'max_connections by two workers, changed under load', seen);
-}, 60_000);
+}
+
+test(
+  'two workers together never exceed max_connections, even after this limit was changed',
+  ({ onTestFinished }) => floodedWithLimits(onTestFinished),
+  patienceMs,
+);
 
 test(
   `${updatesOfChat} updates in each of 50 chats arrive in order, though one in ten attempts fails`,
   async ({ onTestFinished }) => {
     const users = people.slice(0, 50);
     const bot = await startedBy(users);
-    const books = await keepBooks(() => (Math.random() < 0.1 ? 500 : 200));
+    const books = await keepBooks(refuseSome());
     onTestFinished(() => books.close());
     await resultOf(service.bot(bot, 'setWebhook', { ...settings(books), drop_pending_updates: true }));
     const texts = Array.from({ length: updatesOfChat }, (_, n) => `${n}`);
@@ -245,7 +263,7 @@ test(
         for (const text of texts) await say(user, bot, text, i % 2);
       }),
     );
-    await books.tookIn(users.length * updatesOfChat, 20_000 + 40 * updatesOfChat);
+    await books.tookIn(users.length * updatesOfChat, 60_000 + 40 * updatesOfChat);
     const tookMs = Math.round(performance.now() - before);
     await sleep(1_000);
     const ofUser = (arrivals: readonly Arrival[], { id }: TestUser) =>
