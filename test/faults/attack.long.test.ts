@@ -76,7 +76,7 @@ beforeAll(async () => {
   bare = fork(fileURLToPath(new URL('bare_server.mjs', import.meta.url)));
   bareUrl = `http://127.0.0.1:${(await once(bare, 'message'))[0]}`;
   for (const pid of [bare.pid as number, service.fronts[0].pid]) pin(pid, testedCore);
-}, 60_000);
+});
 afterAll(async () => {
   attacker?.kill('SIGKILL');
   bare?.kill('SIGKILL');

@@ -32,7 +32,7 @@ async function begin(): Promise<void> {
   service = await startService({
     fronts: 2,
     database: { url, drop },
-    extraEnv: { PARTITIONS: '16', START_MS: '2000' },
+    extraEnv: { PARTITIONS: '16' },
   });
   await pair.addStandby();
   service.env.DATABASE_URL = atPort(pair.primaryUrl, second.port);
@@ -90,7 +90,7 @@ test(
     await pair.startPrimary();
     expect((await speak(1, 'de')).status).toBe(503);
     const { code, log } = await petrel(
-      { ...service.env, DATABASE_URL: pair.primaryUrl, START_MS: '1000' },
+      { ...service.env, DATABASE_URL: pair.primaryUrl, START_MS: '5000' },
       'doctor',
     );
     expect(code).not.toBe(0);

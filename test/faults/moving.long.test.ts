@@ -170,7 +170,7 @@ beforeAll(async () => {
   while (bots.length < 6 || inPartition(0).length === 0 || inPartition(1).length === 0)
     bots.push(await service.newBot(owner, 'b'));
   for (const bot of bots) await service.openChat(owner, bot);
-}, 120_000);
+}, 300_000);
 afterAll(async () => {
   await service?.stop();
   await server?.remove();
@@ -193,7 +193,7 @@ test('if a partition cannot be moved, the command says why and changes nothing',
   await rows(urls[1], "alter system set wal_level = 'logical'");
   await server.stop();
   await server.start();
-}, 120_000);
+}, 300_000);
 
 test('while a partition moves under load, no call fails', async () => {
   const [from, to] = [urls[1], urls[2]];

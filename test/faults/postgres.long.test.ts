@@ -9,7 +9,7 @@ import { type Answer, resultOf, type Service, startService, type TestUser } from
 import { ownPostgres, type Restartable } from './backends.js';
 import { type Comparison, compareStores, drained, waitingIn } from './compare.js';
 import { amount, atMost, nothingLost, patienceMs, report } from './report.js';
-import { createWorld } from './world.js';
+import { createWorld, eventually } from './world.js';
 
 let postgres: Restartable;
 let service: Service;
@@ -42,7 +42,7 @@ async function outage(begin: () => Promise<void>, end: (answers: Promise<Answer[
       slowestMs = Math.max(slowestMs, Math.round(ms));
     },
   });
-  await sleep(500);
+  await world.warmedUp();
   await begin();
   away = true;
   const control: Promise<Answer>[] = [];
@@ -55,6 +55,7 @@ async function outage(begin: () => Promise<void>, end: (answers: Promise<Answer[
     );
     await sleep(500);
   }
+  await eventually('calls succeed meanwhile', () => acknowledgedAway > 100, 60_000);
   away = false;
   const journaled = await waitingIn(service, 'journal');
   const answered = Promise.all(control);

@@ -116,7 +116,8 @@ async function failOverUnderLoad(what: string, cluster: Cluster): Promise<void> 
       if (made.length === 60) return;
     }
   })();
-  await eventually('control operations succeed', () => revoked.length > 5);
+  await world.warmedUp();
+  await eventually('control operations succeed', () => revoked.length > 5, 60_000);
   const began = performance.now();
   const second = await cluster.failOver();
   const promotedMs = Math.round(performance.now() - began);

@@ -14,7 +14,7 @@ export const amount = (short: number, whole: number): number =>
   long ? Math.max(1, Math.round(whole * given)) : short;
 
 /** The time limit of a fault test in ms. Waits inside it have their own limits. */
-export const patienceMs = long ? 6 * 3_600_000 : 120_000;
+export const patienceMs = long ? 6 * 3_600_000 : 300_000;
 
 export interface Goal {
   readonly what: string;

@@ -66,7 +66,7 @@ test('a start after SHUTDOWN skips ids, unless an operator sealed Redis before',
   await redis.start();
   await startRoles();
   await isCautious(first);
-}, 120_000);
+}, 300_000);
 
 test('a start skips ids if something was written after the seal', async () => {
   const first = await send('one');
@@ -79,7 +79,7 @@ test('a start skips ids if something was written after the seal', async () => {
   await redis.start();
   await startRoles();
   await isCautious(first);
-}, 120_000);
+}, 300_000);
 
 test('a start skips ids if Redis was killed after the seal and lost its latest writes', async () => {
   const first = await send('one');
@@ -91,4 +91,4 @@ test('a start skips ids if Redis was killed after the seal and lost its latest w
   await redis.start();
   await startRoles();
   await isCautious(first);
-}, 120_000);
+}, 300_000);

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Ledger, type Seen, type Verdict } from '../support/ledger.js';
 import { type Answer, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
 
-export async function eventually(what: string, holds: () => Promise<boolean> | boolean, msMax = 20_000) {
+export async function eventually(what: string, holds: () => Promise<boolean> | boolean, msMax = 40_000) {
   const end = performance.now() + msMax;
   while (!(await holds())) {
     if (performance.now() > end) throw new Error(`not within ${msMax} ms: ${what}`);
@@ -40,6 +40,11 @@ export interface World {
   readonly groups: readonly number[];
   /** Every sender makes its calls one after the other, and repeats each until it is acknowledged. */
   load(options: LoadOptions): Promise<void>;
+  /**
+   * Waits until every sender got an acknowledgement. Until then, a call may read from Postgres. Later calls of the load
+   * find everything in Redis.
+   */
+  warmedUp(): Promise<void>;
   poll(frontOf: (round: number) => number): void;
   /**
    * Pushes every bot’s updates with these parameters of setWebhook, or of setWebhookRoute. The receivers call `hear`
@@ -145,6 +150,11 @@ export async function createWorld(service: Service): Promise<World> {
     );
   }
 
+  function warmedUp(): Promise<void> {
+    const answered = () => new Set(ledger.acknowledged.map(({ chat, sender }) => `${sender} in ${chat}`));
+    return eventually('every sender got an answer', () => answered().size === lanes.length, 60_000);
+  }
+
   let polling = false;
   let pushing = false;
   let pollers: Promise<void>[] = [];
@@ -205,6 +215,7 @@ export async function createWorld(service: Service): Promise<World> {
     bots,
     groups,
     load,
+    warmedUp,
     poll(frontOf) {
       polling = true;
       pollers = bots.map((bot) => pollAs(bot, frontOf));
@@ -214,7 +225,7 @@ export async function createWorld(service: Service): Promise<World> {
       await Promise.all(bots.map((bot) => resultOf(service.bot(bot, method, { ...settings(bot) }))));
     },
     hear,
-    async settled(msMax = 20_000) {
+    async settled(msMax = 60_000) {
       const kept = await history();
       const heardAll = () =>
         bots.every(({ id }) => {
