@@ -89,15 +89,27 @@ describe.each([
     return { standby: after.standby - before.standby, primary: after.primary - before.primary };
   }
 
+  /** Reads until the standby serves the read, because a busy machine may connect to it too late. */
+  async function servedByStandby(...expected: readonly string[]): Promise<void> {
+    const wrong: string[][] = [];
+    const look = async () => {
+      const read: string[] = await texts();
+      if (read.join() !== expected.join()) wrong.push(read);
+    };
+    await expect
+      .poll(() => endHotTime().then(() => readsOf(look)), { timeout: 40_000 })
+      .toEqual({ standby: 1, primary: 0 });
+    expect(wrong).toEqual([]);
+  }
+
   test(
     'a standby serves a read only after it has replayed the data, so no read is stale',
     async () => {
       const first = await send('first');
       await send('second');
-      await endHotTime();
+      await drained(service);
       await pair.caughtUp();
-      const fresh = await readsOf(async () => expect(await texts()).toEqual(['second', 'first', '/start']));
-      expect(fresh).toEqual({ standby: 1, primary: 0 });
+      await servedByStandby('second', 'first', '/start');
 
       await ask(pair.standbyUrl, 'select pg_wal_replay_pause()');
       await resultOf(
@@ -115,9 +127,7 @@ describe.each([
 
       await ask(pair.standbyUrl, 'select pg_wal_replay_resume()');
       await pair.caughtUp();
-      await endHotTime();
-      const again = await readsOf(async () => expect(await texts()).toEqual(['third', 'second', '/start']));
-      expect(again).toEqual({ standby: 1, primary: 0 });
+      await servedByStandby('third', 'second', '/start');
     },
     patienceMs,
   );
@@ -130,11 +140,16 @@ describe.each([
       const id = await send('edit 0');
       const sum = { standby: 0, primary: 0 };
       for (let round = 1; round <= 8; round++) {
+        // In most rounds, the standby cannot replay the edit in time, however slow the machine is.
+        if (round % 4 !== 0) await ask(pair.standbyUrl, 'select pg_wal_replay_pause()');
         await resultOf(
           service.bot(bot, 'editMessageText', { chat_id: person.id, message_id: id, text: `edit ${round}` }),
         );
         await endHotTime();
-        if (round % 4 === 0) await pair.caughtUp();
+        if (round % 4 === 0) {
+          await ask(pair.standbyUrl, 'select pg_wal_replay_resume()');
+          await pair.caughtUp();
+        }
         const read = await readsOf(async () => expect((await texts())[0]).toBe(`edit ${round}`));
         sum.standby += read.standby;
         sum.primary += read.primary;
@@ -158,9 +173,14 @@ describe.each([
       const promoted = await readsOf(async () => expect((await texts()).length).toBeGreaterThan(2));
       expect(promoted).toEqual({ standby: 0, primary: 1 });
       await endHotTime();
-      const began = performance.now();
-      for (let i = 0; i < 10; i++) expect((await texts()).length).toBeGreaterThan(2);
-      expect(performance.now() - began).toBeLessThan(2_000);
+      const took: number[] = [];
+      for (let i = 0; i < 10; i++) {
+        const began = performance.now();
+        expect((await texts()).length).toBeGreaterThan(2);
+        took.push(performance.now() - began);
+      }
+      // A busy machine may delay single reads, but not most of them.
+      expect(took.sort((a, b) => a - b)[5]).toBeLessThan(1_000);
       await eventually('the primary serves', async () => (await counted()).primary > 0);
     },
     patienceMs,
