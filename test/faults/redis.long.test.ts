@@ -101,10 +101,17 @@ test(
       silenceMs = Math.max(silenceMs, Math.round(performance.now() - lastAnswer));
       lastAnswer = performance.now();
     };
+    const ended = new AbortController();
+    const cutsMin = count / 200;
+    // How many commands share a chunk, and so a cut, depends on the speed of the machine.
     await world.load({
-      count,
+      count: Number.POSITIVE_INFINITY,
+      signal: ended.signal,
       front: () => 0,
-      onAcknowledged: answered,
+      onAcknowledged: (total) => {
+        answered();
+        if (total >= count && made.cuts > cutsMin) ended.abort();
+      },
       onRefusal: (status) => {
         refusals[status] = (refusals[status] ?? 0) + 1;
         answered();
@@ -116,8 +123,7 @@ test(
       nothingLost(verdict),
     ]);
     expect(verdict).toMatchObject(nothingWrong);
-    expect(verdict.acknowledged).toBe(count);
-    expect(made.cuts).toBeGreaterThan(count / 200);
+    expect(verdict.acknowledged).toBeGreaterThanOrEqual(count);
     // A new connection takes some 50 ms. A front must not be blocked for longer.
     expect(silenceMs).toBeLessThan(2_500);
   },
