@@ -106,7 +106,7 @@ beforeAll(async () => {
   bots = [];
   for (let i = 0; i < 6; i++) bots.push(await service.newBot(owner, 'b'));
   for (const bot of bots) await service.openChat(owner, bot);
-}, 120_000);
+}, 300_000);
 afterAll(async () => {
   await service?.stop();
   await near?.drop();
@@ -155,8 +155,9 @@ test('no message is lost or stored twice when flushers are killed', async () => 
 }, 300_000);
 
 test('an unavailable shard delays neither other shards nor calls on hot chats', async () => {
-  const [here, away] = [botIn(1), botIn(2)];
-  await Promise.all([send(here, 'm before'), send(away, 'm before')]);
+  const here = botIn(1);
+  // A chat that nobody has used for a minute is read from its shard again.
+  for (const bot of bots) expect(await send(bot, 'm before')).toBe(200);
   await server.halt();
   const awayMs = amount(10_000, 60_000);
   const until = performance.now() + awayMs;
@@ -263,7 +264,7 @@ test('a backup restored beside the original installation has every row of every 
     await redis.stop();
     await Promise.all([control, ...fresh].map((each) => each.drop()));
   }
-}, 120_000);
+}, 180_000);
 
 test('after Redis lost all data, a rebuild restores the data from every database', async () => {
   await drained();
@@ -281,4 +282,4 @@ test('after Redis lost all data, a rebuild restores the data from every database
   for (const bot of bots) await expect.poll(() => send(bot, 'm after the loss')).toBe(200);
   await drained();
   await readAll(service);
-}, 60_000);
+}, 180_000);

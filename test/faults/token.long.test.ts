@@ -117,6 +117,8 @@ async function replaceUnderLoad(frozen: number | null) {
   await sleep(long && frozen !== null ? Math.max(300, 5_000 - (performance.now() - began)) : 300);
   if (frozen !== null) service.fronts[frozen]?.resume();
   await sleep(700);
+  const sentLate = () => load.calls.filter((c) => c.sentAt > answeredAt).length;
+  await eventually('many calls were sent after the answer', () => sentLate() > 30, 40_000);
   await Promise.all(gathered);
   newAtOnce.push(
     ...(await Promise.all(
@@ -162,7 +164,6 @@ test(
       ]);
       expect(seen.lateSuccesses).toBe(0);
       expect(seen.lateStatuses).toEqual([401]);
-      expect(seen.late).toBeGreaterThan(30);
       expect(seen.newAtOnce).toEqual([200]);
     }
     // A front that shut down cleanly has released its lease, so no call waits for it.
@@ -192,67 +193,74 @@ test(
   patienceMs,
 );
 
-test('R17: no token is stored in plain text in Redis, in Postgres or in a log', async () => {
-  const bot = await service.newBot(owner, 'secret');
-  tokens.push(bot.token);
-  await service.openChat(owner, bot);
-  // A log might contain the path of failed requests and of requests with a wrong method.
-  await service.bot(bot, 'noSuchMethod');
-  await service.bot(bot, 'sendMessage', { chat_id: 'x' });
-  await service.bot(`${bot.token}x`, 'getMe');
-  await sleep(500);
-  await redis.halt();
-  await service.bot(bot, 'getUpdates');
-  await redis.start();
-  await postgres.halt();
-  await service.app(owner, 'GET', `/api/me/bots/${bot.id}/token`);
-  await postgres.start();
-  await resultOf(service.app(owner, 'GET', `/api/me/bots/${bot.id}/token`));
-  // All places in which a client may put a token by mistake.
-  const url = service.fronts[0].url;
-  const wrong = [
-    [`${url}/file/bot${bot.token}/photos/1`, {}],
-    [`${url}/bot${bot.token}/getMe?token=${bot.token}`, {}],
-    [`${url}/bot${bot.token}/${bot.token}`, { 'x-request-id': bot.token }],
-    [`${url}/${bot.token}`, { referer: `${url}/bot${bot.token}/` }],
-    [`${url}/api/${bot.token}`, { authorization: `Bearer ${owner.token}`, 'user-agent': owner.token }],
-    [`${url}/bot${bot.token.replace(':', '%3A')}/getMe`, {}],
-  ] as const;
-  const statuses = await Promise.all(
-    wrong.map(async ([at, headers]) => (await fetch(at, { headers })).status),
-  );
-  expect(statuses).toEqual([404, 200, 404, 404, 404, 200]);
-  await eventually('the access log is written', () =>
-    [/"call":"file"/, /"verb":"GET","call":"getMe"/].every((line) => line.test(service.fronts[0].log())),
-  );
-  const lines = service.fronts[0]
-    .log()
-    .split('\n')
-    // Only the end of a long log is kept, so its first line may be incomplete.
-    .filter((line) => line.startsWith('{"level"') && line.includes('"msg":"request"'))
-    .map((line) => JSON.parse(line));
-  const own = lines.filter((line) => line.bot === bot.id && line.call === 'getMe').at(-1);
-  expect(own).toEqual({
-    ...{ level: 30, time: expect.any(Number), role: 'front', pid: service.fronts[0].pid, msg: 'request' },
-    ...{ request: expect.stringMatching(/^[\w-]{8}-[0-9a-z]+$/), verb: 'GET', call: 'getMe', status: 200 },
-    ...{ ms: expect.any(Number), bot: bot.id },
-  });
-  expect(lines.some((line) => line.user === owner.id && line.call === '/api/me/bots/{bot_id}/token')).toBe(
-    true,
-  );
-  const { found, searched } = await findSecrets(service, tokens, [redis.dir, postgres.dir]);
-  report('R17', 'secrets searched', { tokens: tokens.length, ...searched }, [
-    atMost('places with a token in plain text', found.length, 0),
-  ]);
-  expect(found).toEqual([]);
-  // Checks that the search finds values that are stored. A copy in Redis may have expired, so the test reads the
-  // profile, which restores the copy.
-  await resultOf(service.app(owner, 'GET', `/api/bots/${bot.username}`));
-  const { found: known } = await findSecrets(service, [bot.username], [redis.dir, postgres.dir]);
-  for (const place of [/^key /, /^table bots/, /^file appendonly/, /^file \d+/]) {
-    expect(known, String(place)).toContainEqual(expect.stringMatching(place));
-  }
-  expect(searched.keys).toBeGreaterThan(10);
-  expect(searched.fileBytes).toBeGreaterThan(1_000_000);
-  expect(searched.logChars).toBeGreaterThan(500);
-}, 60_000);
+test(
+  'R17: no token is stored in plain text in Redis, in Postgres or in a log',
+  async () => {
+    const bot = await service.newBot(owner, 'secret');
+    tokens.push(bot.token);
+    await service.openChat(owner, bot);
+    // A log might contain the path of failed requests and of requests with a wrong method.
+    await service.bot(bot, 'noSuchMethod');
+    await service.bot(bot, 'sendMessage', { chat_id: 'x' });
+    await service.bot(`${bot.token}x`, 'getMe');
+    await sleep(500);
+    await redis.halt();
+    await service.bot(bot, 'getUpdates');
+    await redis.start();
+    await expect.poll(async () => (await service.bot(bot, 'getMe')).status).toBe(200);
+    await postgres.halt();
+    await service.app(owner, 'GET', `/api/me/bots/${bot.id}/token`);
+    await postgres.start();
+    await expect
+      .poll(async () => (await service.app(owner, 'GET', `/api/me/bots/${bot.id}/token`)).status)
+      .toBe(200);
+    // All places in which a client may put a token by mistake.
+    const url = service.fronts[0].url;
+    const wrong = [
+      [`${url}/file/bot${bot.token}/photos/1`, {}],
+      [`${url}/bot${bot.token}/getMe?token=${bot.token}`, {}],
+      [`${url}/bot${bot.token}/${bot.token}`, { 'x-request-id': bot.token }],
+      [`${url}/${bot.token}`, { referer: `${url}/bot${bot.token}/` }],
+      [`${url}/api/${bot.token}`, { authorization: `Bearer ${owner.token}`, 'user-agent': owner.token }],
+      [`${url}/bot${bot.token.replace(':', '%3A')}/getMe`, {}],
+    ] as const;
+    const statuses = await Promise.all(
+      wrong.map(async ([at, headers]) => (await fetch(at, { headers })).status),
+    );
+    expect(statuses).toEqual([404, 200, 404, 404, 404, 200]);
+    await eventually('the access log is written', () =>
+      [/"call":"file"/, /"verb":"GET","call":"getMe"/].every((line) => line.test(service.fronts[0].log())),
+    );
+    const lines = service.fronts[0]
+      .log()
+      .split('\n')
+      // Only the end of a long log is kept, so its first line may be incomplete.
+      .filter((line) => line.startsWith('{"level"') && line.includes('"msg":"request"'))
+      .map((line) => JSON.parse(line));
+    const own = lines.filter((line) => line.bot === bot.id && line.call === 'getMe').at(-1);
+    expect(own).toEqual({
+      ...{ level: 30, time: expect.any(Number), role: 'front', pid: service.fronts[0].pid, msg: 'request' },
+      ...{ request: expect.stringMatching(/^[\w-]{8}-[0-9a-z]+$/), verb: 'GET', call: 'getMe', status: 200 },
+      ...{ ms: expect.any(Number), bot: bot.id },
+    });
+    expect(lines.some((line) => line.user === owner.id && line.call === '/api/me/bots/{bot_id}/token')).toBe(
+      true,
+    );
+    const { found, searched } = await findSecrets(service, tokens, [redis.dir, postgres.dir]);
+    report('R17', 'secrets searched', { tokens: tokens.length, ...searched }, [
+      atMost('places with a token in plain text', found.length, 0),
+    ]);
+    expect(found).toEqual([]);
+    // Checks that the search finds values that are stored. A copy in Redis may have expired, so the test reads the
+    // profile, which restores the copy.
+    await resultOf(service.app(owner, 'GET', `/api/bots/${bot.username}`));
+    const { found: known } = await findSecrets(service, [bot.username], [redis.dir, postgres.dir]);
+    for (const place of [/^key /, /^table bots/, /^file appendonly/, /^file \d+/]) {
+      expect(known, String(place)).toContainEqual(expect.stringMatching(place));
+    }
+    expect(searched.keys).toBeGreaterThan(10);
+    expect(searched.fileBytes).toBeGreaterThan(1_000_000);
+    expect(searched.logChars).toBeGreaterThan(500);
+  },
+  patienceMs,
+);
