@@ -51,7 +51,7 @@ beforeAll(async () => {
   await connection.ready(ready_ms_max);
   for (const [partition] of keys.partitions.slots.entries())
     await recovery.openAll([partition], connection.at(partition)?.runId() as string);
-}, 60_000);
+});
 afterAll(async () => {
   await connection?.close();
   await pool?.close();
@@ -86,8 +86,9 @@ test('a partition whose journal cannot be trimmed delays no other partition', as
     await eventually('the other partitions are settled', () => flusher.stats().entries >= count);
     expect(flusher.stats().entries).toBe(count);
     expect(await lengthOf(stuck)).toBe(30);
-    expect(refused.length).toBeGreaterThan(0);
-    expect(await messageRows(pool)).toHaveLength(count + 30);
+    // The delayed partition may reach Postgres and its first error after the other partitions are settled.
+    await eventually('the journal could not be trimmed', () => refused.length > 0);
+    await eventually('all rows are written', async () => (await messageRows(pool)).length === count + 30);
 
     while (!(await cluster.moveKeys(slot, from, to, 100))) await Promise.resolve();
     await cluster.endMove(slot, to);
@@ -103,4 +104,4 @@ test('a partition whose journal cannot be trimmed delays no other partition', as
   } finally {
     await flusher.stop();
   }
-}, 60_000);
+}, 120_000);

@@ -271,7 +271,7 @@ export const messageRows = async (pool: Pool): Promise<MessageRow[]> =>
 export const texts = (rows: readonly MessageRow[]): Array<string | null | undefined> =>
   rows.map((row) => (row.record === null ? null : unpackMessage(row.record).content.text));
 
-export async function eventually(what: string, holds: () => Promise<boolean> | boolean, msMax = 15_000) {
+export async function eventually(what: string, holds: () => Promise<boolean> | boolean, msMax = 40_000) {
   const end = performance.now() + msMax;
   while (!(await holds())) {
     if (performance.now() > end) throw new Error(`not within ${msMax} ms: ${what}`);
