@@ -5,7 +5,7 @@
 import fc from 'fast-check';
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { propertyRuns } from '../support/property_runs.js';
+import { property_ms_max, propertyRuns } from '../support/property_runs.js';
 import { ConsumerWorld, confirm, emptied, lease, type Name, names } from './consumer_world.js';
 import { startClusterNode } from './world.js';
 
@@ -160,17 +160,21 @@ class StreamWorld extends ConsumerWorld {
 test.each([
   ['streams', false],
   ['polls and streams', true],
-])('no history of %s loses an update, breaks the order in a chat, or gets stuck', async (_, polls) => {
-  await fc.assert(
-    fc.asyncProperty(historiesOf(polls), fc.boolean(), async (history, byStream) => {
-      await emptied(client);
-      const world = new StreamWorld(client);
-      for (const act of history) await world.act(act);
-      await world.finish((name) => world.drain(name, byStream));
-    }),
-    { numRuns: propertyRuns(100) },
-  );
-});
+])(
+  'no history of %s loses an update, breaks the order in a chat, or gets stuck',
+  async (_, polls) => {
+    await fc.assert(
+      fc.asyncProperty(historiesOf(polls), fc.boolean(), async (history, byStream) => {
+        await emptied(client);
+        const world = new StreamWorld(client);
+        for (const act of history) await world.act(act);
+        await world.finish((name) => world.drain(name, byStream));
+      }),
+      { numRuns: propertyRuns(100) },
+    );
+  },
+  property_ms_max,
+);
 
 test.each([
   ['an open stream', true],

@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { storeLimits as limits } from '../../src/store/limits.js';
-import { propertyRuns } from '../support/property_runs.js';
+import { property_ms_max, propertyRuns } from '../support/property_runs.js';
 import { ConsumerWorld, emptied, lease, type Name, names, step } from './consumer_world.js';
 import { bot, keys, startClusterNode } from './world.js';
 
@@ -81,17 +81,21 @@ class PollWorld extends ConsumerWorld {
   }
 }
 
-test('no history of consumers loses an update, breaks the order in a chat, or gets stuck', async () => {
-  await fc.assert(
-    fc.asyncProperty(fc.array(acts, { minLength: 1, maxLength: 40 }), async (history) => {
-      await emptied(client);
-      const world = new PollWorld(client);
-      for (const act of history) await world.act(act);
-      await world.finish((name) => world.poll(name, 100, false));
-    }),
-    { numRuns: propertyRuns(100) },
-  );
-});
+test(
+  'no history of consumers loses an update, breaks the order in a chat, or gets stuck',
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(acts, { minLength: 1, maxLength: 40 }), async (history) => {
+        await emptied(client);
+        const world = new PollWorld(client);
+        for (const act of history) await world.act(act);
+        await world.finish((name) => world.poll(name, 100, false));
+      }),
+      { numRuns: propertyRuns(100) },
+    );
+  },
+  property_ms_max,
+);
 
 test('a consumer that joins gets its share of the chats, and no other chat moves', async () => {
   await emptied(client);

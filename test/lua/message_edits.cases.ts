@@ -119,7 +119,7 @@ function liveEdits(make: (what: string, given: LiveEdit, content: Buffer) => Cas
     ),
     make(
       'refuses an end of a live location in more than 90 days',
-      { seed: live(600, now + 90 * day), answer: ['wrong_period'] },
+      { seed: live(600, now + 91 * day), answer: ['wrong_period'] },
       moved(800),
     ),
   ];

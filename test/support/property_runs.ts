@@ -1,3 +1,6 @@
 /** Scales the number of random cases of a property, which the long tier multiplies by PETREL_PROPERTY_FACTOR. */
 export const propertyRuns = (runs: number): number =>
   runs * Math.max(1, Number(process.env.PETREL_PROPERTY_FACTOR) || 1);
+
+/** The time limit of a property in ms, which grows with the number of its cases. */
+export const property_ms_max = propertyRuns(60_000);
