@@ -187,10 +187,17 @@ describe('the pool runs statements and transactions', () => {
       'end',
       "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'petrel-cut'",
     );
-    const pause = statement('pause', 'select pg_sleep(5)');
+    const pause = statement('pause', 'select pg_sleep(9)');
     const busy = failure(cut.transaction((tx) => tx.query(pause)));
     await cut.query(statement('one', 'select 1'));
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    const states = statement(
+      'states',
+      "select query from pg_stat_activity where application_name = 'petrel-cut' order by query like '%sleep%'",
+    );
+    await eventually('one connection is idle, the other is in use', async () => {
+      const { rows } = await pool.query<{ query: string }>(states);
+      return rows.length === 2 && /sleep/.test(rows[1]?.query ?? '');
+    });
     expect((await pool.query(end)).count).toBe(2);
     expect(isUnavailable(await busy)).toBe(true);
     // The pool may still hand out an idle connection that Postgres has closed, until the pool gets the close event.
