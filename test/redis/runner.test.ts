@@ -260,7 +260,7 @@ test('a slow Redis that still answers does not count as unavailable', async () =
   let slowed = true;
   const slowing = (async () => {
     // Measures how many steps the script needs to run that long on this machine, which may be busy.
-    for (let i = 0, steps = 4_000_000; i < 8; i++) steps = Math.round((steps * 300) / (await busyMs(steps)));
+    for (let i = 0, steps = 4_000_000; i < 8; i++) steps = Math.round((steps * 200) / (await busyMs(steps)));
     slowed = false;
   })();
   let sent = 1;
