@@ -218,7 +218,7 @@ test('after a restore into an empty installation, every row is the same', async 
   expect(await votesIn(restored, voteIn(restored, 0))).toEqual([[1, 0], [0]]);
   const sent = await resultOf(restored.bot(bot, 'sendMessage', { chat_id: owner.id, text: 'on' }));
   expect(sent.message_id).toBeGreaterThan(10_000);
-}, 60_000);
+}, 180_000);
 
 test('after Redis lost all data, messages are served from Postgres', async () => {
   const of = restored as Service;
@@ -264,7 +264,7 @@ test('after Redis lost all data, messages are served from Postgres', async () =>
   for (const end = performance.now() + 20_000; received.length === 0 && performance.now() < end; )
     received = await waitingFor(of, bot);
   expect(received.at(-1)).toMatch(/\/received$/);
-}, 60_000);
+}, 180_000);
 
 test('a restore of Postgres is refused while its Redis is in use', async () => {
   const database = await freshDatabase();

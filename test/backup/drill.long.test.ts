@@ -90,4 +90,4 @@ test('an installation restored for a drill sends nothing to webhooks or browsers
   const info = await resultOf(drill.bot(bot, 'getWebhookInfo'));
   expect(info.last_error_message ?? null).toBeNull();
   expect((await petrel(drill.env, 'resume')).out).toContain('this is not a drill');
-}, 120_000);
+}, 300_000);

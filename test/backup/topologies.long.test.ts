@@ -172,4 +172,4 @@ test('restoring from one Redis server to a cluster, or from a cluster to one ser
   ends.push(again.stop);
   expect(await history(again, first)).toEqual(said);
   await resultOf(again.bot(first.bot, 'sendMessage', { chat_id: first.group, text: 'goes on' }));
-}, 120_000);
+}, 300_000);
