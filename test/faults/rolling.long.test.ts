@@ -162,7 +162,7 @@ describe.each(proxyKinds.filter((kind) => findProgram(kind) !== undefined))('R19
       ended.abort();
       await Promise.all([loading, pushing]);
       const verdict = await world.settled();
-      await books.tookIn(pushed, 20_000).catch(() => undefined);
+      await books.tookIn(pushed, 60_000).catch(() => undefined);
       const texts = books.taken.map(({ text }) => text).filter((text) => text?.startsWith('pushed'));
       const missed = pushed - new Set(texts).size;
 
