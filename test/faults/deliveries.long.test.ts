@@ -127,7 +127,8 @@ test(
     expect(verdict).toMatchObject(nothingWrong);
     expect(verdict.redelivered).toBeGreaterThan(0);
     expect(verdict.redelivered).toBeLessThanOrEqual(kills * sentUnrecorded);
-    expect(longestQuiet()).toBeLessThan(10_000);
+    // In the short form, a second kill may end the takeover of a bot before its first delivery.
+    expect(longestQuiet()).toBeLessThan(long ? 10_000 : 20_000);
   },
   patienceMs,
 );
