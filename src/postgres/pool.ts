@@ -163,7 +163,8 @@ export function isDataError(error: unknown): boolean {
   return /^(22|23|54|P0001)/.test(sqlState(error) ?? '');
 }
 
-const isRetryable = (error: unknown): boolean => /^(40001|40P01|PTL01)$/.test(sqlState(error) ?? '');
+/** Returns whether Postgres undid the statement or transaction because of another one, so that it may be repeated. */
+export const isRetryable = (error: unknown): boolean => /^(40001|40P01|PTL01)$/.test(sqlState(error) ?? '');
 
 /** Returns whether a connection must not be used again after this error. */
 const breaks = (error: unknown): boolean => isUnavailable(error) || isOtherServer(error);
@@ -365,9 +366,11 @@ export function createPool(options: PoolOptions): Pool {
 
   return {
     query: <R extends object>(statement: Statement, values: readonly unknown[] = []) =>
-      connections.address.pooled
-        ? again(() => batchOnce<R>([{ statement, values }]))
-        : connections.lend((client) => connections.run<R>(client, statement, values)),
+      again(() =>
+        connections.address.pooled
+          ? batchOnce<R>([{ statement, values }])
+          : connections.lend((client) => connections.run<R>(client, statement, values)),
+      ),
     transaction: (fn) => again(() => once(fn)),
     batch: <R extends object>(calls: readonly Call[], last?: (server: string) => Call) =>
       again(async () => (await batchOnce<R>(calls, last)).rows),

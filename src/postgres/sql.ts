@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import { ApiError } from '../errors.js';
 import { type ControlMarks, markedTransaction } from './marks.js';
-import { isUnavailable, type Pool, type Queryable, type Statement, statement } from './pool.js';
+import { isRetryable, isUnavailable, type Pool, type Queryable, type Statement, statement } from './pool.js';
 
 /** A piece of SQL text, in contrast to a value. The text must not come from a user. */
 class Fragment {
@@ -129,7 +129,9 @@ export const plainSql = (queryable: Queryable): Sql =>
  */
 export function asDatabase(pool: Pool, marks?: ControlMarks): ShardDatabase {
   const away = (error: unknown): never => {
-    if (isUnavailable(error)) throw new ApiError('unavailable', { retry_after: 1 }, { cause: error });
+    // The pool has repeated a deadlock several times, so the caller should repeat it later.
+    if (isUnavailable(error) || isRetryable(error))
+      throw new ApiError('unavailable', { retry_after: 1 }, { cause: error });
     throw error;
   };
   const plain = plainSql(pool);

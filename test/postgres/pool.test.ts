@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { freePort } from '../../src/dev/processes.js';
 import { bigintArray, byteaArray } from '../../src/postgres/arrays.js';
 import { createPool, isDataError, isUnavailable, type Pool, statement } from '../../src/postgres/pool.js';
+import { asDatabase } from '../../src/postgres/sql.js';
 import { eventually } from '../journal/support.js';
 import { freshDatabase } from '../support/servers.js';
 
@@ -152,6 +153,18 @@ describe('the pool runs statements and transactions', () => {
     await Promise.all([raise(), raise()]);
     expect((await pool.query(read)).rows).toEqual([{ n: 2 }]);
     expect(pool.retries()).toBe(1);
+  });
+
+  it('a statement that Postgres ended because of a deadlock is repeated, and then refused as unavailable', async () => {
+    await pool.query(statement('tries', 'create sequence tries'));
+    const make = `create function fail(times int) returns int language plpgsql as $$ begin
+      if nextval('tries') <= times then raise exception using errcode = '40P01'; end if;
+      return 1; end $$`;
+    await pool.query(statement('make_fail', make));
+    const twice = await pool.query(statement('twice', 'select fail(2) as done'));
+    expect(twice.rows).toEqual([{ done: 1 }]);
+    const always = failure(asDatabase(pool).query('select fail(1000) as done'));
+    expect(await always).toMatchObject({ kind: 'unavailable' });
   });
 
   it('the pool distinguishes data errors from an unavailable database', async () => {
