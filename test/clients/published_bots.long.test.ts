@@ -63,7 +63,7 @@ describe.skipIf(npmFolder === null)('the bot of telegraf-calendar-telegram 2.0.2
   const rows = ({ reply_markup }: Json): Json[][] => reply_markup.inline_keyboard;
   const labels = (message: Json) => rows(message).map((row) => row.map(({ text }) => text));
 
-  test('a calendar bot shows months, and answers with the chosen date', { timeout: 60_000 }, async () => {
+  test('a calendar bot shows months, and answers with the chosen date', { timeout: 180_000 }, async () => {
     const scene = await openScene(service, 'published');
     const { ann, bot, group } = scene;
     const variables = { CALENDAR_BOT_TOKEN: bot.token, CALENDAR_BOT_PORT: '0' };
@@ -133,7 +133,7 @@ describe.skipIf(npmFolder === null)('tg-torrent-bot 3.1.0 on node-telegram-bot-a
     return { scene, watched };
   }
 
-  test('a torrent bot finds torrents, and sends their files and links', { timeout: 60_000 }, async () => {
+  test('a torrent bot finds torrents, and sends their files and links', { timeout: 180_000 }, async () => {
     const { scene } = await open();
     const { ann, ben, bot } = scene;
     await say(scene, ben, bot.id, '/help');
@@ -161,7 +161,7 @@ describe.skipIf(npmFolder === null)('tg-torrent-bot 3.1.0 on node-telegram-bot-a
     expect(document).toMatchObject({ file_name: '12.torrent', file_size: 14 });
   });
 
-  test('a torrent bot tells a person when a download is complete', { timeout: 60_000 }, async () => {
+  test('a torrent bot tells a person when a download is complete', { timeout: 180_000 }, async () => {
     const { scene, watched } = await open({ TORRENTS_DIR: temporaryFolder() });
     const { ann, bot } = scene;
     const { message_id } = await exchange(scene, ann, bot.id, '/d_12', 'Sent for downloading');
@@ -180,7 +180,7 @@ until [ -e "$HOME/go" ]; do sleep 0.1; done
 echo '{"type":"result","result":"**Tea** is \`hot\` & <good>"}'
 `;
 
-  test('a coding bot works on request, and reports in edited messages', { timeout: 90_000 }, async () => {
+  test('a coding bot works on request, and reports in edited messages', { timeout: 180_000 }, async () => {
     const scene = await openScene(service, 'published');
     const { ann, bot, group } = scene;
     const cwd = temporaryFolder();
@@ -212,7 +212,7 @@ echo '{"type":"result","result":"**Tea** is \`hot\` & <good>"}'
 const alertsFolder = (await canStartBinaries()) ? await unpackDebian(['prometheus-alertmanager']) : null;
 
 describe.skipIf(alertsFolder === null)('Alertmanager on telebot.v3', () => {
-  test('an alert bot tells people about alerts that begin and end', { timeout: 60_000 }, async () => {
+  test('an alert bot tells people about alerts that begin and end', { timeout: 180_000 }, async () => {
     const folder = alertsFolder ?? '';
     const scene = await openScene(service, 'published');
     const { ann, bot, group } = scene;
@@ -278,7 +278,7 @@ describe.skipIf(cameraFolder === null)('bn_telegram of BerryNet 3.10.2 on python
   const folder = cameraFolder ?? '';
   const topics = { result: 'berrynet/engine/tflitedetector/result', image: 'berrynet/data/rgbimage' };
 
-  test('a camera bot sends pictures to the people who subscribed', { timeout: 60_000 }, async () => {
+  test('a camera bot sends pictures to the people who subscribed', { timeout: 180_000 }, async () => {
     const scene = await openScene(service, 'published');
     const { ann, ben, bot } = scene;
     const { port, subscribed, publish } = await startBroker();

@@ -42,7 +42,7 @@ async function open(name: string): Promise<Scene> {
 }
 
 describe.skipIf(npmFolder === null)('the program in the README of', () => {
-  test('telegraf 4.16.3 answers commands and texts', { timeout: 60_000 }, async () => {
+  test('telegraf 4.16.3 answers commands and texts', { timeout: 180_000 }, async () => {
     const scene = await open('telegraf');
     const { ann, bot } = scene;
     for (const [text, reply] of [
@@ -54,7 +54,7 @@ describe.skipIf(npmFolder === null)('the program in the README of', () => {
   });
 
   test('telegraf-session-local 2.1.1 keeps counting messages after a restart', {
-    timeout: 60_000,
+    timeout: 180_000,
   }, async () => {
     const scene = await open('telegraf-session-local');
     const { ann, bot } = scene;
@@ -71,7 +71,7 @@ describe.skipIf(npmFolder === null)('the program in the README of', () => {
     await count(3);
   });
 
-  test('grammy 1.46.0 echoes texts', { timeout: 60_000 }, async () => {
+  test('grammy 1.46.0 echoes texts', { timeout: 180_000 }, async () => {
     const scene = await open('grammy');
     const { ann, bot, group } = scene;
     for (const text of ['hello', 'a <b> & "c" 👋\nline'])
@@ -79,7 +79,7 @@ describe.skipIf(npmFolder === null)('the program in the README of', () => {
     await exchange(scene, ann, group, 'in a group', 'Echo: in a group');
   });
 
-  test('grammy-inline-menu 9.3.0 shows a menu and reacts to its button', { timeout: 60_000 }, async () => {
+  test('grammy-inline-menu 9.3.0 shows a menu and reacts to its button', { timeout: 180_000 }, async () => {
     const scene = await open('grammy-inline-menu');
     const { ann, bot } = scene;
     const menu = await exchange(scene, ann, bot.id, '/start', `Hey ${ann.first_name}!`);
@@ -89,7 +89,7 @@ describe.skipIf(npmFolder === null)('the program in the README of', () => {
     await answered(scene, ann, bot.id, menu.message_id, ({ text }: Json) => text === 'As am I!');
   });
 
-  test('@grammyjs/conversations 2.1.1 converses with two people', { timeout: 60_000 }, async () => {
+  test('@grammyjs/conversations 2.1.1 converses with two people', { timeout: 180_000 }, async () => {
     const scene = await open('@grammyjs/conversations');
     const { ann, ben, bot } = scene;
     for (const who of [ann, ben]) {
@@ -109,7 +109,7 @@ describe.skipIf(npmFolder === null)('the command telegraf 4.16.3', () => {
     return startNode(npmFolder ?? '', [cli, ...args], token, service.fronts[0].url).ended;
   };
 
-  test('the telegraf command calls methods, and shows refusals', { timeout: 60_000 }, async () => {
+  test('the telegraf command calls methods, and shows refusals', { timeout: 180_000 }, async () => {
     const scene = await openScene(service, 'published');
     const { ann, bot } = scene;
     const sent = await call(bot.token, 'sendMessage', { chat_id: ann.id, text: 'by command' });

@@ -24,7 +24,7 @@ test('the example for node:test passes', async () => {
   });
   expect(stdout).toContain('pass 1');
   expect(stdout).toContain('fail 0');
-}, 60_000);
+}, 180_000);
 
 test.skipIf(!hasPytest)(
   'the example for pytest passes (needs pytest)',
@@ -33,5 +33,5 @@ test.skipIf(!hasPytest)(
     const { stdout } = await run('python3', [...pytest, example('test_bot.py')], { env });
     expect(stdout).toContain('1 passed');
   },
-  60_000,
+  180_000,
 );
