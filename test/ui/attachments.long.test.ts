@@ -90,16 +90,19 @@ async function countUrls(page: Page): Promise<() => Promise<number>> {
   return () => page.evaluate(() => (window as unknown as { urls: Set<string> }).urls.size);
 }
 
-/** Limits uploads to this many bytes per second. 0 removes the limit. */
-async function slowDown(page: Page, bytes_per_s: number): Promise<void> {
+/**
+ * Limits uploads to this many bytes per second. Returns a function that removes the limit, which only the same session
+ * can do.
+ */
+async function slowDown(page: Page, bytes_per_s: number): Promise<() => Promise<void>> {
   const devtools = await page.context().newCDPSession(page);
   await devtools.send('Network.enable');
-  await devtools.send('Network.emulateNetworkConditions', {
-    offline: false,
-    latency: 0,
-    downloadThroughput: -1,
-    uploadThroughput: bytes_per_s || -1,
-  });
+  const limit = async (uploadThroughput: number) => {
+    const conditions = { offline: false, latency: 0, downloadThroughput: -1, uploadThroughput };
+    await devtools.send('Network.emulateNetworkConditions', conditions);
+  };
+  await limit(bytes_per_s);
+  return () => limit(-1);
 }
 
 test('chosen pictures are shown in a tray, can be removed, and are sent as one album with a caption', async () => {
@@ -216,7 +219,7 @@ test('a pasted picture is attached, but a picture that belongs to pasted text is
 
 test('an upload shows the bytes of each file, can be cancelled, and can be sent again', async () => {
   const { chat, page } = await openGroup('Progress');
-  await slowDown(page, 150_000);
+  const speedUp = await slowDown(page, 150_000);
   // The second file takes a minute, so that the upload still runs when it is cancelled.
   await choose(page, note('one.txt', 150_000), note('two.txt', 9_000_000));
   await send(page, 'two files');
@@ -230,7 +233,7 @@ test('an upload shows the bytes of each file, can be cancelled, and can be sent 
   await log(page).getByRole('button', { name: 'Cancel' }).click();
   await log(page).getByRole('alert').getByText('Not sent').waitFor();
   await expect.poll(() => bars.count()).toBe(0);
-  await slowDown(page, 0);
+  await speedUp();
   // A cancelled message is not sent after a reload either.
   await page.reload();
   await log(page).getByRole('alert').getByText('Not sent').waitFor();
@@ -245,14 +248,14 @@ test('an upload shows the bytes of each file, can be cancelled, and can be sent 
 
 test('an upload stays visible while the messages of an earlier album arrive', async () => {
   const { chat, page } = await openGroup('Album');
-  await slowDown(page, 100_000);
+  const speedUp = await slowDown(page, 100_000);
   await choose(page, picture(61), picture(62));
   await send(page);
   await choose(page, note('slow.txt', 6_000_000));
   await send(page);
   await expect.poll(() => log(page).locator('.album .picture').count()).toBe(2);
   expect(await log(page).getByRole('progressbar').count()).toBe(1);
-  await slowDown(page, 0);
+  await speedUp();
   await expect.poll(() => contentOf(chat)).toEqual([61, 62, 'slow.txt']);
   await page.context().close();
 });
