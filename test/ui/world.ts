@@ -35,7 +35,8 @@ async function startWire(port: number) {
       one.on('error', () => other.destroy());
       one.on('close', () => {
         sockets.delete(one);
-        other.destroy();
+        // The other side may still have to send the last bytes.
+        other.end();
       });
       one.pipe(other);
     }
