@@ -137,7 +137,7 @@ test('a replay finds the people, groups, replied-to messages, queries and albums
   await second.person('cat').send('not in the recording', { chat: 'group' });
   await startGroupBot(second);
   const began = performance.now();
-  const waitMs = 40_000;
+  const waitMs = 30_000;
   const { expected, actual } = await second.replay(recording, { waitMs });
   // An inline query ends after the bot has answered it, so a replay that waits for the answer first would wait in vain.
   expect(performance.now() - began).toBeLessThan(waitMs);
