@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { CombinedForm, Script } from '../../src/redis/scripts/contract.js';
 import { originOf, redisRecords } from '../../src/store/core/redis_state.js';
 import { authCases } from './auth.cases.js';
@@ -37,7 +37,16 @@ import { webhookRouteCases } from './webhook_routes.cases.js';
 import { stepCases } from './webhook_steps.cases.js';
 import { switchCases } from './webhook_switches.cases.js';
 import { webhookCases } from './webhooks.cases.js';
-import { callCombined, callScript, changed, dump, keys, scripts, startClusterNode } from './world.js';
+import {
+  callCombined,
+  callScript,
+  changed,
+  type Dumped,
+  dump,
+  keys,
+  scripts,
+  startClusterNode,
+} from './world.js';
 import { writeAccessCases } from './write_access.cases.js';
 
 let node: Awaited<ReturnType<typeof startClusterNode>>;
@@ -79,7 +88,6 @@ beforeAll(async () => {
   client = node.client;
 });
 afterAll(() => node.stop());
-beforeEach(() => client.flushall());
 
 /** A script can return a number as a number or as text. The runner reads both. */
 const readLike = (expected: readonly unknown[]) => (value: unknown, i: number) =>
@@ -90,6 +98,7 @@ describe.each([...scripts.keys()])('%s', (name) => {
   const own = cases.filter((each) => each.script === name);
 
   const check = async (each: Case, call: () => Promise<unknown[]>) => {
+    await client.flushall();
     for (const seed of each.seeds ?? []) await seed(client);
     const before = await dump(client);
     const answer = await call();
@@ -97,11 +106,12 @@ describe.each([...scripts.keys()])('%s', (name) => {
     const declared = answer[0] === 'ok' ? script.ok : script.errors.get(String(answer[0]));
     // Redis cuts off a null at the end of a reply.
     expect(answer.length - 1).toBeLessThanOrEqual(declared?.length ?? -1);
-    const differing = changed(before, await dump(client));
+    const after = await dump(client);
+    const differing = changed(before, after);
     if (answer[0] === 'ok') expect(differing).toEqual([...(each.changes ?? [])].sort());
     else expect(differing.filter((key) => !key.endsWith(':ticket'))).toEqual([]);
     await each.after?.(client);
-    for (const [kind, fields] of await recordsIn(client))
+    for (const [kind, fields] of recordsIn(each.after ? await dump(client) : after))
       for (const field of fields) {
         used.add(`${kind} ${field}`);
         expect(originOf(kind, field), `${kind} ${field} in redis_state.ts`).toBeDefined();
@@ -136,12 +146,12 @@ describe.each([...scripts.keys()])('%s', (name) => {
 /**
  * Returns the keys by kind, with the names of their fields; '' for a key without fields. Tickets belong to no record.
  */
-async function recordsIn(from: Redis): Promise<Map<string, string[]>> {
+function recordsIn(dumped: ReadonlyMap<string, Dumped>): Map<string, string[]> {
   const found = new Map<string, string[]>();
-  for (const key of await from.keys('*')) {
+  for (const [key, { type, values }] of dumped) {
     if (key.endsWith(':ticket')) continue;
     const kind = key.slice(key.indexOf('}') + 2).split(':')[0] as string;
-    const fields = (await from.type(key)) === 'hash' ? await from.hkeys(key) : [''];
+    const fields = type === 'hash' ? Object.keys(values[0] as object) : [''];
     found.set(kind, [...(found.get(kind) ?? []), ...fields]);
   }
   return found;
@@ -166,6 +176,7 @@ test('every Redis record that a script or a key builder names is in the table of
 });
 
 test('a single script argument is large enough for the maximum number of waiting polls of a node', async () => {
+  await client.flushall();
   const polls = Array.from({ length: 20_000 }, (_, i) => [`${i}`, 'p']).flat();
   const at = { state: keys.queueStateRoot(0), queue: keys.queueRoot(0) };
   const [status, wake] = await callScript(client, scripts.get('updates/peek') as Script, at, { polls });

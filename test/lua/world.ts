@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { Redis } from 'ioredis';
+import { type ChainableCommander, Redis } from 'ioredis';
 import { freePort } from '../../src/dev/processes.js';
 import { limits } from '../../src/limits.js';
 import { type CombinedForm, readScripts, type Script } from '../../src/redis/scripts/contract.js';
@@ -167,30 +167,75 @@ export const record = (given: MessageSeed = {}): Buffer =>
     ...{ content: { text: 'old' }, markup: null, origin: {}, post: 0, ...given },
   });
 
-export async function dump(client: Redis): Promise<Map<string, string>> {
-  const all = new Map<string, string>();
-  for (const key of (await client.keys('*')).sort()) {
-    const [type, ttl] = [await client.type(key), await client.pttl(key)];
-    const value =
-      type === 'string'
-        ? (await client.getBuffer(key))?.toString('hex')
-        : type === 'hash'
-          ? Object.entries(await client.hgetall(key)).sort()
-          : type === 'zset'
-            ? await client.zrange(key, '0', '-1', 'WITHSCORES')
-            : type === 'list'
-              ? await client.lrange(key, 0, -1)
-              : await client.xrange(key, '-', '+');
-    all.set(key, JSON.stringify([type, ttl > 0, value]));
-  }
-  return all;
+/** Sends the commands at once. */
+async function answersOf(commands: ChainableCommander): Promise<unknown[]> {
+  const answers = (await commands.exec()) ?? [];
+  return answers.map(([error, value]) => {
+    if (error) throw error;
+    return value;
+  });
 }
 
+/**
+ * The number of entries of a stream that a dump contains. Of a longer stream, a dump also has the length and the last
+ * entry. An entry never changes, so a change in the middle changes the length or adds an entry at the end.
+ */
+const dumped_entries_max = 1_000;
+
+/** Adds the commands that read a key, and returns their number. */
+function readKey(commands: ChainableCommander, key: string, type: unknown): number {
+  if (type === 'string') commands.getBuffer(key);
+  else if (type === 'hash') commands.hgetall(key);
+  else if (type === 'zset') commands.zrange(key, '0', '-1', 'WITHSCORES');
+  else if (type === 'list') commands.lrange(key, 0, -1);
+  else {
+    commands.xrange(key, '-', '+', 'COUNT', dumped_entries_max);
+    commands.xrevrange(key, '+', '-', 'COUNT', 1);
+    commands.xlen(key);
+    return 3;
+  }
+  return 1;
+}
+
+export interface Dumped {
+  readonly type: unknown;
+  readonly expires: boolean;
+  readonly values: readonly unknown[];
+}
+
+/** Reads all keys of Redis. */
+export async function dump(client: Redis): Promise<Map<string, Dumped>> {
+  const names = (await client.keys('*')).sort();
+  const kinds = client.pipeline();
+  for (const key of names) kinds.type(key).pttl(key);
+  const found = await answersOf(kinds);
+  const reads = client.pipeline();
+  const counts = names.map((key, i) => readKey(reads, key, found[2 * i]));
+  const values = await answersOf(reads);
+  return new Map(
+    names.map((key, i) => [
+      key,
+      {
+        type: found[2 * i],
+        expires: Number(found[2 * i + 1]) > 0,
+        values: values.splice(0, counts[i]),
+      },
+    ]),
+  );
+}
+
+/** Returns a text that is the same for the same contents of a key. */
+const textOf = (dumped: Dumped | undefined): string | undefined =>
+  dumped &&
+  `${dumped.type} ${dumped.expires} ${JSON.stringify(dumped.values, (_, value) =>
+    value?.constructor === Object ? Object.entries(value).sort() : value,
+  )}`;
+
 /** Returns the keys that differ, without the tag of the partition. */
-export function changed(before: Map<string, string>, after: Map<string, string>): string[] {
+export function changed(before: Map<string, Dumped>, after: Map<string, Dumped>): string[] {
   const names = [...new Set([...before.keys(), ...after.keys()])];
   return names
-    .filter((key) => before.get(key) !== after.get(key))
+    .filter((key) => textOf(before.get(key)) !== textOf(after.get(key)))
     .map((key) => key.replace(/^\{[^}]*\}:/, ''))
     .sort();
 }
