@@ -24,6 +24,8 @@ const longest = [
   'redis/cluster',
   'delivery/copies',
   'api/texts',
+  'api/lists',
+  'api/watched',
   'delivery/routes',
   'journal/failures',
   'store/consumers',

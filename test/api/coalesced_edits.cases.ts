@@ -2,7 +2,7 @@
 import { Bot } from 'grammy';
 import type { Redis } from 'ioredis';
 import { request } from 'undici';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { unpackMessage } from '../../src/store/core/codec.js';
 import { openMasters } from '../support/cluster.js';
@@ -11,11 +11,11 @@ import {
   itemsOf,
   resultOf,
   type Service,
-  startService,
   type TestBot,
   type TestUser,
 } from '../support/service.js';
 import { firstWithin } from '../support/times.js';
+import { onWatchedService } from './texts_service.js';
 
 let service: Service;
 let masters: Redis[];
@@ -27,18 +27,17 @@ let other: TestBot;
 const late_ms_max = 4_000;
 const patience = { interval: 50 };
 
-beforeAll(async () => {
-  // Without a flusher, the journal keeps every stored version of a message.
-  service = await startService({ fronts: 2, flushing: false });
+// Without a flusher, the journal keeps every stored version of a message.
+onWatchedService(async (watched) => {
+  ({ service } = watched);
   masters = openMasters(service.redis);
   user = await service.newUser('ann');
   bot = await service.newBot(user, 'writer');
   other = await service.newBot(user, 'listener');
   await service.openChat(user, bot);
 });
-afterAll(async () => {
+afterAll(() => {
   for (const client of masters ?? []) client.disconnect();
-  await service?.stop();
 });
 
 const call = (method: string, params: object, front = 0) => service.bot(bot, method, { ...params }, front);

@@ -1,16 +1,10 @@
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { type MessageRecord, messageKinds, packMessage, unpackMessage } from '../../src/store/core/codec.js';
 import { type ChatRef, directChat, makeKeys, sharedChat } from '../../src/store/core/keys.js';
-import {
-  itemsOf,
-  resultOf,
-  type Service,
-  startService,
-  type TestBot,
-  type TestUser,
-} from '../support/service.js';
-import { type Watch, watch } from './refused.js';
+import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import type { Watch } from './refused.js';
+import { onWatchedService } from './texts_service.js';
 
 const keys = makeKeys(64);
 const forwardProtected = "Bad Request: message has protected content and can't be forwarded";
@@ -34,8 +28,8 @@ async function newChannel(title: string): Promise<number> {
   return id;
 }
 
-beforeAll(async () => {
-  service = await startService({ fronts: 2, flushing: false });
+onWatchedService(async (watched) => {
+  ({ service, seen } = watched);
   sql = new pg.Client(service.databaseUrl);
   await sql.connect();
   user = await service.newUser('ann');
@@ -44,12 +38,9 @@ beforeAll(async () => {
   await service.openChat(user, bot);
   group = await service.newGroup(user, 'Team', [bot]);
   channel = await newChannel('News');
-  seen = await watch(service);
 });
 afterAll(async () => {
   await sql?.end();
-  await seen?.close();
-  await service?.stop();
 });
 
 type Params = Readonly<Record<string, unknown>>;

@@ -1,14 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { makeKeys, sharedChat } from '../../src/store/core/keys.js';
-import {
-  itemsOf,
-  resultOf,
-  type Service,
-  startService,
-  type TestBot,
-  type TestUser,
-} from '../support/service.js';
-import { type Watch, watch } from './refused.js';
+import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import type { Watch } from './refused.js';
+import { onWatchedService } from './texts_service.js';
 
 const keys = makeKeys(64);
 
@@ -18,17 +12,12 @@ let user: TestUser;
 let bot: TestBot;
 let group: number;
 
-beforeAll(async () => {
-  service = await startService({ fronts: 2, flushing: false });
+onWatchedService(async (watched) => {
+  ({ service, seen } = watched);
   user = await service.newUser('ann');
   bot = await service.newBot(user, 'broom');
   await service.openChat(user, bot);
   group = await service.newGroup(user, 'Team', [bot]);
-  seen = await watch(service);
-});
-afterAll(async () => {
-  await seen?.close();
-  await service?.stop();
 });
 
 type Params = Readonly<Record<string, unknown>>;

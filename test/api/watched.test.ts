@@ -1,0 +1,5 @@
+/** Runs several files of tests on one service whose journal is not flushed. */
+import './coalesced_edits.cases.js';
+import './delete_many.cases.js';
+import './forward.cases.js';
+import './update_texts.cases.js';
