@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
   chownSync,
@@ -15,7 +16,7 @@ import {
 } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type Binaries, binariesAt, findBinaries, postgresUser } from '../../src/dev/postgres_binaries.js';
 import { readableBinaries } from '../../src/dev/postgres_copy.js';
 import { limits } from '../../src/limits.js';
@@ -23,29 +24,36 @@ import { temporaryFolder } from '../support/servers.js';
 
 const user = postgresUser();
 
+/** A copy of the programs on the file system of the temporary folders. */
+let source: string;
 let top: string;
 let place: string;
 let hidden: Binaries;
 let lines: string[];
-
-beforeEach(() => {
-  top = temporaryFolder();
-  place = join(top, 'place');
-  lines = [];
-  const { root, key } = findBinaries();
-  const closed = join(top, 'closed');
-  mkdirSync(closed, { mode: 0o700 });
-  cpSync(root, join(closed, 'native'), { recursive: true, verbatimSymlinks: true });
-  hidden = binariesAt(join(closed, 'native'), key);
-});
-
-afterEach(() => rm(top, { recursive: true, force: true }));
 
 const find = (...places: string[]) =>
   readableBinaries(hidden, user as NonNullable<typeof user>, { log: (line) => lines.push(line), places });
 
 /** Only root can run PostgreSQL as another user. */
 describe.runIf(user)('the PostgreSQL programs are copied for another user', () => {
+  beforeAll(() => {
+    source = temporaryFolder();
+    cpSync(findBinaries().root, join(source, 'native'), { recursive: true, verbatimSymlinks: true });
+  });
+  afterAll(() => rm(source, { recursive: true, force: true }));
+
+  beforeEach(() => {
+    top = temporaryFolder();
+    place = join(top, 'place');
+    lines = [];
+    const closed = join(top, 'closed');
+    mkdirSync(closed, { mode: 0o700 });
+    // Hard links, because a copy for each test would take most of the time of this file.
+    execFileSync('cp', ['-al', join(source, 'native'), closed]);
+    hidden = binariesAt(join(closed, 'native'), findBinaries().key);
+  });
+  afterEach(() => rm(top, { recursive: true, force: true }));
+
   test('PostgreSQL programs that the user can already read are not copied', () => {
     chmodSync(join(top, 'closed'), 0o755);
     expect(find(place)).toBe(hidden);
