@@ -44,14 +44,14 @@ test('runs at the same time do not affect each other', async () => {
   }
 });
 
-test('twenty simulated installations lose, repeat and reorder nothing', async () => {
+test('ten simulated installations lose, repeat and reorder nothing', async () => {
   let sent = 0;
-  for (let seed = 21; seed <= 40; seed++) {
+  for (let seed = 21; seed <= 30; seed++) {
     const report = await simulate({ seed, steps: 800, redis });
     expect(report.violation, `npm run simulate -- --seed ${seed} --steps 800`).toBeNull();
     sent += report.sent;
   }
-  expect(sent).toBeGreaterThan(40);
+  expect(sent).toBeGreaterThan(20);
 });
 
 const tables = {
