@@ -12,6 +12,8 @@ export interface Cast {
   readonly made: TestBot;
   /** The running program of the bot. The caller must stop it. */
   readonly bot: Bot;
+  /** Marks all messages of a chat as read. */
+  read(user: TestUser, chat: number): Promise<void>;
   /** Opens a chat at its end. A chat with unread messages opens at the first of them. */
   openAtEnd(user: TestUser, chat: number): Promise<Page>;
 }
@@ -43,12 +45,15 @@ export async function createCast(world: World): Promise<Cast> {
     await ctx.editMessageText('Step 2', { reply_markup: row });
   });
   void bot.start();
+  async function read(user: TestUser, chat: number): Promise<void> {
+    const path = `/api/chats/${chat}`;
+    const [last] = await itemsOf(service.app(user, 'GET', `${path}/messages?limit=1`));
+    await resultOf(service.app(user, 'POST', `${path}/read`, { message_id: last.message_id }));
+  }
   return {
-    ...{ alice, bob, made, bot },
+    ...{ alice, bob, made, bot, read },
     async openAtEnd(user, chat) {
-      const path = `/api/chats/${chat}`;
-      const [last] = await itemsOf(service.app(user, 'GET', `${path}/messages?limit=1`));
-      await resultOf(service.app(user, 'POST', `${path}/read`, { message_id: last.message_id }));
+      await read(user, chat);
       return world.open(user, `#/chat/${chat}`);
     },
   };
