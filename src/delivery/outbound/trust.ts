@@ -35,11 +35,19 @@ export interface Trust {
   checkHost(host: string, certificate: PeerCertificate): Error | undefined;
 }
 
-/** Trusts the authorities that Node trusts. Operators can add more with NODE_EXTRA_CA_CERTS. */
-const publicTrust: Trust = {
-  secureContext: createSecureContext({ minVersion: 'TLSv1.2' }),
-  checkHost: checkServerIdentity,
-};
+let publicTrust: Trust | undefined;
+
+/**
+ * Trusts the authorities that Node trusts. Operators can add more with NODE_EXTRA_CA_CERTS. Parsing the certificates
+ * takes tens of milliseconds, so a process does it only once, and only if it needs them.
+ */
+function trustInPublic(): Trust {
+  publicTrust ??= {
+    secureContext: createSecureContext({ minVersion: 'TLSv1.2' }),
+    checkHost: checkServerIdentity,
+  };
+  return publicTrust;
+}
 
 /**
  * Accepts an address as the common name of an uploaded certificate. Telegram's guide to self-signed certificates
@@ -64,5 +72,5 @@ function ownTrust(certificate: string): Trust {
 }
 
 export function trustIn(certificate: string | undefined): Trust {
-  return certificate === undefined ? publicTrust : ownTrust(certificate);
+  return certificate === undefined ? trustInPublic() : ownTrust(certificate);
 }

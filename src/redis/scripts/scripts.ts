@@ -110,8 +110,13 @@ const lostPauseMs = 5;
 
 const luaRoot = fileURLToPath(new URL('../../../lua', import.meta.url));
 
-/** Reads the scripts of lua/. */
-export const readShippedScripts = (): ReadonlyMap<string, Script> => readScripts(luaRoot);
+let shipped: ReadonlyMap<string, Script> | undefined;
+
+/** Returns the scripts of lua/, which a process reads only once. */
+export function readShippedScripts(): ReadonlyMap<string, Script> {
+  shipped ??= readScripts(luaRoot);
+  return shipped;
+}
 
 const prepare = (script: Script, times: Distributions): Loaded => ({
   script,
