@@ -10,7 +10,8 @@ const roots = [
   ...['InlineAnswer', 'MessageDraft', 'Named', 'Post', 'PostReactions', 'Self', 'StoredUploads'],
   ...['InviteLinkPreview', 'JoinedByLink', 'JoinRequest', 'ListedInviteLink', 'PublicChat'],
   // The operators' page
-  ...['History', 'OperatorDeadLetter', 'Overview', 'RankedBot'],
+  ...['AdminCall', 'FoundAccount', 'History', 'OperatorAttempt', 'OperatorBot', 'OperatorDeadLetter'],
+  ...['OperatorPerson', 'Overview', 'RankedBot'],
 ];
 const streams = { StreamEvents: '/api/stream', PostStreamEvents: '/api/stream/posts' };
 const document = JSON.parse(readFileSync(new URL('../../dist/docs/openapi.json', import.meta.url), 'utf8'));
@@ -47,6 +48,7 @@ function typeOf(schema) {
   if (schema.enum !== undefined) return literals(schema.enum);
   const choices = anyOf ?? oneOf;
   if (choices !== undefined) return choices.map(typeOf).join(' | ');
+  if (Array.isArray(type)) return type.map((each) => typeOf({ ...schema, type: each })).join(' | ');
   if (type === 'array' && items !== undefined) return `Array<${typeOf(items)}>`;
   if (type === 'object') return objectType(schema);
   if (type === 'integer' || type === 'number') return 'number';

@@ -35,6 +35,15 @@ export async function webhookState(store: Store, bot: number) {
   };
 }
 
+/** Returns the filter of delivery attempts for `delivered`, `failed` or an HTTP status. */
+export function outcomeFilter(status: string | undefined) {
+  const named = status === 'delivered' || status === 'failed';
+  return {
+    delivered: named ? status === 'delivered' : null,
+    status: named || status === undefined ? null : Number(status),
+  };
+}
+
 /** Returns the route with this name, or undefined without a name. Error: `route_not_found`. */
 export async function routeNamed(store: Store, bot: number, name?: string): Promise<Route | undefined> {
   if (name === undefined) return undefined;

@@ -113,6 +113,9 @@ export const ruleLimits = {
   range_length_max: 256,
   id_max: 10_000_000_000_000,
   delivery_successes_kept: 100,
+  /** How many failures of a bot an administrator's call reads, and how many different outcomes it returns. */
+  delivery_failures_looked_at_max: 1_000,
+  delivery_outcomes_max: 50,
   delivery_answer_kept_bytes: 1_024,
   /** How many bytes of the answer to a ping the owner of a webhook sees. */
   ping_answer_shown_bytes: 2_048,

@@ -161,6 +161,8 @@ export const storeLimits = {
   search_chats_max: 200,
   search_hits_per_chat: 3,
   search_timeout_ms: 2_000,
+  /** The maximum number of people and bots that one search of an administrator reads. */
+  search_accounts_rows_max: 20_000,
   outbox_batch_entries_max: 200,
   /** How many updates one script call forwards from an outbox to one bot. */
   outbox_handover_max: 50,

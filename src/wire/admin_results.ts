@@ -5,7 +5,8 @@
 import { z } from 'zod';
 import { ruleLimits } from '../rules/limits.js';
 import { wireLimits as limits } from './limits.js';
-import { pageOf } from './results.js';
+import { pageOf, retryPolicyResult } from './results.js';
+import { deliveryAttempt } from './webhook_results.js';
 
 const count = z.int().min(0);
 const ms = z.number().min(0);
@@ -215,6 +216,114 @@ export const replayedUpdates = z.strictObject({
   from_update_id: z.int().optional().describe('Id of the first queued update; absent when none was queued'),
   to_update_id: z.int().optional(),
 });
+
+const unixSeconds = z.int().describe('Unix time in seconds');
+const accountName = {
+  id: z.int().positive(),
+  username: z.string().optional(),
+  name: z.string().describe('Name of a bot in the default language, or first and last name of a person'),
+};
+
+export const accountPage = pageOf(
+  z
+    .strictObject({ type: z.enum(['bot', 'person']), ...accountName, suspended: z.boolean() })
+    .meta({ id: 'FoundAccount', description: 'A bot or person that a search of an administrator found.' }),
+);
+
+const perSecond = z.number().min(0).describe('Attempts per second among the attempts of `outcomes`');
+
+const operatorQueue = z
+  .strictObject({
+    route: z
+      .string()
+      .optional()
+      .describe('Name of the webhook route. Absent for the queue of the bot itself'),
+    webhook_host: z.string().optional().describe('Absent while the bot polls'),
+    has_custom_certificate: z.boolean(),
+    max_connections: z.int().optional(),
+    ip_address: z.string().optional(),
+    retry_policy: retryPolicyResult.optional(),
+    allowed_updates: z.array(z.string()).optional().describe('Absent for the default kinds'),
+    chat_count: count.optional().describe('Number of chats that the route lists'),
+    percent: z.int().optional().describe('Percentage of chats that the route takes'),
+    pending_update_count: count,
+    dead_count: count.describe('Number of updates of this queue that became dead letters so far'),
+    failing_date: unixSeconds
+      .optional()
+      .describe('Since when all attempts failed. Absent while attempts succeed'),
+    last_error_date: unixSeconds.optional(),
+    last_error_message: z.string().optional(),
+    next_try_date: unixSeconds
+      .optional()
+      .describe('Time of the next retry. Absent if no update waits for one'),
+    delivered_per_second: perSecond,
+    failed_per_second: perSecond,
+    latency_p50_ms: count.optional().describe('Of the successes of `outcomes`. Absent without a success'),
+    latency_p99_ms: count.optional(),
+  })
+  .meta({ id: 'OperatorQueue', description: 'The queue of a bot or of one of its webhook routes.' });
+
+const operatorOutcome = z.strictObject({
+  route: z.string().optional(),
+  delivered: z.boolean(),
+  status: z.int().nullable().describe('HTTP status of failures; null for successes, and without an answer'),
+  error: z.string().nullable(),
+  count: z.int().positive(),
+  per_second: z.number().min(0),
+  latency_p50_ms: count,
+  latency_p99_ms: count,
+  last_date: unixSeconds,
+});
+
+export const operatorBot = z
+  .strictObject({
+    ...accountName,
+    username: z.string(),
+    created_date: unixSeconds,
+    state: z
+      .enum(['active', 'suspended', 'blocked'])
+      .describe('`blocked`: the token leaked, and the bot has no new one'),
+    state_date: unixSeconds.optional().describe('When the bot was suspended or its token was blocked'),
+    owner: z
+      .strictObject({ ...accountName, suspended: z.boolean() })
+      .optional()
+      .describe('Absent for the management bot'),
+    delivered_count: count,
+    failed_count: count.describe('Number of failed delivery attempts'),
+    dead_count: count.describe('Number of updates that became dead letters so far'),
+    dead_letter_count: count.describe('Number of dead letters that can be replayed'),
+    queues: z.array(operatorQueue).describe('The queue of the bot, and then those of its routes in order'),
+    outcomes: z
+      .array(operatorOutcome)
+      .describe(
+        `The last ${ruleLimits.delivery_successes_kept} successes and ${ruleLimits.delivery_failures_looked_at_max} failures of the last hour by outcome, the most frequent first. At most ${ruleLimits.delivery_outcomes_max} outcomes`,
+      ),
+    rates: z
+      .array(z.strictObject({ kind: z.enum(['bot', 'poll', 'owner', 'chat']), calls: count, seconds: count }))
+      .describe('The rate limits in force: `calls` in `seconds`. A kind without a limit is absent'),
+    pending_updates_max: count,
+    pending_bytes_max: count,
+  })
+  .meta({ id: 'OperatorBot', description: 'A bot with its owner, state, queues and limits.' });
+export type OperatorBot = z.output<typeof operatorBot>;
+
+export const operatorPerson = z
+  .strictObject({
+    ...accountName,
+    created_date: unixSeconds,
+    state: z.enum(['active', 'suspended']),
+    state_date: unixSeconds.optional().describe('When the person was suspended'),
+    bot_count: count,
+  })
+  .meta({ id: 'OperatorPerson', description: 'A person as administrators see them.' });
+
+/** Delivery attempts without the answers of the receivers, which only the bot's owner may see. */
+export const operatorAttempts = pageOf(
+  deliveryAttempt.omit({ answer: true }).meta({
+    id: 'OperatorAttempt',
+    description: 'An attempt to deliver an update, without the answer of the receiver.',
+  }),
+);
 
 export const adminCallPage = pageOf(
   z

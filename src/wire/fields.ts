@@ -1,6 +1,7 @@
 /** Defines the parameter schemas shared by application endpoints. */
 import { z } from 'zod';
 import { ruleLimits as limits } from '../rules/limits.js';
+import { searchWords } from '../rules/search.js';
 import { isBlank, isLongerThan } from '../rules/text.js';
 import { validBotUsername, validUsername } from '../rules/usernames.js';
 import { answer, boolean, integer, optional, text } from './schema.js';
@@ -41,6 +42,23 @@ const cursorError = 'a cursor of an earlier answer';
 export const numberCursor = optional(
   text.regex(/^\d{1,15}$/, { error: cursorError }).transform(Number),
 ).describe('`next_cursor` of the previous page');
+
+const queryError = `1 to ${limits.search_words_max} words of at most ${limits.search_query_bytes_max} bytes`;
+/** Accepts the query of a search. The value is the list of its words in the form of `foldCase`. */
+export const searchQuery = z
+  .string({ error: ({ input }) => (input === undefined ? '' : queryError) })
+  .refine((given) => Buffer.byteLength(given) <= limits.search_query_bytes_max, { error: queryError })
+  .transform((given) => searchWords(given) ?? [])
+  .refine((words) => words.length > 0, { error: queryError });
+/** Describes the query of a search for `what`. */
+export const queryText = (what: string): string =>
+  `${queryError}; ${what} matches if it contains every word, also as a part of other words; upper and lower case are equal`;
+
+const statusError = 'delivered, failed or an HTTP status';
+/** Accepts the outcome by which delivery attempts are selected. */
+export const attemptStatus = optional(
+  text.regex(/^(delivered|failed|[1-5]\d\d)$/, { error: statusError }),
+).describe('`delivered`, `failed` or an HTTP status');
 
 const usernameIf = (isValid: (name: string) => boolean) =>
   z

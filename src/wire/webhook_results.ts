@@ -16,7 +16,7 @@ export const signingSecret = z
 
 const route = z.string().optional().describe('Name of the webhook route. Absent for the webhook itself');
 
-const attempt = z
+export const deliveryAttempt = z
   .strictObject({
     update_id: z.int().positive(),
     route,
@@ -36,7 +36,7 @@ const attempt = z
 
 const count = z.int().min(0);
 
-export const attemptPage = pageOf(attempt).extend({
+export const attemptPage = pageOf(deliveryAttempt).extend({
   counts: z
     .strictObject({
       delivered: count,

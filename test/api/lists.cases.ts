@@ -127,6 +127,12 @@ function deadUpdate(bot: number, user: number): Buffer {
   );
 }
 
+/** Inserts failed attempts of a bot. Each answer of the receiver has the largest size. */
+const failures = `
+  insert into delivery_failures (bot_id, id, update_id, at, status, error, latency_ms, answer, tries)
+  select $1, n, n, now(), 502, 'Wrong response from the webhook: 502 Bad Gateway', 5, repeat(E'\\x01', 1024), 1
+    from generate_series(1, $2::int) n`;
+
 const letters = 110;
 /** Inserts dead letters, which both the owner and operators list. */
 async function fillLetters({ sql, bot, owner }: World): Promise<number[]> {
@@ -399,12 +405,7 @@ const direct: Readonly<Record<string, Row>> = {
   'GET /api/me/bots/{bot_id}/webhook/deliveries': {
     keyOf: ({ update_id }) => update_id,
     page: async ({ sql, bot }) => {
-      await sql(
-        `insert into delivery_failures (bot_id, id, update_id, at, status, error, latency_ms, answer, tries)
-         select $1, n, n, now(), 502, 'Wrong response from the webhook: 502 Bad Gateway', 5, repeat(E'\\x01', 1024), 1
-           from generate_series(1, 250) n`,
-        [bot.id],
-      );
+      await sql(failures, [bot.id, 250]);
       return { path: `/api/me/bots/${bot.id}/webhook/deliveries`, keys: numbers(250) };
     },
   },
@@ -422,6 +423,34 @@ const direct: Readonly<Record<string, Row>> = {
       by: admin(w),
       keys: await fillLetters(w),
     }),
+  },
+  'GET /api/admin/accounts': {
+    keyOf: idOf,
+    page: async (w) => {
+      const people = await w.sql(
+        `insert into users (username, first_name, last_name)
+         select rpad('sought_' || n || '_', 32, 'x'), repeat('${wide}', 64), repeat('${wide}', 64)
+           from generate_series(1, 150) n returning id`,
+      );
+      const bots = await manyBots(w, 'sought_', 100, w.people[2]?.id);
+      return { path: '/api/admin/accounts?query=OUGHT_', by: admin(w), keys: [...people.map(idOf), ...bots] };
+    },
+  },
+  'GET /api/admin/users/{id}/bots': {
+    keyOf: idOf,
+    page: async (w) => ({
+      path: `/api/admin/users/${w.people[3]?.id}/bots`,
+      by: admin(w),
+      keys: await manyBots(w, 'theirs', 250, w.people[3]?.id),
+    }),
+  },
+  'GET /api/admin/bots/{id}/attempts': {
+    keyOf: ({ update_id }) => update_id,
+    page: async (w) => {
+      const [id] = await manyBots(w, 'tried', 1, w.people[4]?.id);
+      await w.sql(failures, [id, 250]);
+      return { path: `/api/admin/bots/${id}/attempts`, by: admin(w), keys: numbers(250) };
+    },
   },
   'GET /api/admin/audit': {
     // The log grows while the list is read, because the reads of this test are logged too.
@@ -456,6 +485,15 @@ const direct: Readonly<Record<string, Row>> = {
         [ids],
       );
       return w.service.app(admin(w), 'GET', '/api/admin/bots?order=dead_letters');
+    },
+  },
+  'GET /api/admin/bots/{id}': {
+    ...{ bytes: 32 * kib, items: 50, listOf: ({ outcomes }) => outcomes },
+    answer: async (w) => {
+      const [id] = await manyBots(w, 'failing', 1, w.people[5]?.id);
+      await w.sql(failures, [id, 60]);
+      await w.sql("update delivery_failures set error = rpad(error || id, 100, 'x') where bot_id = $1", [id]);
+      return w.service.app(admin(w), 'GET', `/api/admin/bots/${id}`);
     },
   },
   'GET /api/admin/overview': {

@@ -85,6 +85,7 @@ test.each(['light', 'dark'] as const)(
       await page.getByRole('button', { name: '1 dead letters' }).waitFor();
       expect(await violations(page)).toEqual([]);
       expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(width);
+      await shoot(page, `overview-${width}-${colorScheme}`);
       await page.getByRole('button', { name: '1 dead letters' }).click();
       await page.getByRole('dialog').getByRole('button', { name: 'Replay all' }).click();
       expect(await violations(page)).toEqual([]);
@@ -96,6 +97,134 @@ test.each(['light', 'dark'] as const)(
     await page.context().close();
   },
 );
+
+/** Takes a screenshot if a folder for screenshots is set. */
+async function shoot(page: Page, name: string): Promise<void> {
+  const folder = process.env.PETREL_UI_SHOTS;
+  if (folder) await page.screenshot({ path: `${folder}/ops-${name}.png`, fullPage: true });
+}
+
+/** Opens the page of the bot by the search, with the keyboard alone. */
+async function openBot(page: Page): Promise<void> {
+  await page.getByLabel('Search bots and people').focus();
+  await page.keyboard.type(bot.username.slice(1));
+  await page.keyboard.press('Enter');
+  const found = page.getByRole('region', { name: 'Found bots and people, table' });
+  await found.getByRole('link', { name: `@${bot.username}` }).press('Enter');
+  await page.getByRole('region', { name: 'Latest attempts, table' }).getByRole('row').nth(1).waitFor();
+}
+
+test.each(['light', 'dark'] as const)(
+  'axe finds nothing on the pages of a bot and a person in the %s look, on desktop and phone',
+  async (colorScheme) => {
+    const page = await look({ colorScheme, bypassCSP: true });
+    await openBot(page);
+    const headings = async (name: string) => {
+      for (const width of [1440, 390]) {
+        await page.setViewportSize({ width, height: 900 });
+        await page.getByRole('heading', { name, exact: true }).waitFor();
+        expect(await violations(page)).toEqual([]);
+        expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(width);
+        await shoot(page, `${name.replace(/\W/g, '')}-${width}-${colorScheme}`);
+      }
+    };
+    await headings(`@${bot.username}`);
+    await page.getByRole('link', { name: `@${owner.username}` }).click();
+    await headings(`@${owner.username}`);
+    expect(await page.content()).not.toContain(world.service.adminToken);
+    await page.context().close();
+  },
+);
+
+test('an operator opens a bot by the search, suspends it and ends the suspension with the keyboard', async () => {
+  const page = await look();
+  await openBot(page);
+  expect(page.url()).toMatch(new RegExp(`#bots/${bot.id}$`));
+  const focused = () => page.evaluate(() => document.activeElement?.textContent);
+  expect(await focused()).toContain('Overview');
+  const queue = page.getByRole('region', { name: 'Webhook and routes, table' });
+  await queue.getByRole('rowheader', { name: /^webhook/ }).waitFor();
+  const { host } = new URL(hook.settings.url);
+  expect(await queue.textContent()).toContain(host);
+  await page.getByRole('region', { name: 'Attempts by outcome, table' }).getByText(/500/).first().waitFor();
+  await page.getByRole('button', { name: 'Suspend', exact: true }).press('Enter');
+  // The button that does nothing has the focus.
+  await expect.poll(focused).toBe('Cancel');
+  expect((await world.service.bot(bot, 'getMe')).status).toBe(200);
+  await page.getByRole('button', { name: 'Yes, suspend' }).press('Enter');
+  await page.getByText(/^suspended since/).waitFor();
+  expect((await world.service.bot(bot, 'getMe')).status).toBe(401);
+  await page.getByRole('button', { name: 'End suspension' }).press('Enter');
+  await page.getByRole('button', { name: 'Yes, end it' }).press('Enter');
+  await page.getByText('active', { exact: true }).waitFor();
+  expect((await world.service.bot(bot, 'getMe')).status).toBe(200);
+  // The browser goes back to the overview, which still has the results of the search.
+  await page.goBack();
+  await page
+    .getByRole('region', { name: 'Found bots and people, table' })
+    .getByRole('link', { name: `@${bot.username}` })
+    .waitFor();
+  expect(world.faults()).toEqual([]);
+  await page.context().close();
+});
+
+test('an address of a bot that does not exist shows an error and the way back', async () => {
+  const page = await look();
+  await page.goto(`${world.wire.url}/ops#bots/999999999`);
+  await page.getByText('Not Found: bot not found').waitFor();
+  await page.getByRole('link', { name: 'Overview' }).click();
+  await page.getByRole('rowheader', { name: /^front/ }).waitFor();
+  await page.context().close();
+});
+
+test('an operator reserves and releases a username, and sees both calls in the audit log', async () => {
+  const page = await look();
+  const names = page.getByRole('region', { name: 'Reserved usernames, table' });
+  await page.getByLabel('Username to reserve').fill('@Kept_By_Ops');
+  await page.keyboard.press('Enter');
+  await page.getByText('Nobody can take @Kept_By_Ops now.').waitFor();
+  await names.getByRole('rowheader', { name: '@kept_by_ops' }).waitFor();
+  await page.getByLabel('Username to reserve').fill(owner.username);
+  await page.keyboard.press('Enter');
+  await page.getByText('Bad Request: username is already taken').waitFor();
+  await page.getByRole('button', { name: 'Release @kept_by_ops' }).press('Enter');
+  await page.getByText('@kept_by_ops is free again.').waitFor();
+  await names.getByText('No username is reserved.').waitFor();
+  const log = page.getByRole('region', { name: 'Audit log, table' });
+  await page.getByRole('button', { name: 'Refresh' }).click();
+  await log
+    .getByRole('row', { name: /^DELETE reserved_usernames.*200/ })
+    .first()
+    .waitFor();
+  await log
+    .getByRole('row', { name: /^POST reserved_usernames.*400/ })
+    .first()
+    .waitFor();
+  // The log shows one page at a time.
+  for (let n = 0; n < 25; n++)
+    await world.service.app(
+      { token: world.service.adminToken },
+      'POST',
+      `/api/admin/users/${n + 1}/suspension`,
+    );
+  await page.getByRole('button', { name: 'Refresh' }).click();
+  await log
+    .getByRole('row', { name: /^POST users.*404/ })
+    .first()
+    .waitFor();
+  await page.getByRole('button', { name: 'Older calls' }).press('Enter');
+  await log
+    .getByRole('row', { name: /^DELETE reserved_usernames.*200/ })
+    .first()
+    .waitFor();
+  expect(await log.getByRole('row').count()).toBeLessThanOrEqual(21);
+  await page.getByRole('navigation', { name: 'Pages of the audit log' }).getByText('First page').click();
+  await log
+    .getByRole('row', { name: /^POST users.*404/ })
+    .first()
+    .waitFor();
+  await page.context().close();
+});
 
 test('while figures change, the rows of a table keep their order until a person clicks a column header', async () => {
   const info = () => world.service.bot(bot, 'getWebhookInfo');

@@ -2,7 +2,6 @@
 import { z } from 'zod';
 import { personViewer, readableChat } from '../../actions/reading.js';
 import { ruleLimits as limits } from '../../rules/limits.js';
-import { searchWords } from '../../rules/search.js';
 import { defineEndpoint } from '../../server/endpoint.js';
 import { page } from '../../server/pages.js';
 import { searching } from '../../server/searches.js';
@@ -12,19 +11,11 @@ import type { ChatRef } from '../../store/core/keys.js';
 import type { StoredMessage } from '../../store/core/stored_message.js';
 import type { Store } from '../../store/store.js';
 import { type Viewer, viewMessage } from '../../view/messages.js';
-import { appChatId, numberCursor, pageSize } from '../../wire/fields.js';
+import { appChatId, numberCursor, pageSize, queryText, searchQuery } from '../../wire/fields.js';
 import { messagePage } from '../../wire/results.js';
 import { optional, text } from '../../wire/schema.js';
 
-const queryError = `1 to ${limits.search_words_max} words of at most ${limits.search_query_bytes_max} bytes`;
-const query = z
-  .string({ error: ({ input }) => (input === undefined ? '' : queryError) })
-  .refine((given) => Buffer.byteLength(given) <= limits.search_query_bytes_max, { error: queryError })
-  .transform((given) => searchWords(given) ?? [])
-  .refine((words) => words.length > 0, { error: queryError })
-  .describe(
-    `${queryError}; a message matches if it contains every word, also as a part of other words; upper and lower case are equal`,
-  );
+const query = searchQuery.describe(queryText('a message'));
 
 const cursorError = 'a cursor of an earlier answer';
 const cursor = optional(text.regex(/^\d{1,12}_-?\d{1,14}_\d{1,15}$/, { error: cursorError }));

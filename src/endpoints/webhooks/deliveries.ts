@@ -1,16 +1,12 @@
 import { z } from 'zod';
+import { outcomeFilter } from '../../actions/webhooks.js';
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { defineEndpoint } from '../../server/endpoint.js';
 import { pageById } from '../../server/pages.js';
 import { viewAttempt } from '../../view/deliveries.js';
-import { botId, numberCursor, pageSize } from '../../wire/fields.js';
-import { integer, optional, text } from '../../wire/schema.js';
+import { attemptStatus, botId, numberCursor, pageSize } from '../../wire/fields.js';
+import { integer, optional } from '../../wire/schema.js';
 import { attemptPage } from '../../wire/webhook_results.js';
-
-const statusError = 'delivered, failed or an HTTP status';
-const status = optional(text.regex(/^(delivered|failed|[1-5]\d\d)$/, { error: statusError })).describe(
-  '`delivered`, `failed` or an HTTP status',
-);
 
 /**
  * Lists all failures and the last successes of a bot's webhook. Older successes are only counted (behaviour §10). Hides
@@ -23,7 +19,7 @@ export const listDeliveries = defineEndpoint({
   params: z.object({
     bot_id: botId,
     update_id: optional(integer()).describe('Returns only attempts to deliver this update'),
-    status,
+    status: attemptStatus,
     cursor: numberCursor,
     limit: optional(pageSize),
   }),
@@ -31,13 +27,7 @@ export const listDeliveries = defineEndpoint({
   errors: ['bot_not_found', 'not_bot_owner'],
   handler: async ({ user, store }, p) => {
     const bot = await store.bots.owned(user.id, p.bot_id);
-    const named = p.status === 'delivered' || p.status === 'failed';
-    const filter = {
-      ofOwner: true,
-      updateId: p.update_id ?? null,
-      delivered: named ? p.status === 'delivered' : null,
-      status: named || p.status === undefined ? null : Number(p.status),
-    };
+    const filter = { ofOwner: true, updateId: p.update_id ?? null, ...outcomeFilter(p.status) };
     const limit = p.limit ?? limits.page_size_default;
     const [found, counts] = await Promise.all([
       store.attempts.list(bot.id, filter, p.cursor ?? limits.id_max, limit + 1),

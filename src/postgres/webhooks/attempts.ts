@@ -229,3 +229,47 @@ export const loadCounts = (sql: Sql, bot: number) => sql.one<AttemptCounts>`
   select coalesce(sum(delivered), 0)::bigint as delivered, coalesce(sum(failed), 0)::bigint as failed,
     coalesce(sum(dead), 0)::bigint as dead, coalesce(sum(unkept), 0)::bigint as unkept
   from delivery_counts where bot_id = ${bot}`;
+
+/** Attempts of one queue with the same outcome, among the last attempts of the last hour. */
+export interface OutcomeRow {
+  readonly slot: number;
+  readonly delivered: boolean;
+  /** The HTTP status of a failure. Null for successes, and without an answer. */
+  readonly status: number | null;
+  /** Null for successes. */
+  readonly error: string | null;
+  readonly count: number;
+  /** Unix time in s of the last attempt. */
+  readonly last: number;
+  readonly p50: number;
+  readonly p99: number;
+  /** The time in s in which the attempts were made. */
+  readonly seconds: number;
+}
+
+/**
+ * Loads outcomes of the last hour, the most frequent first. Reads the last limits.delivery_successes_kept successes and
+ * limits.delivery_failures_looked_at_max failures. If there are more attempts in the hour, `seconds` is the time since the oldest
+ * of these attempts.
+ */
+export const loadOutcomes = (sql: Sql, bot: number) => sql.rows<OutcomeRow>`
+  with looked_at as materialized (
+    (select slot, true as delivered, null::int as status, null::text as error, latency_ms, at
+     from delivery_attempts where bot_id = ${bot} and delivered and at > now() - interval '1 hour'
+     order by id desc limit ${limits.delivery_successes_kept})
+    union all
+    (select slot, false, status, error, latency_ms, at
+     from delivery_failures where bot_id = ${bot} and at > now() - interval '1 hour'
+     order by id desc limit ${limits.delivery_failures_looked_at_max})
+  ), spans as (
+    select delivered, case
+      when count(*) >= case when delivered then ${limits.delivery_successes_kept}::int
+                            else ${limits.delivery_failures_looked_at_max}::int end
+      then greatest(1, extract(epoch from now() - min(at))) else 3600 end::float8 as seconds
+    from looked_at group by delivered
+  ) select slot, delivered, status, error, count(*) as count, ${seconds('max(at)')} as last,
+    percentile_disc(0.5) within group (order by latency_ms) as p50,
+    percentile_disc(0.99) within group (order by latency_ms) as p99, seconds
+  from looked_at join spans using (delivered)
+  group by slot, delivered, status, error, seconds
+  order by count(*) desc, slot, status, error limit ${limits.delivery_outcomes_max}`;

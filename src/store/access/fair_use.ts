@@ -88,6 +88,11 @@ export class FairUse {
     this.request = address && ((from) => this.#countAddress('address', from));
   }
 
+  /** The rates in force. An absent rate is unlimited. */
+  get rates(): Readonly<{ [K in RateKind]?: Rate }> {
+    return this.#rates;
+  }
+
   get refused(): Readonly<Record<RateKind, number>> {
     return this.#refused;
   }

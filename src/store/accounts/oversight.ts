@@ -1,9 +1,32 @@
 /** Provides the actions of operators on bots and people (behaviour §14). */
+import * as seen from '../../postgres/accounts/overseen.js';
 import * as rows from '../../postgres/accounts/oversight.js';
+import { boundStatements } from '../../postgres/messages/search.js';
+import { ruleLimits } from '../../rules/limits.js';
+import { containsWords, wordPattern } from '../../rules/search.js';
 import type { Auth } from '../access/auth.js';
 import type { StoreContext } from '../core/context.js';
 import type { ControlCopies } from '../core/control.js';
+import { storeLimits as limits } from '../limits.js';
 import type { Webhooks } from '../webhooks/webhooks.js';
+
+export type { AccountRow, OverseenBotRow, OverseenPersonRow } from '../../postgres/accounts/overseen.js';
+
+export interface FoundAccounts {
+  /** Newest first, after those with exactly this id or username. */
+  readonly accounts: readonly seen.AccountRow[];
+  /** The id below which the search continues, or 0 if it is done. */
+  readonly next: number;
+}
+
+const textsOf = ({ username, name, last_name }: seen.AccountRow): string[] =>
+  [username && `@${username}`, name, last_name].filter((text) => text !== null);
+
+/** Returns the id and the username that a query may be. */
+function exactOf(words: readonly string[]) {
+  const [word = ''] = words.length === 1 ? words : [];
+  return { id: /^\d{1,13}$/.test(word) ? Number(word) : 0, username: word.replace(/^@/, '') };
+}
 
 export function createOversight(
   { db }: StoreContext,
@@ -42,6 +65,41 @@ export function createOversight(
     /** Error: `username_not_reserved`. */
     async release(username: string) {
       await rows.releaseName(db, username);
+    },
+    /** Returns a bot, or null if there is none. */
+    bot: (id: number) => seen.loadOverseenBot(db, id),
+    /** Returns a person, or null if there is none. */
+    person: (id: number) => seen.loadOverseenPerson(db, id),
+    failingSlots: (bot: number) => seen.loadFailingSlots(db, bot),
+    /**
+     * Finds people and bots with ids below `before`, or from the newest one if `before` is null. Then those with exactly
+     * this id or username come first, by an index. The search of parts of names reads up to
+     * limits.search_accounts_rows_max accounts, so even an answer without accounts can have a `next`. The words must be in
+     * the form that `foldCase` returns. Error: `unavailable` if Postgres takes longer than limits.search_timeout_ms.
+     */
+    async search(words: readonly string[], before: number | null, limit: number): Promise<FoundAccounts> {
+      const { id, username } = exactOf(words);
+      const named = await seen.loadExactAccounts(db, id, username);
+      const first = before === null ? named.slice(0, limit) : [];
+      const most = limit - first.length;
+      const start = before ?? ruleLimits.id_max;
+      if (most === 0) return { accounts: first, next: start };
+      const { accounts, bottom, more } = await db.transaction(async (tx) => {
+        await boundStatements(tx, limits.search_timeout_ms);
+        return seen.scanAccounts(
+          tx,
+          words.map(wordPattern),
+          start,
+          limits.search_accounts_rows_max,
+          most + 1,
+        );
+      });
+      const shown = new Set(named.map((account) => account.id));
+      const found = accounts
+        .slice(0, most)
+        .filter((account) => !shown.has(account.id) && containsWords(textsOf(account), words));
+      const next = accounts.length > most ? (accounts[most - 1]?.id ?? 0) : more ? (bottom ?? 0) : 0;
+      return { accounts: [...first, ...found], next };
     },
     reserved: (after: string, limit: number) => rows.loadReserved(db, after, limit),
   };

@@ -12,7 +12,7 @@ import { botOf, slotOf } from '../core/queue_ids.js';
 import { type Route, readRecord, routeAt } from '../core/route_record.js';
 import type { Webhooks } from './webhooks.js';
 
-export type { AttemptCounts, RefusedAttempt } from '../../postgres/webhooks/attempts.js';
+export type { AttemptCounts, OutcomeRow, RefusedAttempt } from '../../postgres/webhooks/attempts.js';
 
 /** An attempt to append. `bot` is the id of the queue. */
 export type NewAttempt = Omit<rows.NewAttempt, 'slot'>;
@@ -51,10 +51,11 @@ function ofBots(counts: ReadonlyArray<readonly [queue: number, counts: rows.Atte
 
 const noCounts: rows.AttemptCounts = { delivered: 0, failed: 0, dead: 0, unkept: 0 };
 
+const routeOf = (queue: number) => ({ bot: botOf(queue), slot: slotOf(queue) });
+
 const rowOf = ({ bot: queue, ...attempt }: NewAttempt): rows.NewAttempt => ({
   ...attempt,
-  bot: botOf(queue),
-  slot: slotOf(queue),
+  ...routeOf(queue),
 });
 
 const withRoute = ({ slot, ...row }: rows.AttemptRow, routes: readonly Route[]): AttemptRow => ({
@@ -74,7 +75,6 @@ export function createAttempts(
   /** Records which webhooks and routes fail, and notifies owners. In `failed`, each `bot` is the id of a queue. */
   async function noteOutcomes(delivered: readonly number[], failed: ReturnType<typeof rows.failuresOf>) {
     const isOwn = (queue: number) => slotOf(queue) === 0;
-    const routeOf = (queue: number) => ({ bot: botOf(queue), slot: slotOf(queue) });
     await noteFailing(
       db,
       delivered.filter(isOwn),
@@ -142,6 +142,8 @@ export function createAttempts(
       ]);
       return found.map((row) => withRoute(row, routes));
     },
+    /** Returns the outcomes of the last hour by queue, the most frequent first. */
+    outcomes: (bot: number) => rows.loadOutcomes(shardOf(bot), bot),
     counts: (bot: number) => rows.loadCounts(shardOf(bot), bot),
   };
 }

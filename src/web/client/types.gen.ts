@@ -531,6 +531,35 @@ export type PublicChat = {
   avatar?: Picture;
 };
 
+/** An API call that an administrator made. */
+export type AdminCall = {
+  id: number;
+  /** Unix time of the call in seconds. If the entry combines several calls, the time of the first call */
+  at: number;
+  /** Name of the token, or `ADMIN_TOKEN` for the token from the settings */
+  token: string;
+  /** Verb and path of the call, or the command */
+  action: string;
+  /** Path parameters of the call, and the username if the call names one */
+  target: string;
+  /** Client address; empty for a command */
+  address: string;
+  /** HTTP status of the answer; absent for a change with an unknown outcome */
+  status?: number;
+  /** Number of calls within an hour that this entry combines */
+  times: number;
+};
+
+/** A bot or person that a search of an administrator found. */
+export type FoundAccount = {
+  type: "bot" | "person";
+  id: number;
+  username?: string;
+  /** Name of a bot in the default language, or first and last name of a person */
+  name: string;
+  suspended: boolean;
+};
+
 /** The history of the installation, added up over all processes. */
 export type History = {
   /** Unix time in ms */
@@ -566,6 +595,79 @@ export type History = {
   }>;
 };
 
+/** An attempt to deliver an update, without the answer of the receiver. */
+export type OperatorAttempt = {
+  update_id: number;
+  /** Name of the webhook route. Absent for the webhook itself */
+  route?: string;
+  /** Unix time, seconds */
+  date: number;
+  delivered: boolean;
+  /** HTTP status; null without an answer */
+  status: number | null;
+  error: string | null;
+  latency_ms: number;
+  /** Number of this attempt, starting at 1 */
+  tries: number;
+  /** null if no retry is planned */
+  next_try_date: number | null;
+  /** Why the update became a dead letter */
+  dead?: string;
+};
+
+/** A bot with its owner, state, queues and limits. */
+export type OperatorBot = {
+  id: number;
+  username: string;
+  /** Name of a bot in the default language, or first and last name of a person */
+  name: string;
+  /** Unix time in seconds */
+  created_date: number;
+  /** `blocked`: the token leaked, and the bot has no new one */
+  state: "active" | "suspended" | "blocked";
+  /** When the bot was suspended or its token was blocked */
+  state_date?: number;
+  /** Absent for the management bot */
+  owner?: {
+    id: number;
+    username?: string;
+    /** Name of a bot in the default language, or first and last name of a person */
+    name: string;
+    suspended: boolean;
+  };
+  delivered_count: number;
+  /** Number of failed delivery attempts */
+  failed_count: number;
+  /** Number of updates that became dead letters so far */
+  dead_count: number;
+  /** Number of dead letters that can be replayed */
+  dead_letter_count: number;
+  /** The queue of the bot, and then those of its routes in order */
+  queues: Array<OperatorQueue>;
+  /** The last 100 successes and 1000 failures of the last hour by outcome, the most frequent first. At most 50 outcomes */
+  outcomes: Array<{
+    route?: string;
+    delivered: boolean;
+    /** HTTP status of failures; null for successes, and without an answer */
+    status: number | null;
+    error: string | null;
+    count: number;
+    per_second: number;
+    latency_p50_ms: number;
+    latency_p99_ms: number;
+    /** Unix time in seconds */
+    last_date: number;
+  }>;
+  /** The rate limits in force: `calls` in `seconds`. A kind without a limit is absent */
+  rates: Array<{
+    kind: "bot" | "poll" | "owner" | "chat";
+    calls: number;
+    seconds: number;
+  }>;
+  pending_updates_max: number;
+  pending_bytes_max: number;
+};
+
 /** A dead letter without its content. */
 export type OperatorDeadLetter = {
   update_id: number;
@@ -574,6 +676,20 @@ export type OperatorDeadLetter = {
   reason: string;
   /** Unix time in seconds when Petrel stopped trying to deliver the update */
   date: number;
+};
+
+/** A person as administrators see them. */
+export type OperatorPerson = {
+  id: number;
+  username?: string;
+  /** Name of a bot in the default language, or first and last name of a person */
+  name: string;
+  /** Unix time in seconds */
+  created_date: number;
+  state: "active" | "suspended";
+  /** When the person was suspended */
+  state_date?: number;
+  bot_count: number;
 };
 
 /** State of an installation. */
@@ -1235,6 +1351,41 @@ export type Reaction = {
   user_ids_truncated?: true;
 };
 
+/** The queue of a bot or of one of its webhook routes. */
+export type OperatorQueue = {
+  /** Name of the webhook route. Absent for the queue of the bot itself */
+  route?: string;
+  /** Absent while the bot polls */
+  webhook_host?: string;
+  has_custom_certificate: boolean;
+  max_connections?: number;
+  ip_address?: string;
+  retry_policy?: RetryPolicy;
+  /** Absent for the default kinds */
+  allowed_updates?: Array<string>;
+  /** Number of chats that the route lists */
+  chat_count?: number;
+  /** Percentage of chats that the route takes */
+  percent?: number;
+  pending_update_count: number;
+  /** Number of updates of this queue that became dead letters so far */
+  dead_count: number;
+  /** Since when all attempts failed. Absent while attempts succeed */
+  failing_date?: number;
+  /** Unix time in seconds */
+  last_error_date?: number;
+  last_error_message?: string;
+  /** Time of the next retry. Absent if no update waits for one */
+  next_try_date?: number;
+  /** Attempts per second among the attempts of `outcomes` */
+  delivered_per_second: number;
+  /** Attempts per second among the attempts of `outcomes` */
+  failed_per_second: number;
+  /** Of the successes of `outcomes`. Absent without a success */
+  latency_p50_ms?: number;
+  latency_p99_ms?: number;
+};
+
 /** A process of the installation, from its last report. */
 export type Node = {
   id: string;
@@ -1325,4 +1476,14 @@ export type PollEntity = {
   url?: string;
   language?: string;
   custom_emoji_id?: string;
+};
+
+/** How failed deliveries are retried. */
+export type RetryPolicy = {
+  /** Seconds before the first retry */
+  first_delay: number;
+  /** Factor of each later delay */
+  factor: number;
+  /** Seconds after which an update becomes a dead letter */
+  max_age: number;
 };

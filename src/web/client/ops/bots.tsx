@@ -3,7 +3,8 @@ import { type FormEvent, useCallback, useEffect, useState } from 'react';
 import { call, reasonOf } from './api.js';
 import { count, span, time } from './format.js';
 import { useRepeated } from './live.js';
-import { type Column, Dialog, Section, Table } from './parts.js';
+import { type Column, Confirmed, Dialog, Section, Table } from './parts.js';
+import { placeOfBot } from './place.js';
 import type { OperatorDeadLetter, RankedBot } from './types.js';
 
 const orders = [
@@ -29,39 +30,7 @@ function replayNote({ queued, from_update_id: from, to_update_id: to }: Replayed
   return `${count(queued)} updates are queued again: ${from} to ${to}.`;
 }
 
-/** Asks for a confirmation before it replays all dead letters. */
-function ReplayAll({ busy, replay }: { busy: boolean; replay: () => void }) {
-  const [asking, setAsking] = useState(false);
-  if (!asking)
-    return (
-      <div className="row wrap">
-        <button type="button" className="button primary" disabled={busy} onClick={() => setAsking(true)}>
-          Replay all
-        </button>
-      </div>
-    );
-  return (
-    <div className="row wrap">
-      <span className="grow">Replay all dead letters, up to 10,000?</span>
-      <button
-        type="button"
-        className="button primary"
-        disabled={busy}
-        onClick={() => {
-          setAsking(false);
-          replay();
-        }}
-      >
-        Yes, replay all
-      </button>
-      <button type="button" className="button" onClick={() => setAsking(false)}>
-        Cancel
-      </button>
-    </div>
-  );
-}
-
-function Letters({ bot, close }: { bot: RankedBot; close: () => void }) {
+export function Letters({ bot, close }: { bot: Pick<RankedBot, 'id' | 'username'>; close: () => void }) {
   const [page, setPage] = useState<Page | null>(null);
   const [said, setSaid] = useState('');
   const [failure, setFailure] = useState('');
@@ -127,7 +96,15 @@ function Letters({ bot, close }: { bot: RankedBot; close: () => void }) {
             {failure}
           </p>
         )}
-        {page && page.items.length > 0 && <ReplayAll busy={busy} replay={() => void replay({})} />}
+        {page && page.items.length > 0 && (
+          <Confirmed
+            label="Replay all"
+            question="Replay all dead letters, up to 10,000?"
+            yes="Yes, replay all"
+            busy={busy}
+            act={() => void replay({})}
+          />
+        )}
         {page && (
           <Table
             label="Dead letters"
@@ -153,7 +130,7 @@ function columnsOf(open: (bot: RankedBot) => void): ReadonlyArray<Column<RankedB
       name: 'Bot',
       show: (bot) => (
         <>
-          @{bot.username}
+          <a href={placeOfBot(bot.id)}>@{bot.username}</a>
           <small>{bot.webhook_host ?? 'polls'}</small>
         </>
       ),

@@ -1,14 +1,19 @@
 /** Shows the live state of the installation on the operators' page. */
-import { useEffect, useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { useCell } from '../signal.js';
 import { setTheme, type Theme, theme, themes } from '../theme.js';
+import { Accounts } from './accounts.js';
+import { AuditLog, ReservedNames } from './administration.js';
 import { CallFailure, call, keepToken, reasonOf, refusal, token } from './api.js';
+import { BotPage } from './bot_page.js';
 import { Bots } from './bots.js';
 import { Charts } from './charts.js';
 import { clock, count, ms, rate, span } from './format.js';
 import { type HistoryRange, openOf, type Point, useHistory, useView, type View } from './live.js';
 import { Nodes, Stores } from './nodes.js';
 import { Tile } from './parts.js';
+import { PersonPage } from './person_page.js';
+import { overviewPlace, type Place, usePlace } from './place.js';
 import { Calls, Deliveries } from './traffic.js';
 import type { Overview } from './types.js';
 
@@ -192,63 +197,97 @@ function Fresh({ at, paused, failure }: { at: number; paused: boolean; failure: 
   );
 }
 
-function Board() {
-  const [paused, setPaused] = useState(false);
+function Top({ view, paused, pause }: { view: View; paused: boolean; pause: (paused: boolean) => void }) {
   const chosen = useCell(theme);
-  const view = useView(paused);
+  const { overview, failure } = view;
+  return (
+    <header className="top">
+      <img src="/ops/icon.svg" alt="" width="30" height="30" />
+      <h1>Petrel operations</h1>
+      <span className="version muted grow">{overview ? `version ${overview.version}` : ''}</span>
+      {overview && <Fresh at={overview.at_ms} paused={paused} failure={failure} />}
+      <button type="button" className="button small" aria-pressed={paused} onClick={() => pause(!paused)}>
+        {paused ? 'Resume' : 'Pause'}
+      </button>
+      <select
+        aria-label="Appearance"
+        value={chosen}
+        onChange={(event) => setTheme(event.target.value as Theme)}
+      >
+        {themes.map((name) => (
+          <option key={name} value={name}>
+            {name}
+          </option>
+        ))}
+      </select>
+      <button type="button" className="button small" onClick={() => keepToken('')}>
+        Sign out
+      </button>
+    </header>
+  );
+}
+
+function Everything({ view, paused }: { view: View; paused: boolean }) {
   const [range, setRange] = useState<HistoryRange>('1h');
   const loaded = useHistory(range, paused);
   const { overview, rates, history, failure } = view;
+  if (overview === null)
+    return (
+      <p className="empty" role="status">
+        {failure || 'Loading …'}
+      </p>
+    );
+  return (
+    <>
+      <Findings findings={overview.findings} />
+      <Tiles {...{ overview, rates, history }} />
+      <Charts loaded={loaded} range={range} choose={setRange} />
+      <Nodes overview={overview} rates={rates} />
+      <Bots paused={paused} />
+      <Accounts />
+      <div className="halves">
+        <Calls rates={rates} />
+        <div>
+          <Deliveries rates={rates} />
+          <Stores overview={overview} rates={rates} />
+        </div>
+      </div>
+      <div className="halves">
+        <AuditLog />
+        <ReservedNames />
+      </div>
+    </>
+  );
+}
+
+/** Shows one account, and moves the keyboard focus to the way back when it opens. */
+function Account({ place, paused }: { place: Place; paused: boolean }) {
+  const back = useRef<HTMLAnchorElement>(null);
+  useEffect(() => back.current?.focus(), []);
+  return (
+    <>
+      <nav aria-label="Way back">
+        <a ref={back} href={overviewPlace}>
+          ← Overview
+        </a>
+      </nav>
+      {place.kind === 'bots' ? <BotPage id={place.id} paused={paused} /> : <PersonPage id={place.id} />}
+    </>
+  );
+}
+
+function Board() {
+  const [paused, setPaused] = useState(false);
+  const view = useView(paused);
+  const place = usePlace();
   return (
     <div className="board">
-      <header className="top">
-        <img src="/ops/icon.svg" alt="" width="30" height="30" />
-        <h1>Petrel operations</h1>
-        <span className="version muted grow">{overview ? `version ${overview.version}` : ''}</span>
-        {overview && <Fresh at={overview.at_ms} paused={paused} failure={failure} />}
-        <button
-          type="button"
-          className="button small"
-          aria-pressed={paused}
-          onClick={() => setPaused(!paused)}
-        >
-          {paused ? 'Resume' : 'Pause'}
-        </button>
-        <select
-          aria-label="Appearance"
-          value={chosen}
-          onChange={(event) => setTheme(event.target.value as Theme)}
-        >
-          {themes.map((name) => (
-            <option key={name} value={name}>
-              {name}
-            </option>
-          ))}
-        </select>
-        <button type="button" className="button small" onClick={() => keepToken('')}>
-          Sign out
-        </button>
-      </header>
+      <Top view={view} paused={paused} pause={setPaused} />
       <main>
-        {overview ? (
-          <>
-            <Findings findings={overview.findings} />
-            <Tiles {...{ overview, rates, history }} />
-            <Charts loaded={loaded} range={range} choose={setRange} />
-            <Nodes overview={overview} rates={rates} />
-            <Bots paused={paused} />
-            <div className="halves">
-              <Calls rates={rates} />
-              <div>
-                <Deliveries rates={rates} />
-                <Stores overview={overview} rates={rates} />
-              </div>
-            </div>
-          </>
+        {place.kind === 'overview' ? (
+          <Everything view={view} paused={paused} />
         ) : (
-          <p className="empty" role="status">
-            {failure || 'Loading …'}
-          </p>
+          <Account key={`${place.kind} ${place.id}`} place={place} paused={paused} />
         )}
       </main>
     </div>

@@ -182,6 +182,69 @@ export function Section({
   );
 }
 
+interface ConfirmedProps {
+  label: string;
+  question: string;
+  yes: string;
+  busy: boolean;
+  /** Whether the action takes something away, which the buttons then show. */
+  danger?: boolean;
+  act: () => void;
+}
+
+/** Shows a button that asks for a confirmation before it acts. Keeps the keyboard focus on its buttons. */
+export function Confirmed({ label, question, yes, busy, danger, act }: ConfirmedProps) {
+  const [asking, setAsking] = useState<boolean | null>(null);
+  const first = useRef<HTMLButtonElement>(null);
+  // Does not take the focus before somebody has pressed the button.
+  useEffect(() => {
+    if (asking !== null) first.current?.focus();
+  }, [asking]);
+  const kind = danger ? 'button danger' : 'button primary';
+  if (!asking)
+    return (
+      <div className="row wrap">
+        {/* A disabled button would lose the focus. */}
+        <button
+          ref={first}
+          type="button"
+          className={kind}
+          aria-disabled={busy}
+          onClick={() => !busy && setAsking(true)}
+        >
+          {label}
+        </button>
+      </div>
+    );
+  return (
+    <div className="row wrap">
+      <span className="grow">{question}</span>
+      <button
+        type="button"
+        className={kind}
+        disabled={busy}
+        onClick={() => {
+          setAsking(false);
+          act();
+        }}
+      >
+        {yes}
+      </button>
+      <button ref={first} type="button" className="button" onClick={() => setAsking(false)}>
+        Cancel
+      </button>
+    </div>
+  );
+}
+
+/** Shows an error of a call, and nothing without an error. */
+export const Failure = ({ text }: { text: string }) =>
+  text === '' ? null : (
+    <p className="failure" role="alert">
+      {text}
+    </p>
+  );
+
 export function Dialog({
   title,
   close,
