@@ -1,6 +1,7 @@
 /** Compares a run with each goal. Each row has the measured value, the goal, and whether the goal is met. */
 import type { GoalResult, LatencyResult, Results, ScenarioResult } from '../src/loadtest/results.js';
 import { whole } from '../src/loadtest/table.js';
+import { shareOf } from '../src/loadtest/verdict.js';
 
 /** A server that uses more than this share of its core counts as fully loaded. */
 const saturated = 0.9;
@@ -22,9 +23,8 @@ const sideOf = ({ sides }: ScenarioResult, role: 'base' | 'subject') =>
 function shareRows(result: ScenarioResult, least: number, redisMost: number | undefined): GoalResult[] {
   const { proof, title, ratio, cpu_ratio, ratios } = result;
   const [base, subject] = [sideOf(result, 'base'), sideOf(result, 'subject')];
-  if (!base || !subject || ratio === null) return [];
-  // If the server's core was not fully used, something else limited the rate. CPU time per request then decides.
-  const share = cpu_ratio === null ? ratio : Math.min(ratio, cpu_ratio);
+  const share = shareOf(result);
+  if (!base || !subject || share === null) return [];
   const busy = Math.min(subject.busy ?? 1, base.busy ?? 1);
   const hint = busy < saturated ? `; its core was only ${percent(busy)} busy: compare CPU time` : '';
   const rows: GoalResult[] = [

@@ -1,11 +1,12 @@
 /** Measures one scenario: a warm-up, then rounds in which the sides alternate. */
+import { cpus } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from '../src/loadtest/client.js';
 import type { ScenarioResult, SideResult } from '../src/loadtest/results.js';
 import { type LoadOptions, load } from './load/load.js';
 import type { Prepared, Scenario, Side } from './scenarios/scenario.js';
 import { diskWritesBetween, readDiskWrites } from './service/disk_writes.js';
-import { cpuSeconds, cpuSecondsOfEnded, cpuSecondsOfTree } from './service/processes.js';
+import { cpuSeconds, cpuSecondsOfEnded, cpuSecondsOfMachine, cpuSecondsOfTree } from './service/processes.js';
 import type { RedisWatch } from './service/redis_watch.js';
 import type { Service } from './service/service.js';
 
@@ -15,7 +16,9 @@ export interface NamedSide {
   readonly side: Side;
 }
 
-interface Round extends Omit<SideResult, 'label' | 'role' | 'rates' | 'busy' | 'cpu' | 'disk'> {
+interface Round extends Omit<SideResult, 'label' | 'role' | 'rates' | 'taken' | 'busy' | 'cpu' | 'disk'> {
+  /** The share of the machine's CPU time that other programs took. */
+  readonly taken: number;
   readonly busy: number;
   /** The bytes per request, by store. */
   readonly disk: Readonly<Record<'redis' | 'postgres', number>>;
@@ -98,6 +101,28 @@ export function costsBetween(
   };
 }
 
+/** The CPU time of the bench itself, in seconds. */
+function ownSeconds(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1e6;
+}
+
+interface MachineReading extends Awaited<ReturnType<typeof readCosts>> {
+  /** The CPU times of the whole machine and of the bench itself, in seconds. */
+  readonly machine: number;
+  readonly own: number;
+  /** In ms. */
+  readonly at: number;
+}
+
+/** Returns the share of the machine's CPU time that no process of the run used. NaN without /proc. */
+export function takenBetween(before: MachineReading, after: MachineReading, cores = cpus().length): number {
+  const ofRun = ({ cpu, redis, own }: MachineReading) =>
+    cpu.server + cpu.flush + cpu.postgres + cpu.load + redis.cpuSeconds + own;
+  const others = after.machine - before.machine - (ofRun(after) - ofRun(before));
+  return Math.max(0, others / (cores * ((after.at - before.at) / 1_000)));
+}
+
 export async function verified<T>(
   side: Side,
   options: Pick<MeasureOptions, 'watch' | 'signal'>,
@@ -127,6 +152,7 @@ async function playRound(
   const counted = scenario.versions > 0 && !side.foreign;
   const reading = async () => ({
     ...(await readCosts(service, watch, [target.pid])),
+    ...{ machine: cpuSecondsOfMachine(), own: ownSeconds(), at: performance.now() },
     versions: counted ? await watch.versions() : 0,
   });
   return verified(side, options, async () => {
@@ -146,10 +172,12 @@ async function playRound(
       );
     }
     const cpu = costsBetween(before, after, result.requests);
+    const taken = takenBetween(before, after);
     await drain(options);
     const disk = diskWritesBetween(written, await readDiskWrites(service, watch), result.requests);
     return {
       disk,
+      taken,
       rate: result.requests / result.seconds,
       cpu,
       busy: (cpu.server * result.requests) / 1e6 / result.seconds,
@@ -163,13 +191,15 @@ async function playRound(
 }
 
 function resultOf({ label, role }: NamedSide, rounds: readonly Round[]): SideResult {
-  const of = (field: Exclude<keyof Round, 'cpu' | 'disk'>) => median(rounds.map((round) => round[field]));
+  const of = (field: Exclude<keyof Round, 'cpu' | 'disk' | 'taken'>) =>
+    median(rounds.map((round) => round[field]));
   const [first] = rounds as readonly [Round];
   return {
     label,
     role,
     rate: of('rate'),
     rates: rounds.map(({ rate }) => rate),
+    ...(Number.isFinite(first.taken) ? { taken: rounds.map(({ taken }) => taken) } : {}),
     cpu: Object.fromEntries(
       Object.keys(first.cpu).map((name) => [name, known(median(rounds.map(({ cpu }) => cpu[name] ?? 0)))]),
     ),

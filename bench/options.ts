@@ -23,6 +23,7 @@ export interface Options extends Sizes {
   readonly load: LoadTool;
   readonly json?: string;
   readonly html?: string;
+  readonly history?: string;
   readonly costs?: string;
   readonly schema?: true;
   readonly profile?: string;
@@ -108,6 +109,10 @@ export async function readOptions(
     .addOption(new Option('--load <tool>', 'load tool').choices([...loadTools]).default(bestLoadTool()))
     .option('--json <file>', 'writes the results to a JSON file')
     .option('--html <file>', 'writes the results to a page with plots')
+    .option(
+      '--history <folder>',
+      'keeps the last 100 results, of at most 32 MiB, in this folder; the page then shows a trend over commits',
+    )
     .option('--costs <file>', 'writes the costs for the capacity model')
     .option('--schema', 'prints the JSON Schema of the results and exits')
     .option(

@@ -8,6 +8,7 @@ import { report } from '../src/loadtest/table.js';
 import { costsOf } from './costs.js';
 import { type Found, names, runEverything } from './everything.js';
 import { goalsOf } from './goals.js';
+import { keepResults, loadKept } from './kept_results.js';
 import { commitOf } from './machine.js';
 import { type Options, readOptions } from './options.js';
 
@@ -50,9 +51,12 @@ function resultsOf(options: Options, found: Found, seconds: number): Results {
 }
 
 function write(options: Options, results: Results): void {
+  const kept = options.history === undefined ? [] : loadKept(options.history);
   process.stdout.write(`\n${report(results)}`);
   if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify(results, null, 2)}\n`);
-  if (options.html !== undefined) writeFileSync(options.html, pageOf(results));
+  if (options.html !== undefined) writeFileSync(options.html, pageOf(results, kept));
+  // Results of a run that ended early are not comparable.
+  if (options.history !== undefined && results.ended === '') keepResults(options.history, results);
   if (options.costs !== undefined)
     writeFileSync(options.costs, `${JSON.stringify(costsOf(results), null, 2)}\n`);
 }

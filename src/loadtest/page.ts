@@ -3,6 +3,8 @@ import { percentiles } from './latency_percentiles.js';
 import { type Bar, barPlot, type Line, linePlot, safe } from './plots.js';
 import type { LatencyPercentiles, LatencyResult, Results, ScenarioResult, SideResult } from './results.js';
 import { whole } from './table.js';
+import { type Trend, type TrendPoint, trend_points_max, trendsOf } from './trend.js';
+import { shareOf, spreadOf, taken_share_max, verdictOf, warningsOf } from './verdict.js';
 
 const style = `
 :root{--ink:#1c2330;--soft:#5d6778;--line:#dde2ea;--back:#fff;--card:#f6f8fb;--good:#18794e;--bad:#b42318;
@@ -18,7 +20,7 @@ svg .g{stroke:var(--line)}figure{margin:12px 0;padding:18px;background:var(--car
 th{font-weight:600;color:var(--soft)}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 .goals td:nth-child(4){white-space:nowrap}.yes{color:var(--good);font-weight:600;white-space:nowrap}.no{color:var(--bad);font-weight:600;white-space:nowrap}dl{display:grid;grid-template-columns:max-content 1fr;gap:2px 18px;margin:12px 0}
 dt{color:var(--soft)}dd{margin:0}.sums{display:flex;gap:14px;flex-wrap:wrap;margin:20px 0}.sum{background:var(--card);border-radius:8px;padding:12px 18px;min-width:130px}
-.sum b{display:block;font-size:24px}.early{border-left:4px solid var(--bad);padding:8px 14px;background:var(--card)}`;
+.sum b{display:block;font-size:24px}.early{border-left:4px solid var(--bad);padding:8px 14px;background:var(--card)}.verdict{white-space:normal;font-size:20px;font-weight:600;margin-top:18px}`;
 
 type Cell = string | { readonly html: string } | number;
 const cell = (value: Cell, tag: 'td' | 'th', numeric: boolean) =>
@@ -54,13 +56,26 @@ function goals({ goals: rows }: Results): string {
 
 const roleSeries: Record<SideResult['role'], number> = { base: 0, subject: 1, peer: 2 };
 
+/** Names the share of the floor that also decides the goal, so that a page never shows two shares of one scenario. */
+function noteOf(scenario: ScenarioResult): string {
+  const share = shareOf(scenario);
+  if (share === null) return scenario.title.length > 44 ? '' : scenario.title;
+  const spread = spreadOf(scenario.ratios);
+  const rounds = spread === null ? '' : `, rates ${spread.least.toFixed(2)} to ${spread.most.toFixed(2)}`;
+  return `${share.toFixed(2)} of ${scenario.sides[0]?.label ?? ''}${rounds}`;
+}
+
+function spreadText(rates: readonly number[]): string {
+  const spread = spreadOf(rates);
+  return spread === null ? '' : `${whole(spread.least)} to ${whole(spread.most)}`;
+}
+
 function rates({ scenarios }: Results): string {
   if (scenarios.length === 0) return '';
-  const groups = scenarios.map(({ name, ratio, sides, title }: ScenarioResult) => ({
-    label: name,
-    note:
-      ratio === null ? (title.length > 44 ? '' : title) : `${ratio.toFixed(2)} of ${sides[0]?.label ?? ''}`,
-    bars: sides.map(
+  const groups = scenarios.map((scenario) => ({
+    label: scenario.name,
+    note: noteOf(scenario),
+    bars: scenario.sides.map(
       ({ label, rate, role }): Bar => ({
         label,
         value: rate,
@@ -73,13 +88,15 @@ function rates({ scenarios }: Results): string {
   const us = (side: SideResult, name: string) => side.cpu[name]?.toFixed(1) ?? '';
   return section(
     'Requests a second',
-    'Each connection has one request in flight and sends the next after the answer. Grey bars are the baseline: the floor, a bare server that runs the same Redis script without any checks, or the small case. The sides took turns; bars show the median of all rounds.',
+    'Each connection has one request in flight and sends the next after the answer. Grey bars are the baseline: the floor, a bare server that runs the same Redis script without any checks, or the small case. The sides took turns; bars show the median of all rounds. The share beside a name is the lower one of the ratios by rate and by CPU time, as in the goals, so it can be lower than the quotient of two bars. The lowest and highest ratio of rates in a round follow.',
     figure(barPlot('Requests per second by scenario', groups)),
     '<p class="soft">Cost per request: microseconds of CPU time by process, from the operating system, and the scripts and commands that Redis ran.</p>',
     tableOf(
       [
         '',
         '',
+        'lowest to highest round',
+        'other programs',
         'server µs',
         'Redis µs',
         'flusher µs',
@@ -93,6 +110,8 @@ function rates({ scenarios }: Results): string {
         sides.map((side) => [
           name,
           side.label,
+          spreadText(side.rates),
+          side.taken === undefined ? '' : `${Math.round(Math.max(...side.taken) * 100)} %`,
           ...processes.map((process) =>
             side.role === 'peer' && !['server', 'load'].includes(process) ? '' : us(side, process),
           ),
@@ -229,8 +248,67 @@ function soak({ soak: samples }: Results): string {
   );
 }
 
-export function pageOf(results: Results): string {
-  const { petrel, commit, made_at, machine, settings, goals: rows, seconds, ended } = results;
+/** Draws one figure of a trend. Runs beside other programs have a star. */
+function trendPlot(
+  { scenario, points }: Trend,
+  name: string,
+  unit: string,
+  of: (point: TrendPoint) => number | null,
+) {
+  const values = points.flatMap((point, i) => {
+    const value = of(point);
+    return value === null ? [] : [[i, value] as const];
+  });
+  if (values.length < 2) return '';
+  const last = points.length - 1;
+  // Only the first and the last label fit below the plot. The other labels are in the table.
+  const names = points.map(({ label, disturbed }, i) =>
+    i === 0 || i === last ? `${label}${disturbed ? ' *' : ''}` : '',
+  );
+  const title = `${scenario}: ${name}`;
+  return figure(linePlot(title, [{ label: title, points: values }], { x: 'runs', y: unit, names }));
+}
+
+function trend(results: Results, kept: readonly Results[]): string {
+  const trends = trendsOf(results, kept);
+  if (trends.length === 0) return '';
+  const share = (point: TrendPoint) => point.share;
+  return section(
+    'Trend over commits',
+    `Kept results of this machine with the same load, oldest first, at most ${trend_points_max} runs. A star marks a run during which other programs took more than ${Math.round(taken_share_max * 100)} % of the machine.`,
+    ...trends.map(
+      (each) =>
+        trendPlot(each, 'share of the floor', '', share) ||
+        trendPlot(each, 'CPU time of the server per request', 'µs', (point) => point.server_us),
+    ),
+    tableOf(
+      ['', 'run', 'share of the floor', 'server µs'],
+      trends.flatMap(({ scenario, points }) =>
+        points.map(({ label, disturbed, share: value, server_us }) => [
+          scenario,
+          `${label}${disturbed ? ' *' : ''}`,
+          value === null ? '' : value.toFixed(2),
+          server_us === null ? '' : server_us.toFixed(1),
+        ]),
+      ),
+      2,
+    ),
+  );
+}
+
+function head(results: Results): string {
+  const { good, words } = verdictOf(results);
+  const kind = good === null ? '' : good ? ' yes' : ' no';
+  const warnings = warningsOf(results).map(
+    (warning) => `<p class="early" role="alert"><b>Warning.</b> ${safe(warning)}</p>`,
+  );
+  const ended = results.ended ? `<p class="early">The run ended early: ${safe(results.ended)}</p>` : '';
+  return `${warnings.join('')}${ended}<p class="verdict${kind}">${safe(words)}</p>`;
+}
+
+/** Renders the page. `kept` has the results of earlier runs, for the trend. */
+export function pageOf(results: Results, kept: readonly Results[] = []): string {
+  const { petrel, commit, made_at, machine, settings, goals: rows, seconds } = results;
   const met = rows.filter((row) => row.met === true).length;
   const best = results.scenarios
     .find(({ name }) => name === 'sendMessage')
@@ -244,10 +322,10 @@ export function pageOf(results: Results): string {
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Petrel bench, ${safe(made_at.slice(0, 10))}</title><style>${style}</style></head><body>
 <h1>Petrel bench</h1>
+${head(results)}
 <p class="soft">Petrel ${safe(petrel)}${commit ? `, commit ${safe(commit)}` : ''}, measured ${safe(made_at.replace('T', ' ').slice(0, 16))} UTC. A wrong answer would have ended the run: what was sent was checked against what the service then showed.</p>
-${ended ? `<p class="early">The run ended early: ${safe(ended)}</p>` : ''}
 <div class="sums">${sums.map(([value, name]) => `<div class="sum"><b>${safe(value)}</b>${safe(name)}</div>`).join('')}</div>
-${goals(results)}${rates(results)}${byPercentile(results)}${byLoad(results)}${scaling(results)}${soak(results)}${counted(results)}
+${goals(results)}${trend(results, kept)}${rates(results)}${byPercentile(results)}${byLoad(results)}${scaling(results)}${soak(results)}${counted(results)}
 ${section('Environment', 'Results depend on this machine and these settings. Ratios to the floor transfer better to other machines than rates.', `<dl>${[...Object.entries(machine), ...Object.entries(settings)].map(pair).join('')}</dl>`)}
 </body></html>
 `;

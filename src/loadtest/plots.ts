@@ -124,7 +124,7 @@ export function linePlot(label: string, lines: readonly Line[], axes: Axes): str
       `<polyline fill="none" ${stroke} stroke-width="2" points="${points.map((point) => `${n1(px(point[0]))},${n1(py(point[1]))}`).join(' ')}"/>`,
       ...points.map(
         (point) =>
-          `<circle cx="${n1(px(point[0]))}" cy="${n1(py(point[1]))}" r="3" fill="${colour(i)}"><title>${safe(`${name}: ${short(point[1])} at ${names?.[point[0]] ?? short(point[0])}`)}</title></circle>`,
+          `<circle cx="${n1(px(point[0]))}" cy="${n1(py(point[1]))}" r="3" fill="${colour(i)}"><title>${safe(`${name}: ${short(point[1])} at ${names?.[point[0]] || short(point[0])}`)}</title></circle>`,
       ),
     );
   }

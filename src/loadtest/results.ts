@@ -36,6 +36,12 @@ const side = z.object({
     ),
   rate: z.number().describe('requests answered per second, closed loop; median of the rounds'),
   rates: z.array(z.number()).describe('of each round'),
+  taken: z
+    .array(share)
+    .optional()
+    .describe(
+      "of each round: share of the machine's CPU time that other programs used, or that the host gave to other machines; absent in older files and without /proc",
+    ),
   cpu,
   disk: z
     .object({ redis: z.number(), postgres: z.number() })

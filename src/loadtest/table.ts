@@ -1,5 +1,6 @@
 /** Prints the results of a run in the terminal. */
 import type { Results, SideResult } from './results.js';
+import { warningsOf } from './verdict.js';
 
 export const whole = (value: number): string => Math.round(value).toLocaleString('en');
 
@@ -159,6 +160,7 @@ export function report(results: Results): string {
     ...soak(results),
     ...counted(results),
     ...goals(results),
+    ...warningsOf(results).map((warning) => `WARNING: ${warning}`),
     ...(results.ended ? [`The run ended early: ${results.ended}`] : []),
   ];
   return `${parts.join('\n\n')}\n`;
