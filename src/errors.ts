@@ -52,6 +52,7 @@ export const catalogue = {
   token_blocked: forbidden('the token was found in public and is blocked; issue a new one'),
   bot_not_found: { code: 404, text: 'Not Found: bot not found' },
   too_many_tokens: bad('too many tokens'),
+  too_many_pinned_chats: bad('too many pinned chats'),
   token_name_taken: bad('token name is already taken'),
   token_not_found: { code: 404, text: 'Not Found: token not found' },
   push_off: bad('push notifications are off'),

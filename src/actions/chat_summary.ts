@@ -7,6 +7,7 @@ import { isPermitted } from '../rules/permissions.js';
 import { hasRight } from '../rules/rights.js';
 import type { StoredPicture } from '../store/bots/pictures.js';
 import type { MutedChats } from '../store/chats/mutes.js';
+import { type ChatPlaces, isArchived, pinOf } from '../store/chats/places.js';
 import { messageKinds } from '../store/core/codec.js';
 import type { User } from '../store/core/control.js';
 import { type ChatRef, isDirect } from '../store/core/keys.js';
@@ -84,17 +85,30 @@ async function mayDo(store: Store, chat: ChatRef, type: string | undefined, user
 export const viewMute = (until: number | null | undefined) =>
   until === undefined ? {} : { muted: true, ...(until === null ? {} : { muted_until: until }) };
 
+/** Returns the field that shows that a chat is pinned in the person's list or archived. Other chats have no field. */
+export function viewPlace(places: ChatPlaces, chat: ChatRef, newest: number) {
+  const pin = pinOf(places, chat);
+  if (pin > 0) return { list_pin: pin };
+  return isArchived(places, chat, newest) ? { archived: true } : {};
+}
+
+/** What a person set for their chats, by the person's chat id. */
+export interface ChatSettings {
+  /** The read positions. If they are null, the read fields are omitted. */
+  readonly marks: ReadonlyMap<number, number> | null;
+  readonly muted: MutedChats;
+  readonly places: ChatPlaces;
+}
+
 /**
  * Builds the entry of a chat in a person's chat list, with its picture and previews of its last and pinned messages.
- * Returns null if the chat does not exist. `marks` contains the read positions. Without `marks`, omits the read fields.
- * `muted` contains the chats that the person muted. `joined` is used as the date of a chat without messages.
+ * Returns null if the chat does not exist. `joined` is used as the date of a chat without messages.
  */
 export async function chatSummary(
   { store, files }: { readonly store: Store; readonly files: Files },
   chat: ChatRef,
   user: User,
-  marks: ReadonlyMap<number, number> | null,
-  muted: MutedChats,
+  { marks, muted, places }: ChatSettings,
   joined?: number,
 ): Promise<Readonly<Record<string, unknown>> | null> {
   const found = await store.chats.find(chat);
@@ -121,5 +135,6 @@ export async function chatSummary(
     ...(await mayDo(store, chat, found.profile.t, user)),
     ...(count > 0 ? { unread_count: count, read_message_id: mark } : {}),
     ...viewMute(muted.get(chat.id)),
+    ...viewPlace(places, chat, found.newest),
   };
 }

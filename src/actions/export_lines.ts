@@ -14,7 +14,7 @@ import type { Time } from '../time.js';
 import { viewAudit, viewTransfer } from '../view/bots.js';
 import { type Viewer, viewMessage } from '../view/messages.js';
 import { viewChat, viewSelf, viewUserToken } from '../view/users.js';
-import { viewMute } from './chat_summary.js';
+import { viewMute, viewPlace } from './chat_summary.js';
 import { ownBot } from './own_bot.js';
 import { personViewer } from './reading.js';
 import { viewStickerSet } from './sticker_sets.js';
@@ -89,12 +89,22 @@ async function* botLines(store: Store, files: Files, user: User): AsyncIterable<
     yield { kind: 'transfer', transfer: viewTransfer(offer) };
 }
 
-async function ownOf(store: Store, chat: ChatRef, user: User): Promise<Readonly<Record<string, unknown>>> {
-  const [mark, mutes] = await Promise.all([
+async function ownOf(
+  store: Store,
+  chat: ChatRef,
+  user: User,
+  newest: number,
+): Promise<Readonly<Record<string, unknown>>> {
+  const [mark, mutes, places] = await Promise.all([
     store.exports.readMark(user.id, chat.id),
     store.mutes.of(user.id, [chat.id]),
+    store.places.of(user.id, [chat.id]),
   ]);
-  return { ...(mark ? { read_until: mark } : {}), ...viewMute(mutes.get(chat.id)) };
+  return {
+    ...(mark ? { read_until: mark } : {}),
+    ...viewMute(mutes.get(chat.id)),
+    ...viewPlace(places, chat, newest),
+  };
 }
 
 async function* directChats(store: Store, user: User): AsyncIterable<Line> {
@@ -104,7 +114,8 @@ async function* directChats(store: Store, user: User): AsyncIterable<Line> {
     if (!found) continue;
     const side = viewChat(viewer.bot ?? { id: chat.id, bot: 1, n: '' });
     const blocked = found.kind === 'blocked' ? { blocked: true } : {};
-    yield { kind: 'chat', chat: side, status: 'member', ...blocked, ...(await ownOf(store, chat, user)) };
+    const own = await ownOf(store, chat, user, found.newest);
+    yield { kind: 'chat', chat: side, status: 'member', ...blocked, ...own };
     yield* chatLines(store, chat, user);
   }
 }
@@ -120,7 +131,7 @@ async function* sharedChats(store: Store, user: User): AsyncIterable<Line> {
       chat: viewChat(found.profile),
       status,
       ...may,
-      ...(await ownOf(store, chat, user)),
+      ...(await ownOf(store, chat, user, found.newest)),
     };
     yield* chatLines(store, chat, user);
   }

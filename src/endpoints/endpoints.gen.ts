@@ -21,6 +21,7 @@ import { showToken } from './bots/token.js';
 import { acceptTransfer, declineTransfer, listTransfers, transferBot } from './bots/transfer.js';
 import { updateBot } from './bots/update.js';
 import { setWriteAccess } from './bots/write_access.js';
+import { archiveChat, unarchiveChat } from './chats/archive.js';
 import { pressButton } from './chats/callback.js';
 import { createChat } from './chats/create.js';
 import { getDraft, stopDraft } from './chats/drafts.js';
@@ -31,6 +32,7 @@ import { createInviteLink, joinByInviteLink, listInviteLinks, previewInviteLink,
 import { joinChat, leaveChat } from './chats/join.js';
 import { approveJoinRequest, declineJoinRequest, listJoinRequests } from './chats/join_requests.js';
 import { listChats } from './chats/list.js';
+import { pinChat, unpinChat } from './chats/list_pin.js';
 import { listMembers, putMember, removeMember } from './chats/members.js';
 import { deleteMessage, editMessage, listMessages } from './chats/messages.js';
 import { muteChat, unmuteChat } from './chats/mute.js';
@@ -116,6 +118,8 @@ export const endpoints: readonly Endpoint[] = [
   transferBot,
   updateBot,
   setWriteAccess,
+  archiveChat,
+  unarchiveChat,
   pressButton,
   createChat,
   getDraft,
@@ -137,6 +141,8 @@ export const endpoints: readonly Endpoint[] = [
   declineJoinRequest,
   listJoinRequests,
   listChats,
+  pinChat,
+  unpinChat,
   listMembers,
   putMember,
   removeMember,

@@ -221,6 +221,8 @@ export const storeLimits = {
   push_recipients_max: 10_000,
   push_due_max: 100_000,
   push_failures_max: 10,
+  /** How many chats a person can pin at the top of the list. */
+  chats_pinned_max: 5,
   script_read_bytes_max: 512 * 1024,
   /** How long the answer of a durable call waits for Postgres. After that the outcome of the call is unknown. */
   durable_wait_ms_max: 5_000,

@@ -33,6 +33,7 @@ import { Activity } from './chats/activity.js';
 import { Chats } from './chats/chats.js';
 import { History } from './chats/history.js';
 import { createMutes } from './chats/mutes.js';
+import { createPlaces } from './chats/places.js';
 import { createPresence } from './chats/presence.js';
 import { createPush } from './chats/push.js';
 import { createReadMarks } from './chats/read_marks.js';
@@ -215,6 +216,7 @@ function createShared(shared: StoreContext, parts: Parts, options: StoreOptions)
     postWatches: createPostWatches(shared, hints),
     readMarks: createReadMarks(shared, chats),
     mutes: createMutes(shared, chats),
+    places: createPlaces(shared, chats),
     push: createPush(shared),
     presence,
     fairUse,

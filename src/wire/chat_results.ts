@@ -56,10 +56,22 @@ export const listedChat = chat
       .describe('The last message that the caller has read, or 0. Present with `unread_count`'),
     muted: z.literal(true).optional().describe('Notifications of this chat are off'),
     muted_until: unixSeconds.optional().describe('Absent when muted forever'),
+    list_pin: z
+      .int()
+      .positive()
+      .optional()
+      .describe('Present if the caller pinned the chat in the list. The greatest number comes first'),
+    archived: z.literal(true).optional().describe('The chat is in the archive of the caller'),
   })
   .meta({ id: 'ChatSummary', description: "A chat in a person's chat list." });
 
-export const listedChats = pageOf(listedChat);
+export const listedChats = pageOf(listedChat).extend({
+  archived_count: z
+    .int()
+    .positive()
+    .optional()
+    .describe('Number of archived chats. Absent if there are none, and in the list of archived chats'),
+});
 
 export const publicChat = chat
   .extend({

@@ -39,6 +39,8 @@ export const exportLine = z
       read_until: z.int().positive().optional().describe('Id of the last message read'),
       muted: z.literal(true).optional().describe('Notifications of this chat are off'),
       muted_until: unixSeconds.optional(),
+      list_pin: z.int().positive().optional(),
+      archived: z.literal(true).optional(),
       blocked: z.literal(true).optional().describe('The person blocked the bot'),
     }).describe('A chat, on the line before its messages'),
     line('message', { chat_id: z.int(), message }).describe(

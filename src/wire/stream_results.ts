@@ -44,6 +44,11 @@ export const streamEvents = {
     id: 'ChatReadEvent',
     description: 'The caller read a chat up to a message, in this or another session.',
   }),
+  chat_settings: z.strictObject({ chat_id: chatId }).meta({
+    id: 'ChatSettingsEvent',
+    description:
+      'The caller muted, pinned or archived a chat, or undid it, in this or another session. Read the chat again.',
+  }),
   chat_action: z
     .strictObject({
       chat_id: chatId,

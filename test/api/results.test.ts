@@ -493,6 +493,11 @@ test('answers about settings of people and about forwarding match their schemas'
   const [from, to] = [await service.newGroup(ann, 'From', []), await service.newGroup(ann, 'To', [])];
   await app('PUT', `/api/chats/${to}/mute`, {});
   await app('DELETE', `/api/chats/${to}/mute`);
+  for (const place of ['list_pin', 'archive']) {
+    await app('PUT', `/api/chats/${to}/${place}`);
+    for (const list of ['?limit=1', '?archived=true']) await app('GET', `/api/chats${list}`);
+    await app('DELETE', `/api/chats/${to}/${place}`);
+  }
   const { message_id } = await app('POST', `/api/chats/${from}/messages`, { text: 'Pass it on' });
   await app('POST', `/api/chats/${to}/forward`, { from_chat_id: from, message_ids: [message_id] });
 });

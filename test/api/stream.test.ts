@@ -286,3 +286,22 @@ test('when a person moves a read mark, every event stream of that person reports
   await first.received(({ data }) => data.text === 'three');
   expect([seen(first), seen(other)]).toEqual([expected, []]);
 });
+
+test('when a person mutes, pins or archives a chat, every event stream of that person reports it, and no other does', async () => {
+  const [ann, ben] = [await service.newUser('ann'), await service.newUser('ben')];
+  const group = await service.newGroup(ann, 'Places', [ben]);
+  const [first, second] = [await listen(ann, 0), await listen(ann, 1)];
+  const other = await listen(ben, 1);
+  const seen = (source: EventSource) =>
+    source.events.flatMap(({ event, data }) => (event === 'chat_settings' ? [data] : []));
+  const expected: object[] = [];
+  for (const setting of ['mute', 'list_pin', 'archive'])
+    for (const verb of ['PUT', 'DELETE']) {
+      await resultOf(service.app(ann, verb, `/api/chats/${group}/${setting}`));
+      expected.push({ chat_id: group });
+    }
+  for (const source of [first, second]) await eventually(() => expect(seen(source)).toEqual(expected));
+  await resultOf(service.app(ben, 'POST', `/api/chats/${group}/messages`, { text: 'last' }));
+  await other.received(({ data }) => data.text === 'last');
+  expect(seen(other)).toEqual([]);
+});

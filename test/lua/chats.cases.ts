@@ -141,11 +141,11 @@ export const chatCases: Case[] = [
     answer: [
       'ok',
       [
-        Buffer.from('seven'),
+        [Buffer.from('7'), Buffer.from('seven')],
         null,
-        Buffer.alloc(0),
-        Buffer.from('x'.repeat(limits.message_head_bytes_max)),
-        null,
+        [Buffer.from('0'), Buffer.alloc(0)],
+        [Buffer.from('3'), Buffer.from('x'.repeat(limits.message_head_bytes_max))],
+        [Buffer.from('4'), null],
       ],
     ],
     changes: [],
@@ -523,8 +523,8 @@ export const chatCases: Case[] = [
     ...{ seeds: [open, seeds.unseen(direct)], answer: ['ok', `${base}`, []], changes: [logName] },
   },
   {
-    script: 'chats/publish_read',
-    what: 'publishes a read mark and stores nothing',
+    script: 'chats/tell_person',
+    what: 'publishes a hint and stores nothing',
     keys: { channel: keys.userChannel(5) },
     args: { hint: 'read 1 2' },
     answer: ['ok'],

@@ -174,6 +174,7 @@ test('behaviour §11: history and event stream show the message that a reply ans
       start: () => undefined,
       membership: () => undefined,
       read: () => undefined,
+      settings: () => undefined,
       action: () => undefined,
       draft: async () => undefined,
       draftStopped: () => undefined,

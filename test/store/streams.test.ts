@@ -24,7 +24,7 @@ async function open(node: TestNode, user: number, from = '') {
   const nothing = () => undefined;
   const soon = async () => undefined;
   const listener: StreamListener = {
-    ...{ membership: nothing, action: nothing, read: nothing, leave: nothing },
+    ...{ membership: nothing, action: nothing, read: nothing, settings: nothing, leave: nothing },
     ...{ draft: soon, draftStopped: nothing },
     start(at) {
       cursor = at;

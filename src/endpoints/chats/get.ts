@@ -21,12 +21,14 @@ export const getChat = defineEndpoint({
   handler: async (context, p) => {
     const { user, store } = context;
     const chat = await readableChat(store, user, p.chat_id);
-    const [marks, muted, about] = await Promise.all([
+    const [marks, muted, places, about] = await Promise.all([
       store.readMarks.of(user.id, [chat.id]),
       store.mutes.of(user.id, [chat.id]),
+      store.places.of(user.id, [chat.id]),
       isDirect(chat) ? null : store.chats.details(chat),
     ]);
-    const summary = (await chatSummary(context, chat, user, marks, muted)) ?? fail('chat_not_found');
+    const settings = { marks, muted, places };
+    const summary = (await chatSummary(context, chat, user, settings)) ?? fail('chat_not_found');
     return about?.description ? { ...summary, description: about.description } : summary;
   },
 });

@@ -4,27 +4,44 @@ import { ruleLimits as limits } from '../../rules/limits.js';
 import { defineEndpoint } from '../../server/endpoint.js';
 import { page } from '../../server/pages.js';
 import type { ActiveChat } from '../../store/chats/activity.js';
+import { type ChatPlaces, isArchived, pinOf } from '../../store/chats/places.js';
 import { listedChats } from '../../wire/chat_results.js';
 import { pageSize } from '../../wire/fields.js';
-import { optional, text } from '../../wire/schema.js';
+import { boolean, optional, text } from '../../wire/schema.js';
 
 const cursorError = 'a cursor of an earlier answer';
-const cursor = optional(text.regex(/^\d{1,12}_-?\d{1,14}$/, { error: cursorError }));
+/** A page that ends with a pinned chat has the cursor `pin_`, with the rank of the chat. */
+const cursor = optional(text.regex(/^(pin_\d{1,9}|\d{1,12}_-?\d{1,14})$/, { error: cursorError }));
 
-const cursorOf = ({ date, chat }: ActiveChat) => `${date}_${chat.id}`;
+interface ListedChat extends ActiveChat {
+  /** The rank of a pinned chat, or 0. */
+  readonly pin: number;
+}
 
-const isBehind = ({ date, chat }: ActiveChat, given: string): boolean => {
+const cursorOf = ({ date, chat, pin }: ListedChat) => (pin > 0 ? `pin_${pin}` : `${date}_${chat.id}`);
+
+function isBehind({ date, chat, pin }: ListedChat, given: string): boolean {
   const [at, id] = given.split('_').map(Number) as [number, number];
-  return date < at || (date === at && chat.id < id);
-};
+  if (given.startsWith('pin_')) return pin < id;
+  return pin === 0 && (date < at || (date === at && chat.id < id));
+}
+
+/** Returns the archived chats, or the others with the pinned ones first. `all` is sorted by activity. */
+function chatsIn(all: readonly ActiveChat[], places: ChatPlaces, archived: boolean): ListedChat[] {
+  return all
+    .filter(({ chat, newest }) => isArchived(places, chat, newest) === archived)
+    .map(({ chat, date, newest }) => ({ chat, date, newest, pin: pinOf(places, chat) }))
+    .sort((a, b) => b.pin - a.pin);
+}
 
 export const listChats = defineEndpoint({
   verb: 'GET',
   path: '/api/chats',
   summary:
-    'Lists the caller’s chats with previews of messages. The chat with the latest message comes first. A chat without messages is sorted by the time when the caller joined.',
+    'Lists the caller’s chats with previews of messages. Pinned chats come first, then the chat with the latest message. A chat without messages is sorted by the time when the caller joined. Archived chats have a list of their own.',
   params: z.object({
     cursor: cursor.describe('`next_cursor` of the previous page'),
+    archived: optional(boolean).describe('True for the list of archived chats'),
     limit: optional(pageSize),
   }),
   result: listedChats,
@@ -32,16 +49,23 @@ export const listChats = defineEndpoint({
     const { user, store } = context;
     const given = p.cursor;
     const chats = await store.chats.listOf(user.id);
-    const all = await store.activity.order(user.id, chats, given !== undefined);
-    const left = given === undefined ? all : all.filter((each) => isBehind(each, given));
+    const [all, places] = await Promise.all([
+      store.activity.order(user.id, chats, given !== undefined),
+      store.places.of(user.id),
+    ]);
+    const listed = chatsIn(all, places, p.archived === true);
+    const left = given === undefined ? listed : listed.filter((each) => isBehind(each, given));
     const rows = left.slice(0, p.limit ?? limits.page_size_default);
     const ids = rows.map(({ chat }) => chat.id);
     const [marks, muted] = await Promise.all([
       store.readMarks.of(user.id, ids),
       store.mutes.of(user.id, ids),
     ]);
-    return page(rows, left.length > rows.length, cursorOf, (some) =>
-      Promise.all(some.map(({ chat, date }) => chatSummary(context, chat, user, marks, muted, date))),
+    const settings = { marks, muted, places };
+    const shown = await page(rows, left.length > rows.length, cursorOf, (some) =>
+      Promise.all(some.map(({ chat, date }) => chatSummary(context, chat, user, settings, date))),
     );
+    const archived_count = p.archived ? 0 : all.length - listed.length;
+    return archived_count > 0 ? { ...shown, archived_count } : shown;
   },
 });

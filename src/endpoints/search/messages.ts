@@ -54,7 +54,7 @@ export const searchChat = defineEndpoint({
 });
 
 /**
- * Returns the chats from the cursor on, in the order of the chat list. In the first of them, the search continues below
+ * Returns the chats from the cursor on, sorted by their latest messages. In the first of them, the search continues below
  * the message id `before`.
  */
 function chatsAfter(order: readonly ActiveChat[], cursor: string | undefined) {
@@ -71,7 +71,7 @@ export const searchMessages = defineEndpoint({
   verb: 'GET',
   path: '/api/search/messages',
   summary:
-    'Searches the newest messages of each of the caller’s chats. The chats are in the order of the chat list, with up to 3 messages each. A page can be empty although another page follows.',
+    'Searches the newest messages of each of the caller’s chats. The chats are sorted by their latest messages, with up to 3 messages each. A page can be empty although another page follows.',
   params: z.object({
     query,
     cursor: cursor.describe('`next_cursor` of the previous page'),

@@ -118,6 +118,9 @@ export const openStream = defineEndpoint({
           const data = { chat_id, message_id };
           inOrder(() => write(`event: chat_read\ndata: ${JSON.stringify(data)}\n\n`));
         },
+        settings(chat_id) {
+          inOrder(() => write(`event: chat_settings\ndata: ${JSON.stringify({ chat_id })}\n\n`));
+        },
         start(cursor) {
           inOrder(() => write(`id: ${cursor}\nevent: ready\ndata: {}\n\n`));
         },

@@ -15,7 +15,7 @@ export interface Ended {
 const onlyShownToThem = [
   ...['notices', 'management_talks', 'bot_writers', 'bot_menu_buttons', 'read_marks'],
   ...['chat_invitations', 'join_requests', 'stranger_adds', 'bot_creations'],
-  ...['chat_mutes', 'push_subscriptions', 'push_due'],
+  ...['chat_mutes', 'chat_places', 'push_subscriptions', 'push_due'],
 ];
 
 async function declineOffers(sql: Sql, user: number): Promise<void> {

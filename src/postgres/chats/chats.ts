@@ -307,16 +307,26 @@ export async function loadHeads(
   return rows.map((row) => row.head);
 }
 
+export interface NewestHead {
+  readonly chat_id: number;
+  readonly user_id: number;
+  /** The last message id that was given out. Null in a chat without messages. */
+  readonly last_message_id: number | null;
+  /** The first bytes of the newest message that is not deleted. Null if there is none. */
+  readonly head: Buffer | null;
+}
+
 export function loadNewestHeads(
   sql: Sql,
   chats: ReadonlyArray<{ readonly id: number; readonly user: number }>,
-): Promise<Array<{ readonly chat_id: number; readonly user_id: number; readonly head: Buffer }>> {
+): Promise<NewestHead[]> {
   return sql.query(
-    `select c.chat_id, c.user_id, m.head
-       from unnest($1::bigint[], $2::bigint[]) as c (chat_id, user_id),
-            lateral (select ${head} as head from messages m
+    `select c.chat_id, c.user_id, s.last_message_id, m.head
+       from unnest($1::bigint[], $2::bigint[]) as c (chat_id, user_id)
+            left join chat_sequences s using (chat_id, user_id)
+            left join lateral (select ${head} as head from messages m
                       where m.chat_id = c.chat_id and m.user_id = c.user_id and m.record is not null
-                      order by m.message_id desc limit 1) m`,
+                      order by m.message_id desc limit 1) m on true`,
     [chats.map(({ id }) => id), chats.map(({ user }) => user)],
   );
 }

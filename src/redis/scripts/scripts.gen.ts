@@ -79,19 +79,12 @@ export interface Scripts {
       | { status: 'chat_missing'; ticket: string }
       | { status: 'blocked' };
   };
-  /** Publishes a person's new read mark to their open event streams. Stores nothing. */
-  'chats/publish_read': {
-    keys: { channel: string };
-    args: { hint: string };
-    result:
-      | { status: 'ok' };
-  };
-  /** Returns the first bytes of the newest message in each chat, for sorting lists of chats. */
+  /** Returns the id and the first bytes of the newest message in each chat, for sorting lists of chats. */
   'chats/read_activity': {
     keys: { meta: string; chat: string; message: string };
     args: { chats: readonly (string)[] };
     result:
-      | { status: 'ok'; heads: unknown }
+      | { status: 'ok'; rows: unknown }
       | { status: 'stale_run' };
   };
   /** Reads the changes of some chats after a version, for an event stream. All chats are in one partition. */
@@ -125,6 +118,13 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'chat_missing'; ticket: string }
       | { status: 'blocked' };
+  };
+  /** Publishes a hint to a person's open event streams. Stores nothing. */
+  'chats/tell_person': {
+    keys: { channel: string };
+    args: { hint: string };
+    result:
+      | { status: 'ok' };
   };
   /** Removes copies of control records that a committed change has made stale. */
   'control/forget': {

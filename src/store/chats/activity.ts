@@ -17,15 +17,25 @@ export interface ActiveChat {
    * joined.
    */
   readonly date: number;
+  /** The id of the newest message, also if it was deleted. 0 in a chat without messages. */
+  readonly newest: number;
 }
+
+interface Newest {
+  /** Null if the message is only in Postgres. */
+  readonly date: number | null;
+  readonly id: number;
+}
+
+const noMessage: Newest = { date: 0, id: 0 };
 
 const chatsPerCall = 500;
 
 const dateOf = (head: Buffer | null | undefined): number =>
   head && head.length > 0 ? messageHeader(head).date : 0;
 
-async function hotDates({ scripts, keys }: StoreContext, chats: readonly ChatRef[]) {
-  const dates = new Map<string, number>();
+async function hotMessages({ scripts, keys }: StoreContext, chats: readonly ChatRef[]) {
+  const found = new Map<string, Newest>();
   const pieces = [...groupBy(chats, ({ id }) => keys.partitions.of(id))].flatMap(([partition, all]) =>
     piecesOf(all, chatsPerCall).map((piece) => ({ partition, piece })),
   );
@@ -37,24 +47,27 @@ async function hotDates({ scripts, keys }: StoreContext, chats: readonly ChatRef
         message: keys.messageRoot(partition),
       };
       const args = { chats: piece.map(chatText) };
-      const { heads } = await scripts.call('chats/read_activity', partition, at, args);
-      for (const [i, head] of (heads as Array<Buffer | null>).entries())
-        if (head) dates.set(args.chats[i] as string, dateOf(head));
+      const { rows } = await scripts.call('chats/read_activity', partition, at, args);
+      for (const [i, row] of (rows as Array<[id: Buffer, head: Buffer | null] | null>).entries())
+        if (row) found.set(args.chats[i] as string, { date: row[1] && dateOf(row[1]), id: Number(row[0]) });
     }),
   );
-  return dates;
+  return found;
 }
 
-async function addColdDates(
+async function addColdMessages(
   { shards, keys }: StoreContext,
   chats: readonly ChatRef[],
-  dates: Map<string, number>,
+  found: Map<string, Newest>,
 ): Promise<void> {
   const partitionOf = ({ id }: ChatRef) => keys.partitions.of(id);
   await Promise.all(
     [...byShard(shards, chats, partitionOf).values()].map(async (own) => {
-      for (const { chat_id, user_id, head } of await loadNewestHeads(shards.at(...own.map(partitionOf)), own))
-        dates.set(chatText({ id: chat_id, user: user_id }), dateOf(head));
+      const rows = await loadNewestHeads(shards.at(...own.map(partitionOf)), own);
+      for (const { chat_id, user_id, last_message_id, head } of rows) {
+        const chat = chatText({ id: chat_id, user: user_id });
+        found.set(chat, { date: dateOf(head), id: found.get(chat)?.id ?? last_message_id ?? 0 });
+      }
     }),
   );
 }
@@ -104,19 +117,17 @@ export class Activity {
     if (former !== null) return former;
     const calls = Math.floor(chats.length / limits.heads_per_call);
     if (calls > 0) await this.#spend(user, calls);
-    const dates = await hotDates(this.#context, chats);
-    await addColdDates(
-      this.#context,
-      chats.filter((chat) => !dates.has(chatText(chat))),
-      dates,
-    );
-    const empty = chats.filter((chat) => !dates.get(chatText(chat)));
-    if (empty.length > 0) {
-      const joined = await loadJoined(this.#context.db, user, empty);
-      for (const chat of empty) dates.set(chatText(chat), joined.get(chat.id) ?? 0);
-    }
+    const found = await hotMessages(this.#context, chats);
+    const newestOf = (chat: ChatRef) => found.get(chatText(chat)) ?? noMessage;
+    const cold = chats.filter((chat) => (found.get(chatText(chat))?.date ?? null) === null);
+    await addColdMessages(this.#context, cold, found);
+    const empty = chats.filter((chat) => !newestOf(chat).date);
+    const joined = empty.length > 0 ? await loadJoined(this.#context.db, user, empty) : null;
     const order = chats
-      .map((chat) => ({ chat, date: dates.get(chatText(chat)) ?? 0 }))
+      .map((chat): ActiveChat => {
+        const { date, id } = newestOf(chat);
+        return { chat, date: date || (joined?.get(chat.id) ?? 0), newest: id };
+      })
       .sort((a, b) => b.date - a.date || b.chat.id - a.chat.id);
     // Stores no order for chats that fit on one page. Most people have so few chats.
     if (order.length > ruleLimits.page_size_default) this.#keep(user, order);

@@ -1,16 +1,19 @@
 /** Manages muted chats. They are stored only in Postgres and loaded together with the chat list. */
 import { ApiError, fail } from '../../errors.js';
 import { loadMutes, putMute, removeMute } from '../../postgres/chats/mutes.js';
+import { settleArchive } from '../../postgres/chats/places.js';
 import type { StoreContext } from '../core/context.js';
 import type { ChatRef } from '../core/keys.js';
 import type { Chats } from './chats.js';
+import { tellSettings } from './person_hints.js';
 
 /** Maps the person's chat id to the end of the mute (Unix time in seconds), or to null for a mute without end. */
 export type MutedChats = ReadonlyMap<number, number | null>;
 
 export type Mutes = ReturnType<typeof createMutes>;
 
-export function createMutes({ db }: StoreContext, chats: Pick<Chats, 'find'>) {
+export function createMutes(context: StoreContext, chats: Pick<Chats, 'find'>) {
+  const { db } = context;
   return {
     /**
      * Returns which of the given chats are muted. Returns none while Postgres is unreachable, so that the chat list can
@@ -29,10 +32,21 @@ export function createMutes({ db }: StoreContext, chats: Pick<Chats, 'find'>) {
      * `unavailable`.
      */
     async set(user: number, chat: ChatRef, until: number | null) {
-      if (!(await chats.find(chat))) fail('chat_not_found');
-      await putMute(db, user, chat.id, until);
+      const { newest } = (await chats.find(chat)) ?? fail('chat_not_found');
+      await db.transaction(async (sql) => {
+        await settleArchive(sql, user, chat.id, newest);
+        await putMute(sql, user, chat.id, until);
+      });
+      await tellSettings(context, user, chat);
     },
     /** Ends the mute of a chat. Error: `unavailable`. */
-    clear: (user: number, chat: ChatRef) => removeMute(db, user, chat.id),
+    async clear(user: number, chat: ChatRef) {
+      const found = await chats.find(chat);
+      await db.transaction(async (sql) => {
+        if (found) await settleArchive(sql, user, chat.id, found.newest);
+        await removeMute(sql, user, chat.id);
+      });
+      await tellSettings(context, user, chat);
+    },
   };
 }

@@ -7,11 +7,10 @@ import { loadReadMarks, setReadMark } from '../../postgres/chats/read_marks.js';
 import type { StoreContext } from '../core/context.js';
 import type { ChatRef } from '../core/keys.js';
 import type { Chats } from './chats.js';
+import { tellRead } from './person_hints.js';
 
-/** The prefix of a hint with a new read mark. A chat id and a message id follow the prefix. */
-export const readHint = 'read ';
-
-export function createReadMarks({ db, scripts, keys }: StoreContext, chats: Pick<Chats, 'find'>) {
+export function createReadMarks(context: StoreContext, chats: Pick<Chats, 'find'>) {
+  const { db } = context;
   return {
     /**
      * Returns read marks by the person's chat id, or null while Postgres is unreachable. The chat list is then shown
@@ -32,12 +31,7 @@ export function createReadMarks({ db, scripts, keys }: StoreContext, chats: Pick
     async set(user: number, chat: ChatRef, message: number) {
       const { newest } = (await chats.find(chat)) ?? fail('chat_not_found');
       const read = Math.min(message, newest);
-      if (!(await setReadMark(db, user, chat.id, read))) return;
-      const hint = `${readHint}${chat.id} ${read}`;
-      // Ignores errors, because the mark is stored. Other windows show it when they load the chat again.
-      await scripts
-        .call('chats/publish_read', keys.partitions.of(user), { channel: keys.userChannel(user) }, { hint })
-        .catch(() => undefined);
+      if (await setReadMark(db, user, chat.id, read)) await tellRead(context, user, chat, read);
     },
   };
 }

@@ -19,8 +19,8 @@ import type { Records } from '../core/records.js';
 import { relatedId, type StoredMessage, storedMessage } from '../core/stored_message.js';
 import { storeLimits as limits } from '../limits.js';
 import { actionHint, type Chats } from './chats.js';
+import { readHint, settingsHint } from './person_hints.js';
 import type { Presence } from './presence.js';
-import { readHint } from './read_marks.js';
 import { DraftPace, type MessageDraft, readDraftHint, type StoppedDraft } from './shown_drafts.js';
 
 export type ChangeKind = 'n' | 'e' | 'd' | 'a' | 'p' | 'gap';
@@ -60,6 +60,8 @@ export interface StreamListener {
   draftStopped(chat: ChatRef, stopped: StoppedDraft): void;
   /** Reports that the person has read a chat up to a message. The report is not stored. */
   read(chat: number, message: number): void;
+  /** Reports that the person muted, pinned or archived a chat, or undid it. The report is not stored. */
+  settings(chat: number): void;
   /** Reports that this node is shutting down. The stream reports no more changes. */
   leave(): void;
 }
@@ -200,6 +202,10 @@ class Stream {
       if (text.startsWith(readHint)) {
         const [chat, message] = text.slice(readHint.length).split(' ');
         this.#listener.read(Number(chat), Number(message));
+        return;
+      }
+      if (text.startsWith(settingsHint)) {
+        this.#listener.settings(Number(text.slice(settingsHint.length)));
         return;
       }
       this.#stale = true;

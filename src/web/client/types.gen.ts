@@ -10,6 +10,7 @@ export type StreamEvents = {
   chat_joined: ChatJoinedEvent;
   chat_left: ChatLeftEvent;
   chat_read: ChatReadEvent;
+  chat_settings: ChatSettingsEvent;
   chat_action: ChatActionEvent;
   message_draft: MessageDraftEvent;
   message_draft_stopped: MessageDraftStoppedEvent;
@@ -90,6 +91,10 @@ export type ChatSummary = {
   muted?: true;
   /** Absent when muted forever */
   muted_until?: number;
+  /** Present if the caller pinned the chat in the list. The greatest number comes first */
+  list_pin?: number;
+  /** The chat is in the archive of the caller */
+  archived?: true;
 };
 
 /** An invitation to a group or channel that the caller has received. */
@@ -878,6 +883,12 @@ export type ChatReadEvent = {
   /** Id of the chat */
   chat_id: number;
   message_id: number;
+};
+
+/** The caller muted, pinned or archived a chat, or undid it, in this or another session. Read the chat again. */
+export type ChatSettingsEvent = {
+  /** Id of the chat */
+  chat_id: number;
 };
 
 /** A bot performs an action in a chat, for instance typing. */

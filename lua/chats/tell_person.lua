@@ -1,6 +1,6 @@
 --[[
-@summary Publishes a person's new read mark to their open event streams. Stores nothing.
-@repeatable Showing a read mark twice does no harm.
+@summary Publishes a hint to a person's open event streams. Stores nothing.
+@repeatable Showing a hint twice does no harm.
 @flag    allow-oom
 @key     channel  {NN}:on_user:<id>  CHANNEL
 @arg     hint     text

@@ -1,0 +1,87 @@
+/** Holds SQL statements for the chats that people have pinned in their list or archived. */
+import { fail } from '../../errors.js';
+import { lockPerson } from '../accounts/users.js';
+import { type Database, fragment, type Sql } from '../sql.js';
+
+export interface PlaceRow {
+  readonly chat_id: number;
+  /** The pinned chat with the greatest number comes first. Null for an archived chat. */
+  readonly pin: number | null;
+  /** The newest message when the chat was archived. Null for a pinned chat. */
+  readonly archived_through: number | null;
+  readonly muted: boolean;
+}
+
+const isMuted = fragment(
+  `exists (select from chat_mutes m where m.user_id = p.user_id and m.chat_id = p.chat_id
+    and (m.until is null or m.until > now()))`,
+);
+
+/** Loads the places of the given chats, or of all chats if `chats` is null. */
+export const loadPlaces = (sql: Sql, user: number, chats: readonly number[] | null) => sql.rows<PlaceRow>`
+  select chat_id, pin, archived_through, ${isMuted} as muted from chat_places p
+  where user_id = ${user} and (${chats}::bigint[] is null or chat_id = any(${chats}))`;
+
+/** Removes the rows of chats that are no longer in the person's list, so that the rows have the bound of the list. */
+async function dropOthers(sql: Sql, user: number, chats: readonly number[]): Promise<void> {
+  await lockPerson(sql, user);
+  await sql.run`delete from chat_places where user_id = ${user} and chat_id <> all(${chats})`;
+}
+
+/**
+ * Pins a chat above the other pinned chats. A pinned chat keeps its place. `chats` is the person's list. Error:
+ * `too_many_pinned_chats` if the person has already pinned `max` chats.
+ */
+export const pinInList = (
+  db: Database,
+  user: number,
+  chat: number,
+  chats: readonly number[],
+  max: number,
+): Promise<void> =>
+  db.transaction(async (sql) => {
+    await dropOthers(sql, user, chats);
+    const pinned = await sql.rows<{ chat_id: number; pin: number }>`
+      select chat_id, pin from chat_places where user_id = ${user} and pin is not null`;
+    if (pinned.some(({ chat_id }) => chat_id === chat)) return;
+    if (pinned.length >= max) fail('too_many_pinned_chats');
+    const pin = Math.max(0, ...pinned.map((row) => row.pin)) + 1;
+    await sql.run`
+      insert into chat_places (user_id, chat_id, pin) values (${user}, ${chat}, ${pin})
+      on conflict (user_id, chat_id) do update set pin = excluded.pin, archived_through = null`;
+  });
+
+/** Archives a chat up to its newest message. Unpins the chat. `chats` is the person's list. */
+export const putInArchive = (
+  db: Database,
+  user: number,
+  chat: number,
+  newest: number,
+  chats: readonly number[],
+): Promise<void> =>
+  db.transaction(async (sql) => {
+    await dropOthers(sql, user, chats);
+    await sql.run`
+      insert into chat_places (user_id, chat_id, archived_through) values (${user}, ${chat}, ${newest})
+      on conflict (user_id, chat_id) do update set pin = null, archived_through = excluded.archived_through`;
+  });
+
+export const unpinInList = (sql: Sql, user: number, chat: number) => sql.run`
+  delete from chat_places where user_id = ${user} and chat_id = ${chat} and pin is not null`;
+
+export const takeFromArchive = (sql: Sql, user: number, chat: number) => sql.run`
+  delete from chat_places where user_id = ${user} and chat_id = ${chat} and archived_through is not null`;
+
+/**
+ * Keeps a chat in or out of the archive. Call this before the chat is muted or unmuted, because messages newer than
+ * `archived_through` count differently afterwards.
+ */
+export const settleArchive = (sql: Sql, user: number, chat: number, newest: number) => sql.run`
+  with passed as (
+    select user_id, chat_id, ${isMuted} as muted from chat_places p
+    where user_id = ${user} and chat_id = ${chat} and archived_through < ${newest}::bigint),
+  kept as (
+    update chat_places p set archived_through = ${newest} from passed
+    where passed.muted and p.user_id = passed.user_id and p.chat_id = passed.chat_id)
+  delete from chat_places p using passed
+  where not passed.muted and p.user_id = passed.user_id and p.chat_id = passed.chat_id`;

@@ -1,0 +1,20 @@
+/** Publishes hints to the open event streams of a person. The hints are not stored. */
+import type { StoreContext } from '../core/context.js';
+import type { ChatRef } from '../core/keys.js';
+
+/** The prefix of a hint with a new read mark. A chat id and a message id follow the prefix. */
+export const readHint = 'read ';
+/** The prefix of a hint that the person muted, pinned or archived a chat, or undid it. The chat id follows. */
+export const settingsHint = 'settings ';
+
+/** Ignores errors, because the change is stored. Other windows show it when they load the chat again. */
+async function tell({ scripts, keys }: StoreContext, user: number, hint: string): Promise<void> {
+  const at = { channel: keys.userChannel(user) };
+  await scripts.call('chats/tell_person', keys.partitions.of(user), at, { hint }).catch(() => undefined);
+}
+
+export const tellRead = (context: StoreContext, user: number, chat: ChatRef, message: number) =>
+  tell(context, user, `${readHint}${chat.id} ${message}`);
+
+export const tellSettings = (context: StoreContext, user: number, chat: ChatRef) =>
+  tell(context, user, `${settingsHint}${chat.id}`);

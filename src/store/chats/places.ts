@@ -1,0 +1,77 @@
+/**
+ * Manages the places of chats in a person's list: pinned chats and archived chats. They are stored only in Postgres and
+ * loaded together with the chat list.
+ */
+import { ApiError, fail } from '../../errors.js';
+import * as rows from '../../postgres/chats/places.js';
+import type { StoreContext } from '../core/context.js';
+import type { ChatRef } from '../core/keys.js';
+import { storeLimits as limits } from '../limits.js';
+import type { Chats } from './chats.js';
+import { tellSettings } from './person_hints.js';
+
+/** Maps the person's chat id to the place of the chat. Other chats are neither pinned nor archived. */
+export type ChatPlaces = ReadonlyMap<number, Omit<rows.PlaceRow, 'chat_id'>>;
+
+export type Places = ReturnType<typeof createPlaces>;
+
+/** Returns the rank of a pinned chat, or 0. The chat with the greatest rank comes first. */
+export const pinOf = (places: ChatPlaces, chat: ChatRef): number => places.get(chat.id)?.pin ?? 0;
+
+/**
+ * Returns whether a chat with the given newest message is in the archive. A message that is newer than the archiving
+ * brings the chat back, unless the chat is muted.
+ */
+export function isArchived(places: ChatPlaces, chat: ChatRef, newest: number): boolean {
+  const { archived_through: through = null, muted = false } = places.get(chat.id) ?? {};
+  return through !== null && (muted || newest <= through);
+}
+
+export function createPlaces(context: StoreContext, chats: Pick<Chats, 'find' | 'listOf'>) {
+  const { db } = context;
+  /** Returns the newest message of a chat, and the ids of all chats of the person. Error: `chat_not_found`. */
+  const look = async (user: number, chat: ChatRef) => {
+    const [found, list] = await Promise.all([chats.find(chat), chats.listOf(user)]);
+    const { newest } = found ?? fail('chat_not_found');
+    return { newest, ids: [chat.id, ...list.map(({ id }) => id)] };
+  };
+  return {
+    /**
+     * Returns the places of the given chats, or of all chats. Returns none while Postgres is unreachable, so that the
+     * chat list can still be shown.
+     */
+    async of(user: number, ids: readonly number[] | null = null): Promise<ChatPlaces> {
+      try {
+        return new Map((await rows.loadPlaces(db, user, ids)).map((row) => [row.chat_id, row]));
+      } catch (error) {
+        if (error instanceof ApiError && error.kind === 'unavailable') return new Map();
+        throw error;
+      }
+    },
+    /**
+     * Pins a chat in the person's list, above the other pinned chats. Takes it from the archive. Errors:
+     * `chat_not_found`, `too_many_pinned_chats`, `unavailable`.
+     */
+    async pin(user: number, chat: ChatRef) {
+      const { ids } = await look(user, chat);
+      await rows.pinInList(db, user, chat.id, ids, limits.chats_pinned_max);
+      await tellSettings(context, user, chat);
+    },
+    /** Error: `unavailable`. */
+    async unpin(user: number, chat: ChatRef) {
+      await rows.unpinInList(db, user, chat.id);
+      await tellSettings(context, user, chat);
+    },
+    /** Moves a chat to the person's archive. Unpins it. Errors: `chat_not_found`, `unavailable`. */
+    async archive(user: number, chat: ChatRef) {
+      const { ids, newest } = await look(user, chat);
+      await rows.putInArchive(db, user, chat.id, newest, ids);
+      await tellSettings(context, user, chat);
+    },
+    /** Moves a chat back to the person's list. Error: `unavailable`. */
+    async unarchive(user: number, chat: ChatRef) {
+      await rows.takeFromArchive(db, user, chat.id);
+      await tellSettings(context, user, chat);
+    },
+  };
+}
