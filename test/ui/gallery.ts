@@ -286,6 +286,16 @@ async function fillInline(service: Service, { alice, guide, quiet }: Gallery): P
   await resultOf(asking);
 }
 
+/** Gives Alice a pinned chat, and an archived chat with an unread message. */
+async function fillPlaces(service: Service, { alice, bob, channel }: Gallery): Promise<void> {
+  const old = await service.newGroup(alice, 'Hikes of last year', [bob]);
+  await resultOf(service.app(alice, 'PUT', `/api/chats/${channel}/list_pin`));
+  await resultOf(service.app(alice, 'PUT', `/api/chats/${old}/mute`));
+  await resultOf(service.app(alice, 'PUT', `/api/chats/${old}/archive`));
+  const text = 'Does anybody have the pictures?';
+  await resultOf(service.app(bob, 'POST', `/api/chats/${old}/messages`, { text }));
+}
+
 export async function fillGallery(service: Service): Promise<Gallery> {
   const create = async (username: string, first_name: string, last_name?: string): Promise<TestUser> => {
     const body = { username, first_name, ...(last_name ? { last_name } : {}) };
@@ -326,6 +336,7 @@ export async function fillGallery(service: Service): Promise<Gallery> {
   const receiver = await fillWebhook(service, gallery);
   await fillDirect(service, gallery);
   await fillInline(service, gallery);
+  await fillPlaces(service, gallery);
   // Alice has not read these messages, and her chat list shows an unread count.
   for (const text of ['Water the plants', 'Call grandmother', 'Bread, milk, and the paper'])
     await resultOf(service.bot(quiet, 'sendMessage', { chat_id: alice.id, text }));

@@ -59,6 +59,16 @@ export function scenesOf({ guide, quiet, fresh, group, channel, post }: Gallery)
     { name: 'chats', path: '' },
     { name: 'chats_none', path: '', who: 'newcomer' },
     {
+      name: 'chat_menu',
+      anew: true,
+      path: '',
+      act: async (page) => {
+        await page.locator(`.chat-row[href="#/chat/${group}"]`).click({ button: 'right' });
+        await page.getByRole('menu').waitFor();
+      },
+    },
+    { name: 'archive', path: '#/archive' },
+    {
       name: 'new_chat',
       path: '',
       act: async (page, w) => {

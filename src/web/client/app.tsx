@@ -125,10 +125,10 @@ function Notes() {
   );
 }
 
-/** Shows the number of unread messages in the window title. */
+/** Shows the number of unread messages in the window title. Archived chats do not count. */
 function Title() {
   useSignal(chats);
-  const unread = [...chats.byId.values()].reduce((sum, chat) => sum + (chat.unread_count ?? 0), 0);
+  const unread = chats.list.reduce((sum, chat) => sum + (chat.unread_count ?? 0), 0);
   useEffect(() => {
     document.title = unread > 0 ? `(${unreadText(unread)}) Petrel` : 'Petrel';
   }, [unread]);
@@ -174,7 +174,7 @@ function SignedIn() {
   useEffect(() => startChats(), []);
   useEffect(() => startPush(), []);
   return (
-    <div className={page === '' ? 'app' : 'app open'}>
+    <div className={page === '' || page === 'archive' ? 'app' : 'app open'}>
       <Title />
       <ChatList />
       {/* The key makes React remove the former page at once, so that this page marks no more messages as read. */}

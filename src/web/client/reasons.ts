@@ -19,6 +19,7 @@ export const reasons: Readonly<Record<string, keyof Words>> = {
   'message caption is too long': 'fail_too_long',
   'too many bots': 'fail_too_many',
   'too many chats': 'fail_too_many',
+  'too many pinned chats': 'fail_pinned_chats',
   'too many bots in the chat': 'fail_too_many',
   'too many administrators in the chat': 'fail_too_many',
   'bot not found': 'fail_missing',

@@ -1,6 +1,6 @@
 /** Holds the chats of the signed-in person. The event stream keeps them up to date. */
 import { call, get, isRefusal } from '../api.js';
-import { reasonOf } from '../failures.js';
+import { attempt, reasonOf } from '../failures.js';
 import { type LiveEvent, LiveStream } from '../live.js';
 import { previewOf } from '../names.js';
 import { me } from '../session.js';
@@ -16,37 +16,65 @@ import { replyKeyboards } from './reply_keyboards.js';
 export const connected = new Cell<'connecting' | 'open' | 'cut'>('connecting');
 
 const dateOf = ({ last_message, joined_at }: ChatSummary) => last_message?.date ?? joined_at ?? 0;
-/** Sorts chats as the service does: by latest activity, then by id. */
-const byActivity = (a: ChatSummary, b: ChatSummary) => dateOf(b) - dateOf(a) || b.id - a.id;
+/** Sorts chats as the service does: pinned chats first, then by latest activity, then by id. */
+const byPlace = (a: ChatSummary, b: ChatSummary) =>
+  (b.list_pin ?? 0) - (a.list_pin ?? 0) || dateOf(b) - dateOf(a) || b.id - a.id;
+
+type ChatPage = Page<ChatSummary> & { readonly archived_count?: number };
+
+/** One of the two lists of the service: the chats, or the archive. */
+class Pages {
+  readonly archived: boolean;
+  /** The cursor of the next page, or undefined once all chats are loaded. */
+  cursor: string | undefined;
+  /** Whether the first page was loaded and had chats. */
+  isLoaded = false;
+  loading = false;
+
+  constructor(archived: boolean) {
+    this.archived = archived;
+  }
+
+  read(cursor?: string): Promise<ChatPage> {
+    const query = [...(this.archived ? ['archived=true'] : []), ...(cursor ? [`cursor=${cursor}`] : [])];
+    return get<ChatPage>(query.length === 0 ? '/api/chats' : `/api/chats?${query.join('&')}`);
+  }
+}
 
 class Chats extends Signal {
   readonly byId = new Map<number, ChatSummary>();
   loaded = false;
   failed = '';
 
-  /** The cursor of the next page, or undefined once all chats are loaded. */
-  #cursor: string | undefined;
-  #loadingMore = false;
+  readonly #main = new Pages(false);
+  readonly #archive = new Pages(true);
+  /** All chats in order, as of a version of this signal. */
+  #sorted: { readonly version: number; readonly chats: readonly ChatSummary[] } = { version: -1, chats: [] };
 
-  /** Returns all loaded chats, latest activity first. */
+  /** Returns the loaded chats that are not archived, pinned chats first. */
   get list(): ChatSummary[] {
-    return [...this.byId.values()].sort(byActivity);
+    return this.all.filter(({ archived }) => !archived);
   }
 
-  /** Loads the first page again. */
+  get archived(): ChatSummary[] {
+    return this.all.filter(({ archived }) => archived);
+  }
+
+  get all(): readonly ChatSummary[] {
+    const version = this.version();
+    if (this.#sorted.version !== version)
+      this.#sorted = { version, chats: [...this.byId.values()].sort(byPlace) };
+    return this.#sorted.chats;
+  }
+
+  /** Loads the first page of both lists again. */
   async load(): Promise<void> {
     void loadInvitations();
     try {
-      const page = await get<Page<ChatSummary>>('/api/chats');
-      const found = new Set(page.items.map(({ id }) => id));
-      const last = page.items.at(-1);
-      // Removes chats that would be on this page but are missing, because the person has left them. Chats that sort
-      // after the last chat of the page are on later pages.
-      for (const [id, chat] of this.byId)
-        if (!found.has(id) && (!page.next_cursor || (last && byActivity(chat, last) < 0)))
-          this.byId.delete(id);
-      for (const chat of page.items) this.#take(chat);
-      if (!this.loaded || !page.next_cursor) this.#cursor = page.next_cursor;
+      const main = await this.#main.read();
+      const archive = main.archived_count ? await this.#archive.read() : { items: [] };
+      this.#replace(this.#main, main, archive);
+      this.#replace(this.#archive, archive, main);
       this.loaded = true;
       this.failed = '';
     } catch (error) {
@@ -55,20 +83,46 @@ class Chats extends Signal {
     this.changed();
   }
 
-  /** Loads the next page. Does nothing if there is none or it is already loading. */
-  async loadMore(): Promise<void> {
-    if (!this.#cursor || this.#loadingMore) return;
-    this.#loadingMore = true;
+  /**
+   * Takes the first page of a list. Removes chats that would be on this page but are missing, because the person has
+   * left them. Chats that sort after the last chat of the page are on later pages.
+   */
+  #replace(pages: Pages, page: ChatPage, other: ChatPage): void {
+    const found = new Set([...page.items, ...other.items].map(({ id }) => id));
+    const last = page.items.at(-1);
+    for (const [id, chat] of this.byId) {
+      if (Boolean(chat.archived) !== pages.archived || found.has(id)) continue;
+      if (page.next_cursor && last && byPlace(chat, last) > 0) continue;
+      // A chat that was unpinned or moved to the other list may be on a later page.
+      if (other.next_cursor || (chat.list_pin && page.next_cursor)) void this.refresh(id);
+      else this.byId.delete(id);
+    }
+    for (const chat of page.items) this.#take(chat);
+    if (!pages.isLoaded || !page.next_cursor) pages.cursor = page.next_cursor;
+    pages.isLoaded = page.items.length > 0;
+  }
+
+  /** Loads the next page of the chats or of the archive. Does nothing if there is none or it is already loading. */
+  async loadMore(archived = false): Promise<void> {
+    const pages = archived ? this.#archive : this.#main;
+    if (!pages.cursor || pages.loading) return;
+    pages.loading = true;
     try {
-      const page = await get<Page<ChatSummary>>(`/api/chats?cursor=${this.#cursor}`);
+      const page = await pages.read(pages.cursor);
       for (const chat of page.items) this.#take(chat);
-      this.#cursor = page.next_cursor;
+      pages.cursor = page.next_cursor;
       this.failed = '';
     } catch (error) {
       this.failed = reasonOf(error);
     }
-    this.#loadingMore = false;
+    pages.loading = false;
     this.changed();
+  }
+
+  /** Loads the next page of both lists. */
+  loadAll(): void {
+    void this.loadMore();
+    void this.loadMore(true);
   }
 
   /** Keeps the newer last message. A loaded summary may be older than an event that arrived in the meantime. */
@@ -80,6 +134,7 @@ class Chats extends Signal {
       newer && known
         ? withRead({
             ...chat,
+            archived: archivedAfterMessage(chat),
             last_message: known.last_message,
             unread_count: known.unread_count,
             read_message_id: known.read_message_id,
@@ -148,6 +203,16 @@ function withRead(chat: ChatSummary): ChatSummary {
 /** Returns whether the chat is muted now. An expired mute does not count. */
 export const isMuted = ({ muted, muted_until }: ChatSummary): boolean =>
   muted === true && (muted_until === undefined || muted_until * 1_000 > Date.now());
+
+/** Returns whether a chat is still archived after a new message. Only a muted chat stays in the archive. */
+const archivedAfterMessage = (chat: ChatSummary) => (isMuted(chat) ? chat.archived : undefined);
+
+/** Pins or archives a chat for the person, or undoes it. If it fails, shows the reason. */
+export const setPlace = (chat: number, place: 'list_pin' | 'archive', set: boolean): Promise<void> =>
+  attempt(async () => {
+    await call(set ? 'PUT' : 'DELETE', `/api/chats/${chat}/${place}`);
+    await chats.refresh(chat);
+  });
 
 const histories = new Map<number, History>();
 const histories_max = 30;
@@ -249,6 +314,7 @@ function onMessage(message: Message): void {
     const seen = mine || isRead || isLooked;
     const before = chat.unread_count ?? 0;
     chats.update(id, {
+      archived: archivedAfterMessage(chat),
       last_message: previewOf(message),
       unread_count: mine ? 0 : seen ? before : before + 1,
       read_message_id: before > 0 ? chat.read_message_id : chat.last_message?.message_id,
@@ -293,6 +359,7 @@ const onEvent = (...[event, data]: LiveEvent<StreamEvents>): void => {
       return;
     }
     case 'chat_joined':
+    case 'chat_settings':
       void chats.refresh(data.chat_id);
       return;
     case 'chat_left':

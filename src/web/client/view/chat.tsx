@@ -49,7 +49,7 @@ function Header({ chat, tab, info, isSearching, search }: HeaderProps) {
   const name = chatName(chat);
   return (
     <header className="bar chat-bar">
-      <a className="icon-button only-narrow" href="#/" aria-label={t('back')}>
+      <a className="icon-button only-narrow" href={chat.archived ? '#/archive' : '#/'} aria-label={t('back')}>
         <Icon name="back" />
       </a>
       <button type="button" className="chat-title" onClick={info}>

@@ -2,7 +2,7 @@
 import { useEffect, useState } from 'react';
 import { call, get } from '../api.js';
 import { attempt, reasonOf } from '../failures.js';
-import { chats, isMuted } from '../model/chats.js';
+import { chats, isMuted, setPlace } from '../model/chats.js';
 import { chatName, personName, profiles } from '../names.js';
 import { say } from '../notes.js';
 import { usePages } from '../pages.js';
@@ -384,10 +384,34 @@ function Mute({ chat }: { chat: ChatSummary }) {
   );
 }
 
+/** Pins and archives the chat for the person. */
+function Place({ chat }: { chat: ChatSummary }) {
+  useSignal(chats);
+  const { list_pin, archived } = chats.byId.get(chat.id) ?? chat;
+  return (
+    <div className="row center-row places">
+      {!archived && (
+        <button
+          type="button"
+          className="button"
+          onClick={() => void setPlace(chat.id, 'list_pin', !list_pin)}
+        >
+          <Icon name={list_pin ? 'unpin' : 'pin'} size={18} /> {t(list_pin ? 'unpin' : 'pin')}
+        </button>
+      )}
+      <button type="button" className="button" onClick={() => void setPlace(chat.id, 'archive', !archived)}>
+        <Icon name={archived ? 'unarchive' : 'archive'} size={18} />{' '}
+        {t(archived ? 'from_archive' : 'to_archive')}
+      </button>
+    </div>
+  );
+}
+
 export function ChatInfo({ chat, close }: { chat: ChatSummary; close: () => void }) {
   return (
     <Dialog title={t('about', { name: chatName(chat) })} close={close}>
       {chats.byId.has(chat.id) && <Mute chat={chat} />}
+      {chats.byId.has(chat.id) && <Place chat={chat} />}
       {chat.type === 'private' ? (
         <BotInfo chat={chat} close={close} />
       ) : (

@@ -3,16 +3,16 @@ import { type KeyboardEvent, lazy, useEffect, useRef, useState } from 'react';
 import { VList, type VListHandle } from 'virtua';
 import { get } from '../api.js';
 import { attempt } from '../failures.js';
-import { answerInvitation, chats, connected, invitations, isMuted, typing } from '../model/chats.js';
-import { chatName, personName, serviceText, summaryOf } from '../names.js';
+import { answerInvitation, chats, connected, invitations } from '../model/chats.js';
+import { chatName, personName } from '../names.js';
 import { say } from '../notes.js';
 import { go, route } from '../route.js';
-import { me } from '../session.js';
 import { useCell, useSignal } from '../signal.js';
 import type { ChatSummary } from '../types.js';
-import { shortDate, t, unreadText } from '../words.js';
+import { t } from '../words.js';
+import { ArchiveRow, type OpenMenu, placesOf, Row, takeFocus } from './chat_row.js';
 import { Icon } from './icons.js';
-import { Empty, Face, IconButton, Part, Spinner, Trouble } from './ui.js';
+import { Empty, Face, IconButton, Menu, Part, Spinner, Trouble } from './ui.js';
 
 const NewChat = lazy(async () => ({ default: (await import('./new_chat.js')).NewChat }));
 const FoundMessages = lazy(async () => ({ default: (await import('./search.js')).FoundMessages }));
@@ -31,63 +31,6 @@ export async function openUsername(name: string): Promise<'opened' | 'person' | 
   } catch {
     return 'nobody';
   }
-}
-
-function Row({ chat, chosen }: { chat: ChatSummary; chosen: boolean }) {
-  const doing = useCell(typing).get(chat.id);
-  const last = chat.last_message;
-  const name = chatName(chat);
-  const mine = last?.from?.id === me.value?.id;
-  const who =
-    last && chat.type === 'group' && serviceText(last) === null
-      ? mine
-        ? t('you')
-        : personName(last.from)
-      : '';
-  const unread = unreadText(chat.unread_count);
-  return (
-    <a
-      className={chosen ? 'chat-row chosen' : 'chat-row'}
-      href={`#/chat/${chat.id}`}
-      aria-current={chosen ? 'page' : undefined}
-    >
-      <Face id={chat.id} name={name} picture={chat.avatar} />
-      <span className="chat-row-text">
-        <span className="chat-row-top">
-          <span className="chat-name">
-            {chat.type === 'channel' && <Icon name="channel" size={16} />}
-            {chat.type === 'group' && <Icon name="people" size={16} />}
-            <bdi>{name}</bdi>
-            {isMuted(chat) && (
-              <span className="muted-mark">
-                <Icon name="bell_off" size={14} />
-                <span className="sr-only">{t('muted')}</span>
-              </span>
-            )}
-          </span>
-          {last && <time>{shortDate(last.date)}</time>}
-        </span>
-        <span className="chat-row-top">
-          <span className="chat-last" dir="auto">
-            {doing ? (
-              <span className="accent">{t('typing')}</span>
-            ) : (
-              <>
-                {who && <span className="accent">{who}: </span>}
-                {last ? summaryOf(last) : t('no_messages')}
-              </>
-            )}
-          </span>
-          {unread !== '' && (
-            <span className="badge">
-              <span aria-hidden="true">{unread}</span>
-              <span className="sr-only">{t('unread', { n: unread })}</span>
-            </span>
-          )}
-        </span>
-      </span>
-    </a>
-  );
 }
 
 /** Shows the chats to which the person is invited. */
@@ -200,12 +143,14 @@ function Search({ text, set, first }: SearchProps) {
 const matches = (chat: ChatSummary, sought: string): boolean =>
   [chatName(chat), chat.username ?? ''].some((name) => name.toLocaleLowerCase().includes(sought));
 
-/** Moves between the rows with the arrow keys, as in other messengers. */
-function onArrow(event: KeyboardEvent<HTMLElement>): void {
+/** Moves between the rows with the arrow keys, as in other messengers. Escape closes the archive. */
+function onKey(event: KeyboardEvent<HTMLElement>): void {
+  if (event.key === 'Escape' && route.value.page === 'archive') go('');
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (!step) return;
   const rows = [...event.currentTarget.querySelectorAll<HTMLElement>('.chat-row')];
-  const next = rows[rows.indexOf(document.activeElement as HTMLElement) + step];
+  const at = document.activeElement;
+  const next = rows[rows.findIndex((row) => row === at || row.nextElementSibling === at) + step];
   if (!next) return;
   event.preventDefault();
   next.focus();
@@ -214,15 +159,21 @@ function onArrow(event: KeyboardEvent<HTMLElement>): void {
 /** How many matching chats are shown above the messages. A longer search text matches fewer chats. */
 const chats_found_max = 30;
 
+interface ResultsProps {
+  list: readonly ChatSummary[];
+  query: string;
+  openMenu: OpenMenu;
+}
+
 /** Shows the chats and the messages that match the search. */
-function Results({ list, query }: { list: readonly ChatSummary[]; query: string }) {
+function Results({ list, query, openMenu }: ResultsProps) {
   return (
     <div className="chat-rows results">
       {list.length > 0 && (
         <section aria-labelledby="found-chats">
           <h2 id="found-chats">{t('chats')}</h2>
           {list.slice(0, chats_found_max).map((chat) => (
-            <Row key={chat.id} chat={chat} chosen={false} />
+            <Row key={chat.id} chat={chat} chosen={false} openMenu={openMenu} />
           ))}
         </section>
       )}
@@ -238,64 +189,139 @@ function Results({ list, query }: { list: readonly ChatSummary[]; query: string 
   );
 }
 
+/** Shows the title of the list, and the links to other pages or out of the archive. */
+function Bar({ inArchive, make }: { inArchive: boolean; make: () => void }) {
+  const state = useCell(connected);
+  const back = useRef<HTMLAnchorElement>(null);
+  useEffect(() => {
+    if (inArchive) takeFocus(back.current);
+  }, [inArchive]);
+  return (
+    <header className="bar">
+      {inArchive ? (
+        <a className="icon-button" href="#/" aria-label={t('back')} title={t('back')} ref={back}>
+          <Icon name="back" />
+        </a>
+      ) : (
+        <a className="brand" href="#/" aria-label="Petrel">
+          <img src="/app/icon.svg" alt="" width="30" height="30" />
+        </a>
+      )}
+      <h1 className="bar-title" aria-live="polite">
+        {state === 'open' ? t(inArchive ? 'archive' : 'chats') : t('connecting')}
+      </h1>
+      <IconButton icon="plus" label={t('new_chat')} onClick={make} />
+      <a className="icon-button" href="#/bots" aria-label={t('my_bots')} title={t('my_bots')}>
+        <Icon name="bot" />
+      </a>
+      <a className="icon-button" href="#/settings" aria-label={t('settings')} title={t('settings')}>
+        <Icon name="gear" />
+      </a>
+    </header>
+  );
+}
+
 const row_px = 72;
 const load_ahead_px = 20 * row_px;
 
+interface RowsProps {
+  list: readonly ChatSummary[];
+  inArchive: boolean;
+  openMenu: OpenMenu;
+}
+
+/** Shows the chats or the archive. Loads further pages while the person scrolls. */
+function Rows({ list, inArchive, openMenu }: RowsProps) {
+  const { page, id } = useCell(route);
+  const box = useRef<VListHandle>(null);
+  const { archived } = chats;
+  // The archive has a row of its own above the chats.
+  const rows = inArchive || archived.length === 0 ? list : [null, ...list];
+  const [wasInArchive, setWasInArchive] = useState(false);
+  useEffect(() => {
+    if (inArchive) setWasInArchive(true);
+  }, [inArchive]);
+  const onScroll = () => {
+    const at = box.current;
+    if (at && at.scrollSize - at.scrollOffset - at.viewportSize < load_ahead_px)
+      void chats.loadMore(inArchive);
+  };
+  return (
+    <VList
+      className="chat-rows"
+      data={rows}
+      itemSize={row_px}
+      ref={box}
+      onScroll={onScroll}
+      key={String(inArchive)}
+    >
+      {(chat) =>
+        chat === null ? (
+          <ArchiveRow key="archive" archived={archived} focus={wasInArchive} />
+        ) : (
+          <Row
+            key={chat.id}
+            chat={chat}
+            chosen={page === 'chat' && id === String(chat.id)}
+            openMenu={openMenu}
+          />
+        )
+      }
+    </VList>
+  );
+}
+
+/** Returns whether the list shows the archive. A page next to the list does not change that. */
+function useInArchive(): boolean {
+  const { page } = useCell(route);
+  const [inArchive, setInArchive] = useState(page === 'archive');
+  useEffect(() => {
+    if (page === 'archive' || page === '') setInArchive(page === 'archive');
+  }, [page]);
+  return inArchive;
+}
+
 export function ChatList() {
   useSignal(chats);
-  const { page, id } = useCell(route);
-  const state = useCell(connected);
+  const inArchive = useInArchive();
   const [making, setMaking] = useState(false);
-  const nav = useRef<HTMLElement>(null);
+  const [menu, setMenu] = useState<{ chat: ChatSummary; at: { x: number; y: number } } | null>(null);
+  const openMenu: OpenMenu = (chat, at) => setMenu({ chat, at });
   const [text, setText] = useState('');
   const sought = text.trim().replace(/^@/, '').toLocaleLowerCase();
-  const list = sought === '' ? chats.list : chats.list.filter((chat) => matches(chat, sought));
-  const rows = useRef<VListHandle>(null);
-  const onScroll = () => {
-    const box = rows.current;
-    if (box && box.scrollSize - box.scrollOffset - box.viewportSize < load_ahead_px) void chats.loadMore();
-  };
+  const shown = inArchive ? chats.archived : chats.list;
+  const list = sought === '' ? shown : chats.all.filter((chat) => matches(chat, sought));
   // Loads further pages. A match may be on a later page, and a short list may not fill the window.
   const more = sought !== '' || list.length * row_px < window.innerHeight;
   // biome-ignore lint/correctness/useExhaustiveDependencies: runs again after each page
   useEffect(() => {
-    if (more) void chats.loadMore();
-  }, [more, chats.byId.size]);
+    if (more && sought !== '') chats.loadAll();
+    else if (more) void chats.loadMore(inArchive);
+  }, [more, inArchive, chats.byId.size]);
   return (
     <aside className="sidebar" aria-label={t('chats')}>
-      <header className="bar">
-        <a className="brand" href="#/" aria-label="Petrel">
-          <img src="/app/icon.svg" alt="" width="30" height="30" />
-        </a>
-        <h1 className="bar-title" aria-live="polite">
-          {state === 'open' ? t('chats') : t('connecting')}
-        </h1>
-        <IconButton icon="plus" label={t('new_chat')} onClick={() => setMaking(true)} />
-        <a className="icon-button" href="#/bots" aria-label={t('my_bots')} title={t('my_bots')}>
-          <Icon name="bot" />
-        </a>
-        <a className="icon-button" href="#/settings" aria-label={t('settings')} title={t('settings')}>
-          <Icon name="gear" />
-        </a>
-      </header>
+      <Bar inArchive={inArchive} make={() => setMaking(true)} />
       <Search text={text} set={setText} first={list[0]} />
-      <Invitations />
+      {!inArchive && <Invitations />}
       {chats.failed !== '' && <Trouble text={chats.failed} retry={() => void chats.load()} />}
       {!chats.loaded && chats.failed === '' && (
         <div className="center">
           <Spinner />
         </div>
       )}
-      {chats.loaded && sought === '' && list.length === 0 && <Empty icon="chat" text={t('no_chats')} />}
-      <nav aria-label={t('chats')} ref={nav} onKeyDown={onArrow} className="grow">
+      {chats.loaded && sought === '' && (inArchive ? list : chats.all).length === 0 && (
+        <Empty icon={inArchive ? 'archive' : 'chat'} text={t(inArchive ? 'archive_empty' : 'no_chats')} />
+      )}
+      <nav aria-label={t(inArchive ? 'archive' : 'chats')} onKeyDown={onKey} className="grow">
         {sought === '' ? (
-          <VList className="chat-rows" data={list} itemSize={row_px} ref={rows} onScroll={onScroll}>
-            {(chat) => <Row key={chat.id} chat={chat} chosen={page === 'chat' && id === String(chat.id)} />}
-          </VList>
+          <Rows list={list} inArchive={inArchive} openMenu={openMenu} />
         ) : (
-          <Results list={list} query={text} />
+          <Results list={list} query={text} openMenu={openMenu} />
         )}
       </nav>
+      {menu && (
+        <Menu at={menu.at} label={t('actions')} items={placesOf(menu.chat)} close={() => setMenu(null)} />
+      )}
       {making && (
         <Part>
           <NewChat close={() => setMaking(false)} />

@@ -34,10 +34,10 @@ export function ChooseChat({ title, choose, all, busy, failure, close }: ChooseC
   useSignal(chats);
   // Loads page after page, so that every chat can be chosen.
   // biome-ignore lint/correctness/useExhaustiveDependencies: runs again after each page
-  useEffect(() => void chats.loadMore(), [chats.byId.size]);
+  useEffect(() => chats.loadAll(), [chats.byId.size]);
   const [text, setText] = useState('');
   const sought = text.trim().toLocaleLowerCase();
-  const found = chats.list.filter(
+  const found = chats.all.filter(
     (chat) => (all || mayWriteIn(chat)) && chatName(chat).toLocaleLowerCase().includes(sought),
   );
   return (

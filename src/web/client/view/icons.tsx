@@ -1,5 +1,6 @@
 /** Draws the icons of buttons as strokes on a grid of 24 by 24. */
 const paths = {
+  archive: 'M4 5h16v4H4zM5.500 9v10h13V9M10 13h4',
   back: 'M15 5l-7 7 7 7',
   next: 'M9 5l7 7-7 7',
   send: 'M4 12l16-8-5 16-4-6-7-2z',
@@ -12,7 +13,9 @@ const paths = {
   close: 'M6 6l12 12M18 6L6 18',
   check: 'M5 12.500l4.500 4.500L19 7',
   clock: 'M12 21a9 9 0 100-18 9 9 0 000 18zM12 7v5l3 2',
+  unarchive: 'M4 5h16v4H4zM5.500 9v10h13V9M12 17v-5M9.500 14l2.500-2.500 2.500 2.500',
   pin: 'M9 4h6l-.7 6 3.200 3.500h-11L9.700 10 9 4zM12 13.500V21',
+  unpin: 'M9 4h6l-.7 6 3.200 3.500h-11L9.700 10 9 4zM12 13.500V21M4 4l16 17',
   reply: 'M10 7L5 12l5 5M5 12h9a5 5 0 015 5v1',
   forward: 'M14 7l5 5-5 5M19 12h-9a5 5 0 00-5 5v1',
   edit: 'M4 20l1-4L16 5l3 3L8 19l-4 1z',

@@ -1,0 +1,177 @@
+/** Shows the rows of the list of chats, and the menu of a row. */
+import { type MouseEvent, type ReactNode, useEffect, useRef } from 'react';
+import { isMuted, setPlace, typing } from '../model/chats.js';
+import { chatName, personName, serviceText, summaryOf } from '../names.js';
+import { me } from '../session.js';
+import { useCell } from '../signal.js';
+import type { ChatSummary } from '../types.js';
+import { shortDate, t, unreadText } from '../words.js';
+import { Icon } from './icons.js';
+import { Face, type MenuItem, useLongPress } from './ui.js';
+
+interface Position {
+  x: number;
+  y: number;
+}
+export type OpenMenu = (chat: ChatSummary, at: Position) => void;
+
+/** Returns the menu items of a chat in the list. */
+export function placesOf({ id, list_pin, archived }: ChatSummary): MenuItem[] {
+  if (archived)
+    return [{ icon: 'unarchive', label: t('from_archive'), act: () => void setPlace(id, 'archive', false) }];
+  return [
+    list_pin
+      ? { icon: 'unpin', label: t('unpin'), act: () => void setPlace(id, 'list_pin', false) }
+      : { icon: 'pin', label: t('pin'), act: () => void setPlace(id, 'list_pin', true) },
+    { icon: 'archive', label: t('to_archive'), act: () => void setPlace(id, 'archive', true) },
+  ];
+}
+
+/** Shows the number of unread messages and the sign of a pinned chat. */
+function Marks({ unread, isPinned }: { unread: number | undefined; isPinned: boolean }) {
+  const text = unreadText(unread);
+  if (text === '' && !isPinned) return null;
+  return (
+    <span className="chat-row-marks">
+      {isPinned && (
+        <span className="muted-mark">
+          <Icon name="pin" size={16} />
+          <span className="sr-only">{t('pinned_chat')}</span>
+        </span>
+      )}
+      {text !== '' && (
+        <span className="badge">
+          <span aria-hidden="true">{text}</span>
+          <span className="sr-only">{t('unread', { n: text })}</span>
+        </span>
+      )}
+    </span>
+  );
+}
+
+/** Links to the chat. A right click, a long press or the button opens the menu. */
+function RowBox({ chat, chosen, openMenu, children }: RowProps & { children: ReactNode }) {
+  const press = useLongPress((at) => openMenu(chat, at));
+  const onContextMenu = (event: MouseEvent<HTMLElement>) => {
+    event.preventDefault();
+    openMenu(chat, { x: event.clientX, y: event.clientY });
+  };
+  return (
+    <div className="chat-row-box">
+      <a
+        className={chosen ? 'chat-row chosen' : 'chat-row'}
+        href={`#/chat/${chat.id}`}
+        aria-current={chosen ? 'page' : undefined}
+        onContextMenu={onContextMenu}
+        {...press}
+      >
+        {children}
+      </a>
+      <button
+        type="button"
+        className="icon-button chat-row-more"
+        aria-label={t('actions')}
+        aria-haspopup="menu"
+        onClick={(event) => {
+          const { left, bottom } = event.currentTarget.getBoundingClientRect();
+          openMenu(chat, { x: left, y: bottom });
+        }}
+      >
+        <Icon name="more" size={18} />
+      </button>
+    </div>
+  );
+}
+
+interface RowProps {
+  chat: ChatSummary;
+  chosen: boolean;
+  openMenu: OpenMenu;
+}
+
+export function Row({ chat, chosen, openMenu }: RowProps) {
+  const doing = useCell(typing).get(chat.id);
+  const last = chat.last_message;
+  const name = chatName(chat);
+  const mine = last?.from?.id === me.value?.id;
+  const who =
+    last && chat.type === 'group' && serviceText(last) === null
+      ? mine
+        ? t('you')
+        : personName(last.from)
+      : '';
+  return (
+    <RowBox chat={chat} chosen={chosen} openMenu={openMenu}>
+      <Face id={chat.id} name={name} picture={chat.avatar} />
+      <span className="chat-row-text">
+        <span className="chat-row-top">
+          <span className="chat-name">
+            {chat.type === 'channel' && <Icon name="channel" size={16} />}
+            {chat.type === 'group' && <Icon name="people" size={16} />}
+            <bdi>{name}</bdi>
+            {isMuted(chat) && (
+              <span className="muted-mark">
+                <Icon name="bell_off" size={14} />
+                <span className="sr-only">{t('muted')}</span>
+              </span>
+            )}
+          </span>
+          {last && <time>{shortDate(last.date)}</time>}
+        </span>
+        <span className="chat-row-top">
+          <span className="chat-last" dir="auto">
+            {doing ? (
+              <span className="accent">{t('typing')}</span>
+            ) : (
+              <>
+                {who && <span className="accent">{who}: </span>}
+                {last ? summaryOf(last) : t('no_messages')}
+              </>
+            )}
+          </span>
+          <Marks unread={chat.unread_count} isPinned={chat.list_pin !== undefined} />
+        </span>
+      </span>
+    </RowBox>
+  );
+}
+
+/**
+ * Focuses a link if the element that had the focus is gone. The list hides a new row until the row is measured, so this
+ * tries again in the next frames.
+ */
+export function takeFocus(link: HTMLElement | null, frames = 30): void {
+  if (!link?.isConnected || document.activeElement !== document.body) return;
+  link.focus();
+  if (document.activeElement !== link && frames > 0) requestAnimationFrame(() => takeFocus(link, frames - 1));
+}
+
+/** Links to the archive. Shows the names of the archived chats and the number of their unread messages. */
+export function ArchiveRow({ archived, focus }: { archived: readonly ChatSummary[]; focus: boolean }) {
+  const link = useRef<HTMLAnchorElement>(null);
+  // Runs only when the row appears.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: see above
+  useEffect(() => {
+    if (focus) takeFocus(link.current);
+  }, []);
+  const unread = archived.reduce((sum, { unread_count = 0 }) => sum + unread_count, 0);
+  return (
+    <a className="chat-row" href="#/archive" ref={link}>
+      <span className="face archive-face">
+        <Icon name="archive" size={24} />
+      </span>
+      <span className="chat-row-text">
+        <span className="chat-row-top">
+          <span className="chat-name">{t('archive')}</span>
+        </span>
+        <span className="chat-row-top">
+          <span className="chat-last">{archived.slice(0, named_max).map(chatName).join(', ')}</span>
+          <Marks unread={unread} isPinned={false} />
+        </span>
+      </span>
+    </a>
+  );
+}
+
+/** How many archived chats the row of the archive names. */
+const named_max = 10;
