@@ -186,6 +186,15 @@ test('endpoints for messages refuse invalid texts, unknown messages and edits wi
       user,
       'POST',
       path,
+      { text: 'x', entities: [{ type: 'bold', offset: 0, length: 2 }] },
+      ...bad(
+        "can't parse entities: Entity beginning at UTF-16 offset 0 ends after the end of the text at UTF-16 offset 1",
+      ),
+    );
+    await refused(
+      user,
+      'POST',
+      path,
       { text: 'x', reply_to_message_id: 999_999 },
       ...bad('message to be replied not found'),
     );

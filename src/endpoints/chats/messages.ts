@@ -9,7 +9,7 @@ import { page } from '../../server/pages.js';
 import { viewMessage } from '../../view/messages.js';
 import { appChatId, appMessageId, numberCursor, pageSize } from '../../wire/fields.js';
 import { message, messagePage } from '../../wire/results.js';
-import { integer, messageText, optional, parseMode, text } from '../../wire/schema.js';
+import { entities, integer, messageText, optional, parseMode, text } from '../../wire/schema.js';
 
 const path = '/api/chats/{chat_id}/messages';
 
@@ -55,6 +55,8 @@ export const editMessage = defineEndpoint({
     text: messageText.optional(),
     caption: text.optional(),
     parse_mode: parseMode,
+    entities,
+    caption_entities: entities,
   }),
   errors: [
     'chat_not_found',
@@ -67,7 +69,11 @@ export const editMessage = defineEndpoint({
     'no_caption_to_edit',
     'message_not_modified',
     'text_empty',
+    'text_too_long',
     'caption_too_long',
+    'parse_mode_unsupported',
+    'entities_unparsable',
+    'entities_too_long',
   ],
   result: message,
   handler: async ({ user, store }, p) => {

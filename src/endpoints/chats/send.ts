@@ -19,13 +19,14 @@ import type { User } from '../../store/core/control.js';
 import type { StoredMessage } from '../../store/core/stored_message.js';
 import { appChatId } from '../../wire/fields.js';
 import { message, messageList } from '../../wire/results.js';
-import { integer, json, optional, text } from '../../wire/schema.js';
+import { entities, integer, json, optional, text } from '../../wire/schema.js';
 
 const replyTo = optional(integer()).describe('Id of a message in the same chat');
 
 const params = z.object({
   chat_id: appChatId,
   text: optional(text).describe('Up to 4096 characters, or up to 1024 as a caption'),
+  entities,
   ...captionParams,
   photo: media,
   video: media,
@@ -97,7 +98,11 @@ async function sendAs(context: Context, p: Params): Promise<StoredMessage> {
     return store.messages.send(chat, sender, { content: { object }, ...rest });
   }
   const side = kind === 'video_note' ? { width: p.length, height: p.length } : {};
-  const given = { ...p, ...side, caption: p.caption ?? p.text };
+  const words =
+    p.caption === undefined
+      ? { caption: p.text, caption_entities: p.entities ?? p.caption_entities }
+      : { caption: p.caption };
+  const given = { ...p, ...side, ...words };
   return sendFile(context, { chat, sender, rest }, kind satisfies MediaType, p[kind], given);
 }
 
