@@ -198,6 +198,13 @@ async function fillShared(service: Service, { alice, bob, guide, group, channel 
       text: 'Saturday: 14 °C, wind from the west, no rain before evening.',
     }),
   );
+  const code = 'const hours = kilometres / 4 + metresUp / 400; // for a group with children and heavy bags';
+  await in_(alice, group, `How long we walk:\n${code}`, {
+    entities: [
+      { type: 'bold', offset: 0, length: 8 },
+      { type: 'pre', offset: 18, length: code.length, language: 'typescript' },
+    ],
+  });
   await in_(alice, group, 'Տեսնենք լեռներում! Увидимся в горах! ⛰️');
   await resultOf(service.app(alice, 'POST', `/api/chats/${group}/pin`, { message_id: first.message_id }));
   await in_(

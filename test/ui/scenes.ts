@@ -158,6 +158,26 @@ export function scenesOf({ guide, quiet, fresh, group, channel, post }: Gallery)
         await page.getByRole('option').first().waitFor();
       },
     },
+    {
+      name: 'formatting',
+      anew: true,
+      path: `#/chat/${group}`,
+      act: async (page) => {
+        await page.getByRole('combobox').fill('Who brings **the map**?');
+        await page.getByRole('combobox').press('Control+a');
+        await page.getByRole('toolbar').waitFor();
+      },
+    },
+    {
+      name: 'mentions',
+      anew: true,
+      path: `#/chat/${group}`,
+      act: async (page) => {
+        await page.getByRole('combobox').fill('');
+        await page.getByRole('combobox').pressSequentially('@');
+        await page.getByRole('option').first().waitFor();
+      },
+    },
     { name: 'bot_inline', path: `#/bots/${quiet.id}/inline` },
     {
       name: 'picture',

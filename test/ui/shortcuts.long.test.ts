@@ -53,7 +53,7 @@ test('a question mark outside of text fields opens the list of shortcuts', async
   const page = await world.open(alice, '#/settings');
   const dialog = page.getByRole('dialog', { name: 'Keyboard shortcuts' });
   await page.keyboard.press('?');
-  await dialog.getByText('Ctrl+K').waitFor();
+  await dialog.getByText('Ctrl+K').first().waitFor();
   await page.keyboard.press('Escape');
   await dialog.waitFor({ state: 'detached' });
   await page.getByRole('searchbox').focus();

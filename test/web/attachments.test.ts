@@ -5,7 +5,7 @@ interface Attachments {
   readonly files_max: number;
   readonly files_bytes_max: number;
   groupsOf(files: readonly File[]): File[][];
-  formOf(files: readonly File[], caption: string, replyTo: number | undefined): FormData;
+  formOf(files: readonly File[], caption: string, entities: readonly object[], replyTo: number): FormData;
 }
 // The application needs the types of a browser, and tests are compiled without them.
 const path = '../../src/web/client/model/attachments.ts';
@@ -17,12 +17,16 @@ test('as many files can be attached as an album can have', () => {
   expect(files_max).toBe(limits.album_items_max);
 });
 
-test('the largest files with long names and a long caption fit into one call', async () => {
+test('the largest files with long names and a long caption with many links fit into one call', async () => {
   const bytes = Math.floor(files_bytes_max / files_max);
   const files = Array.from({ length: files_max }, (_, i) =>
     fileOf(`${i}${'ж'.repeat(254)}`, 'application/octet-stream', bytes),
   );
-  const form = formOf(files, '🐦'.repeat(limits.caption_length_max), limits.id_max);
+  const url = `https://example.org/${'x'.repeat(300)}`;
+  const links = Array.from({ length: limits.entities_max }, (_, i) => ({
+    ...{ type: 'text_link', offset: 2 * i, length: 2, url },
+  }));
+  const form = formOf(files, '🐦'.repeat(limits.caption_length_max), links, limits.id_max);
   const body = await new Response(form).arrayBuffer();
   expect(body.byteLength).toBeLessThanOrEqual(limits.upload_bytes_max);
   expect(body.byteLength).toBeGreaterThan(limits.upload_bytes_max - 128 * 1024);

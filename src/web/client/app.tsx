@@ -13,7 +13,6 @@ import { ChatView } from './view/chat.js';
 import { ChatList, openUsername } from './view/chat_list.js';
 import { Icon } from './view/icons.js';
 import type { Opened } from './view/shortcuts.js';
-import { SignIn } from './view/sign_in.js';
 import { Dialog, isCovered, Part, Spinner, Trouble } from './view/ui.js';
 import { language, setLanguage, t, unreadText, wantedLanguage } from './words.js';
 
@@ -22,6 +21,7 @@ const JoinPage = lazy(async () => ({ default: (await import('./view/invite_links
 const OnePost = lazy(async () => ({ default: (await import('./view/one_post.js')).OnePost }));
 const Settings = lazy(async () => ({ default: (await import('./view/settings.js')).Settings }));
 const Shortcuts = lazy(() => import('./view/shortcuts.js'));
+const SignIn = lazy(async () => ({ default: (await import('./view/sign_in.js')).SignIn }));
 const StartScreen = lazy(async () => ({ default: (await import('./view/start.js')).StartScreen }));
 
 function Welcome() {
@@ -154,7 +154,7 @@ function KeyboardShortcuts() {
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       const next = openedBy(event);
-      if (!next || isCovered()) return;
+      if (!next || event.defaultPrevented || isCovered()) return;
       event.preventDefault();
       setOpened(next);
     };
@@ -215,7 +215,17 @@ export function App() {
     if (secret !== '' && !me.value) load();
   }, [secret]);
   let shown = <SignedIn />;
-  if (secret === '') shown = <SignIn />;
+  const waiting = (
+    <main className="sign-in">
+      <Spinner />
+    </main>
+  );
+  if (secret === '')
+    shown = (
+      <Part waiting={waiting}>
+        <SignIn />
+      </Part>
+    );
   else if (!user)
     shown = (
       <main className="sign-in">{failure ? <Trouble text={failure} retry={load} /> : <Spinner />}</main>

@@ -4,13 +4,14 @@
  */
 import { say } from '../notes.js';
 import { Signal } from '../signal.js';
+import type { MessageEntity } from '../types.js';
 import { sizeText } from '../view/media.js';
 import { t } from '../words.js';
 
 /** The maximum number of files in an album. */
 export const files_max = 10;
-/** A call has at most 50 MiB. This leaves room for the names of the files and for the caption. */
-export const files_bytes_max = 50 * 1_048_576 - 65_536;
+/** A call has at most 50 MiB. This leaves room for the names of the files, the caption and its entities. */
+export const files_bytes_max = 50 * 1_048_576 - 131_072;
 
 export type FileKind = 'photo' | 'video' | 'audio' | 'document';
 
@@ -77,16 +78,22 @@ export function groupsOf(files: readonly File[]): File[][] {
 }
 
 /** Returns the body of a call that sends one file, or several files as an album. */
-export function formOf(files: readonly File[], caption: string, replyTo: number | undefined): FormData {
+export function formOf(
+  files: readonly File[],
+  caption: string,
+  entities: readonly MessageEntity[] | undefined,
+  replyTo: number | undefined,
+): FormData {
   const form = new FormData();
   const isAlbum = files.length > 1;
   const media = files.map((file, i) => ({
     type: kindOf(file),
     media: `attach://file${i}`,
-    ...(i === 0 && caption !== '' && { caption }),
+    ...(i === 0 && caption !== '' && { caption, caption_entities: entities }),
   }));
   if (isAlbum) form.append('media', JSON.stringify(media));
   else if (caption !== '') form.append('caption', caption);
+  if (!isAlbum && entities) form.append('caption_entities', JSON.stringify(entities));
   if (replyTo !== undefined) form.append('reply_to_message_id', String(replyTo));
   for (const [i, file] of files.entries()) form.append(isAlbum ? `file${i}` : kindOf(file), file, file.name);
   return form;

@@ -13,6 +13,7 @@ import { t } from '../words.js';
 import { bytesOf, formOf, groupsOf, Tray } from './attachments.js';
 import { draftOf, setDraft } from './drafts.js';
 import { forgetMessage, hasRoom, type KeptMessage, keepMessage } from './kept.js';
+import { writeMarks } from './marks.js';
 
 export interface Outgoing extends KeptMessage {
   /** How many bytes of the files are uploaded. */
@@ -38,7 +39,7 @@ interface StreamedMessage {
 }
 
 /** The content of a send. Files of several kinds become several messages. */
-type Draft = Pick<KeptMessage, 'text' | 'files' | 'replyTo' | 'send'>;
+type Draft = Pick<KeptMessage, 'text' | 'entities' | 'files' | 'replyTo' | 'send'>;
 
 const stored_ms_max = 3_000;
 
@@ -424,7 +425,7 @@ export class History extends Signal {
     );
     const files = parts.flatMap((one) => one.files ?? []);
     if (!this.tray.add(files)) return null;
-    const text = parts.map((one) => one.text).join('');
+    const text = parts.map((one) => writeMarks(one.text, one.entities)).join('');
     setDraft(this.chat, [draftOf(this.chat), text].filter(Boolean).join('\n'));
     for (const one of parts) this.discard(one);
     return { text, files, replyTo: parts.find(({ replyTo }) => replyTo)?.replyTo };
@@ -456,17 +457,20 @@ export class History extends Signal {
     }
   }
 
-  async #post({ key, text, files, replyTo, uploaded }: Outgoing, signal: AbortSignal): Promise<Message[]> {
+  async #post(outgoing: Outgoing, signal: AbortSignal): Promise<Message[]> {
+    const { key, text, entities, files, replyTo, uploaded } = outgoing;
     const reply = replyTo?.message_id;
     const path = `/api/chats/${this.chat}/${files && files.length > 1 ? 'albums' : 'messages'}`;
     if (!files) {
-      const body = { text, ...(reply !== undefined && { reply_to_message_id: reply }) };
+      const body = { text, entities, reply_to_message_id: reply };
       return [await call<Message>('POST', path, body, { key, signal })];
     }
     await checkStored(bytesOf(files));
     const onProgress = (bytes: number) => uploaded.set(bytes);
     const options = { key, signal, onProgress };
-    return [await call<Message | Message[]>('POST', path, formOf(files, text, reply), options)].flat();
+    return [
+      await call<Message | Message[]>('POST', path, formOf(files, text, entities, reply), options),
+    ].flat();
   }
 
   /** Removes the copy of a message being sent, if the stream reports the message before the call has returned. */
@@ -496,10 +500,10 @@ async function checkStored(bytes: number): Promise<void> {
 }
 
 /** Returns the messages of one send, in order. The first message has the text and the quote. */
-function draftsOf({ text, files, replyTo }: Draft, send: string): Draft[] {
-  if (!files?.length) return [{ text, replyTo }];
+function draftsOf({ text, entities, files, replyTo }: Draft, send: string): Draft[] {
+  if (!files?.length) return [{ text, entities, replyTo }];
   return groupsOf(files).map((group, i) =>
-    i === 0 ? { text, files: group, replyTo, send } : { text: '', files: group, send },
+    i === 0 ? { text, entities, files: group, replyTo, send } : { text: '', files: group, send },
   );
 }
 

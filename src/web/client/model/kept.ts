@@ -5,7 +5,7 @@
  */
 import { randomName } from '../clipboard.js';
 import { leaving, me } from '../session.js';
-import type { Message } from '../types.js';
+import type { Message, MessageEntity } from '../types.js';
 import { bytesOf } from './attachments.js';
 
 /** A message that the service has not confirmed. */
@@ -14,6 +14,7 @@ export interface KeptMessage {
   readonly key: string;
   readonly chat: number;
   readonly text: string;
+  readonly entities?: readonly MessageEntity[];
   /** The file, or the files of an album. Absent for a text. */
   readonly files?: readonly File[];
   /** The id of the send. Files of several kinds are sent as several messages, and no message overtakes another. */
@@ -41,6 +42,7 @@ const messages_max = 100;
 const messages_bytes_max = 64 * 1_048_576;
 const draft_length_max = 16_384;
 const message_bytes = 1_024;
+const entity_bytes = 128;
 
 /** The id of this window. The next window takes over the messages of a closed window. */
 const ownWindow = randomName();
@@ -93,11 +95,13 @@ async function transact<T>(
   });
 }
 
-const sizeOf = ({ text, files }: Pick<KeptMessage, 'text' | 'files'>) =>
-  message_bytes + text.length + bytesOf(files);
+type Content = Pick<KeptMessage, 'text' | 'entities' | 'files'>;
+
+const sizeOf = ({ text, entities = [], files }: Content) =>
+  message_bytes + text.length + entity_bytes * entities.length + bytesOf(files);
 
 /** Whether the outbox has room for further messages. The messages of one send always fit into an empty outbox. */
-export function hasRoom(messages: ReadonlyArray<Pick<KeptMessage, 'text' | 'files'>>): boolean {
+export function hasRoom(messages: readonly Content[]): boolean {
   const bytes = [...sizes.values(), ...messages.map(sizeOf)].reduce((sum, size) => sum + size, 0);
   return sizes.size === 0 || (sizes.size + messages.length <= messages_max && bytes <= messages_bytes_max);
 }

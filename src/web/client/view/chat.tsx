@@ -320,6 +320,7 @@ function OpenChat({ chat, tab }: { chat: ChatSummary; tab: string }) {
           {mayWrite ? (
             <Composer
               chat={chat.id}
+              isGroup={chat.type === 'group'}
               commands={profile?.commands ?? []}
               bot={profile}
               keys={keys}

@@ -4,25 +4,35 @@ import { call } from '../api.js';
 import { reasonOf } from '../failures.js';
 import { historyOf } from '../model/chats.js';
 import { draftOf, draftsSet, noteDraft } from '../model/drafts.js';
+import { readMarks, writeMarks } from '../model/marks.js';
 import { personName, previewOf, summaryOf } from '../names.js';
 import { say } from '../notes.js';
 import { useCell, useSignal } from '../signal.js';
 import type { BotCommand, BotPage, Message } from '../types.js';
 import { t } from '../words.js';
 import { AttachedFiles } from './attachments.js';
+import { useFormatting } from './formatting.js';
 import { Icon } from './icons.js';
-import { InlinePanel, useInline } from './inline.js';
+import { useInline } from './inline.js';
+import { useMentions } from './mentions.js';
 import { type ReplyKeys, ReplyKeysButton, ReplyKeysPanel } from './reply_keyboard.js';
 import { IconButton, isCovered, lengthOf, Part } from './ui.js';
 import { AskedPage } from './web_app.js';
 
 const EmojiPanel = lazy(() => import('./emoji.js'));
+const FormattingToolbar = lazy(() => import('./formatting_toolbar.js'));
+const InlinePanel = lazy(() => import('./inline_panel.js'));
+const MentionList = lazy(() => import('./mention_list.js'));
 
 const text_max = 4_096;
 const caption_max = 1_024;
+/** The service ignores further entities. */
+const entities_max = 100;
 
 export interface ComposerProps {
   chat: number;
+  /** Whether the chat is a group, whose members can be mentioned. */
+  isGroup: boolean;
   commands: readonly BotCommand[];
   /** The page of the bot of a direct chat. */
   bot?: BotPage | null;
@@ -123,8 +133,16 @@ function AttachButton({ shown, choose }: { shown: boolean; choose: (files: reado
   );
 }
 
-async function saveEdit(chat: number, message: Message, text: string, done: () => void) {
-  const what = message.text === undefined ? { caption: text } : { text };
+/** Returns the text of the field without its marks, and the entities that the marks stand for. */
+function wordsOf(source: string) {
+  const { text, entities } = readMarks(source);
+  return { text, entities: entities.length > 0 ? entities.slice(0, entities_max) : undefined };
+}
+
+async function saveEdit(chat: number, message: Message, source: string, done: () => void) {
+  const { text, entities } = wordsOf(source);
+  const what =
+    message.text === undefined ? { caption: text, caption_entities: entities } : { text, entities };
   try {
     const path = `/api/chats/${chat}/messages/${message.message_id}`;
     historyOf(chat).put(await call<Message>('PATCH', path, what), false);
@@ -182,16 +200,19 @@ function useSuggestions(
 
 const isTouch = () => matchMedia('(pointer: coarse)').matches;
 
+const markedTextOf = ({ text, entities, caption, caption_entities }: Message): string =>
+  text === undefined ? writeMarks(caption ?? '', caption_entities) : writeMarks(text, entities);
+
 /**
- * Returns the text of the edited message. If no message is being edited, returns the draft of the chat, which changes
- * while the person types.
+ * Returns the text of the edited message, with marks. If no message is being edited, returns the draft of the chat,
+ * which changes while the person types.
  */
 function useText(chat: number, editing: Message | null) {
   const [text, setText] = useState(draftOf(chat));
   const set = useCell(draftsSet);
   // biome-ignore lint/correctness/useExhaustiveDependencies: runs again when a draft was set from outside
   useEffect(() => {
-    setText(editing ? (editing.text ?? editing.caption ?? '') : draftOf(chat));
+    setText(editing ? markedTextOf(editing) : draftOf(chat));
   }, [chat, editing, set]);
   const change = (typed: string) => {
     setText(typed);
@@ -235,21 +256,30 @@ function useFiles(chat: number, editing: Message | null, focus: () => void) {
   return { tray, files, count };
 }
 
+/** Focuses the text field when the person begins a reply or an edit. Without a touch screen, always focuses it. */
+function useTextField(editing: Message | null, replyTo: Message | null) {
+  const field = useRef<HTMLTextAreaElement>(null);
+  useEffect(() => {
+    if (!isTouch() || editing || replyTo) field.current?.focus();
+  }, [editing, replyTo]);
+  return field;
+}
+
 /** Returns the state of the composer. */
-function useComposer({ chat, commands, replyTo, editing, done, sent, editLast }: ComposerProps) {
+function useComposer({ chat, isGroup, commands, replyTo, editing, done, sent, editLast }: ComposerProps) {
   const { text, setText, set } = useText(chat, editing);
   const [emoji, setEmoji] = useState(false);
-  const field = useRef<HTMLTextAreaElement>(null);
+  const field = useTextField(editing, replyTo);
   const { tray, files, count } = useFiles(chat, editing, () => field.current?.focus());
   const suggestions = useSuggestions(commands, editing ? null : text, choose);
   const typed = editing || count > 0 ? null : text;
   const inline = useInline({ chat, text: typed, replyTo, sent: finish });
+  const formatting = useFormatting(field);
+  const { from, to } = formatting;
+  const mentions = useMentions({ chat, field, text: isGroup ? text : null, caret: from === to ? to : null });
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: another text closes the list of commands
   useEffect(() => suggestions.closeMenu(), [editing, set]);
-  useEffect(() => {
-    if (!isTouch() || editing || replyTo) field.current?.focus();
-  }, [editing, replyTo]);
 
   function finish() {
     setText('');
@@ -266,13 +296,14 @@ function useComposer({ chat, commands, replyTo, editing, done, sent, editLast }:
     field.current?.focus();
   }
 
-  const left = (count > 0 ? caption_max : text_max) - lengthOf(text);
-  const isEmpty = text.trim() === '' && count === 0;
+  const words = readMarks(text);
+  const left = (count > 0 ? caption_max : text_max) - lengthOf(words.text);
+  const isEmpty = words.text.trim() === '' && count === 0;
 
   function submit() {
     if (left < 0 || (isEmpty && !editing)) return;
     if (editing) return void saveEdit(chat, editing, text, done);
-    if (!historyOf(chat).send({ text: text.trim(), files, replyTo: replyTo ?? undefined })) return;
+    if (!historyOf(chat).send({ ...wordsOf(text.trim()), files, replyTo: replyTo ?? undefined })) return;
     tray.set([]);
     setEmoji(false);
     finish();
@@ -281,7 +312,7 @@ function useComposer({ chat, commands, replyTo, editing, done, sent, editLast }:
   function onKey(event: KeyboardEvent) {
     const { key } = event;
     if (event.nativeEvent.isComposing) return;
-    if (suggestions.onKey(event) || inline.onKey(event)) event.preventDefault();
+    if ([suggestions, mentions, inline, formatting].some((part) => part.onKey(event))) event.preventDefault();
     else if (key === 'Enter' && !event.shiftKey && !event.ctrlKey && !isTouch()) submit();
     else if (key === 'ArrowUp' && text === '' && !editing) editLast();
     else return;
@@ -302,6 +333,8 @@ function useComposer({ chat, commands, replyTo, editing, done, sent, editLast }:
     setEmoji,
     suggestions,
     inline,
+    formatting,
+    mentions,
     left,
     isEmpty,
     submit,
@@ -317,8 +350,8 @@ interface TextFieldProps {
 
 /** Shows the text field. It grows with the text, and controls the list of suggestions. */
 function TextField({ own, placeholder }: TextFieldProps) {
-  const { field, text, setText, inline } = own;
-  const suggestions = inline.isOpen ? inline : own.suggestions;
+  const { field, text, setText, inline, mentions, formatting } = own;
+  const suggestions = [mentions, inline].find(({ isOpen }) => isOpen) ?? own.suggestions;
   const open = suggestions.isOpen;
   // biome-ignore lint/correctness/useExhaustiveDependencies: the height follows the text
   useEffect(() => {
@@ -336,12 +369,15 @@ function TextField({ own, placeholder }: TextFieldProps) {
       dir="auto"
       role="combobox"
       aria-expanded={open}
+      aria-autocomplete="list"
       aria-controls={open ? suggestions.id : undefined}
       aria-activedescendant={open ? `${suggestions.id}-${suggestions.at}` : undefined}
       aria-label={t('write')}
       placeholder={placeholder ?? t('write')}
       onChange={(event) => {
         setText(event.target.value);
+        // A change by a button sets the selection after this event.
+        queueMicrotask(formatting.onSelect);
         own.suggestions.setAt(0);
       }}
       onKeyDown={own.onKey}
@@ -349,11 +385,41 @@ function TextField({ own, placeholder }: TextFieldProps) {
   );
 }
 
+/** Shows the lists and the formatting buttons above the composer. */
+function Panels({ own }: { own: ReturnType<typeof useComposer> }) {
+  const { field, text, emoji, suggestions, inline, mentions, formatting } = own;
+  const isListOpen = [suggestions, inline, mentions].some(({ isOpen }) => isOpen);
+  const hasToolbar = !isListOpen && !emoji && text.slice(formatting.from, formatting.to).trim() !== '';
+  return (
+    <>
+      {inline.isOpen && (
+        <Part>
+          <InlinePanel {...inline} />
+        </Part>
+      )}
+      {suggestions.isOpen && <Suggestions {...suggestions} choose={own.choose} />}
+      {mentions.isOpen && (
+        <Part>
+          <MentionList {...mentions} />
+        </Part>
+      )}
+      {hasToolbar && (
+        <Part>
+          <FormattingToolbar
+            format={(format) => void formatting.format(format)}
+            leave={() => field.current?.focus()}
+          />
+        </Part>
+      )}
+    </>
+  );
+}
+
 export function Composer(props: ComposerProps) {
   const { bot, commands, replyTo, editing, done, placeholder } = props;
   const keys = editing ? null : props.keys;
   const own = useComposer(props);
-  const { field, text, setText, tray, count, emoji, setEmoji, suggestions, left } = own;
+  const { field, text, setText, tray, count, emoji, setEmoji, suggestions, left, formatting, mentions } = own;
 
   function toggleEmoji() {
     suggestions.close();
@@ -371,18 +437,22 @@ export function Composer(props: ComposerProps) {
     <form
       className="composer"
       onKeyDown={(event) => {
-        const list = [own.inline, suggestions].find(({ isOpen }) => isOpen);
+        const list = [mentions, own.inline, suggestions].find(({ isOpen }) => isOpen);
         if (event.key !== 'Escape' || !list) return;
         event.preventDefault();
         list.close();
+      }}
+      onBlur={({ currentTarget, relatedTarget }) => {
+        if (currentTarget.contains(relatedTarget)) return;
+        formatting.close();
+        mentions.close();
       }}
       onSubmit={(event) => {
         event.preventDefault();
         own.submit();
       }}
     >
-      {own.inline.isOpen && <InlinePanel {...own.inline} />}
-      {suggestions.isOpen && <Suggestions {...suggestions} choose={own.choose} />}
+      <Panels own={own} />
       {emoji && (
         <Part>
           <EmojiPanel choose={insert} close={() => setEmoji(false)} />

@@ -16,6 +16,7 @@ import { OutgoingFiles } from './attachments.js';
 import { DraftBubble } from './draft.js';
 import { Icon } from './icons.js';
 import { Bubble, type MessageActions } from './message.js';
+import { RichText } from './text.js';
 import { Spinner, Trouble } from './ui.js';
 
 type Item =
@@ -115,7 +116,9 @@ function Pending({ outgoing, history, recall }: PendingProps) {
         )}
         {files && <OutgoingFiles outgoing={outgoing} files={files} />}
         <div className="words" dir="auto">
-          <span className="text">{outgoing.text}</span>
+          <span className="text">
+            <RichText text={outgoing.text} entities={outgoing.entities} />
+          </span>
           <span className="meta">
             <Icon name={failed ? 'warn' : 'clock'} size={13} />
             <span className="sr-only">{failed ? t('not_sent') : t('sending')}</span>

@@ -1,7 +1,10 @@
 /** Shows the dialogs that keyboard shortcuts open: the choice of a chat, and the list of all shortcuts. */
+import { formats } from '../model/format_keys.js';
+import { formatSamples } from '../model/formats.js';
 import { go } from '../route.js';
 import { t, type WordKey } from '../words.js';
 import { ChooseChat } from './choose_chat.js';
+import { formatWord, keysOf } from './formatting_toolbar.js';
 import { Dialog } from './ui.js';
 
 const shortcuts: ReadonlyArray<readonly [keys: string, effect: WordKey]> = [
@@ -37,6 +40,20 @@ export default function Shortcuts({ opened, close }: { opened: Opened; close: ()
               <kbd>{keys}</kbd>
             </dt>
             <dd>{t(effect)}</dd>
+          </div>
+        ))}
+      </dl>
+      <h3>{t('formatting')}</h3>
+      <dl className="shortcuts">
+        {formats.map((format) => (
+          <div key={format}>
+            <dt>
+              <kbd>{keysOf(format)}</kbd>
+            </dt>
+            <dd>{t(formatWord(format))}</dd>
+            <dd>
+              <code>{formatSamples[format]}</code>
+            </dd>
           </div>
         ))}
       </dl>

@@ -1,0 +1,362 @@
+/**
+ * Converts between the marks that a person types, such as `**bold**`, and the entities of a message (decision 0080).
+ * Every entity has a second form in braces, such as `{**bold**}`, for places where the usual form is not recognised:
+ * inside a word, or beside white space. `{=text=}` is text without marks.
+ */
+import type { MessageEntity } from '../types.js';
+
+export interface MarkedText {
+  readonly text: string;
+  readonly entities: readonly MessageEntity[];
+}
+
+/** Longer texts are not searched for marks, because no message is so long. */
+export const marked_length_max = 32_768;
+
+export const styleMarks = {
+  bold: '**',
+  italic: '_',
+  underline: '++',
+  strikethrough: '~~',
+  spoiler: '||',
+} as const;
+export type Style = keyof typeof styleMarks;
+
+const styleOf = Object.fromEntries(Object.entries(styleMarks).map(([style, mark]) => [mark, style]));
+
+const beforeMark = /^$|[\s([{"'«„“‘—–*_+~|]$/;
+const afterMark = /^$|^[\s)\]}"'»”’.,:;!?…—–*_+~|։՝՞՜،؛؟。、，！？：；]/;
+
+/** Returns whether the part of the text can be marked without braces. */
+export function isSeparate(text: string, from: number, to: number): boolean {
+  const isOpen = beforeMark.test(text.slice(Math.max(0, from - 1), from));
+  return isOpen && afterMark.test(text.slice(to, to + 1)) && !/^\s|\s$/.test(text.slice(from, to));
+}
+
+const appLink = /^(?:tg|ton|tonsite):\/\/\S+$/i;
+const webLink =
+  /^(?:(?:https?|ftp):\/\/)?(?:[^\s/?#@:]+\.[^\s/?#@.:]+|\[[0-9a-f:.]+\])(?::\d+)?(?:[/?#]\S*)?$/i;
+
+/** Returns whether the service accepts the target of a link. */
+export const isLink = (target: string): boolean =>
+  target.length <= 2_048 && (appLink.test(target) || webLink.test(target));
+
+const userLink = /^tg:\/\/user\?id=(\d{1,14})$/;
+const emojiLink = /^tg:\/\/emoji\?id=(\d{1,20})$/;
+
+function linkTo(target: string): Partial<MessageEntity> & Pick<MessageEntity, 'type'> {
+  const [, user] = userLink.exec(target) ?? [];
+  // The service adds the name.
+  if (user !== undefined) return { type: 'text_mention', user: { id: Number(user) } as never };
+  const [, custom_emoji_id] = emojiLink.exec(target) ?? [];
+  return custom_emoji_id === undefined
+    ? { type: 'text_link', url: target }
+    : { type: 'custom_emoji', custom_emoji_id };
+}
+
+function targetOf({ type, url = '', user, custom_emoji_id }: MessageEntity): string {
+  if (type === 'text_mention') return `tg://user?id=${user?.id}`;
+  return type === 'custom_emoji' ? `tg://emoji?id=${custom_emoji_id}` : url;
+}
+
+/** The limits of some parts keep the time short in which a text without the end of such a part is read. */
+const escaped = String.raw`(?:[^\\${'`'}]|\\[\\${'`'}])+`;
+const tokens = new RegExp(
+  [
+    // The underscores of a URL are not marks.
+    String.raw`https?:\/\/(?:[^\s*|~<>${'`'}\])_+]|[_+)](?=[\w/(#=&%]|\?\w))+`,
+    String.raw`\{=(?<plain>[^]{1,8192}?)=\}`,
+    String.raw`\{${'```'}(?<wrappedLanguage>[^\n${'`'}]*)\n(?<wrappedPre>${escaped})${'```'}\}`,
+    String.raw`\{${'`'}(?<wrappedCode>${escaped})${'`'}\}`,
+    String.raw`(?<!${'`'})(?<fence>${'`'}{3,})(?:(?<language>[^\s${'`'}]*)\n)?(?<pre>[^]+?)\n?\k<fence>(?!${'`'})`,
+    String.raw`(?<!${'`'})${'`'}(?<code>[^${'`'}\n]+)${'`'}(?!${'`'})`,
+    String.raw`\{(?<begin>\*\*|_|\+\+|~~|\|\|)`,
+    String.raw`(?<end>\*\*|_|\+\+|~~|\|\|)\}`,
+    String.raw`(?<style>(?<!\*)\*\*(?!\*)|(?<!_)_(?!_)|(?<!\+)\+\+(?!\+)|(?<!~)~~(?!~)|(?<!\|)\|\|(?!\|))`,
+    String.raw`\]\((?:<(?<anyTarget>\S{1,2048}?)>|(?<target>(?:[^\s()<>]|\([^\s()<>]*\))+))\)`,
+    String.raw`^(?<quote>> (?=.*\S))`,
+    String.raw`(?<symbol>\[|\{>>?|<\})`,
+  ].join('|'),
+  'gm',
+);
+const quotedLines = /(?:^>(?: .*)?$\n?)+/my;
+const unescaped = (text: string) => text.replace(/\\([\\`])/g, '$1');
+
+/** A part of the text that an entity covers: the pieces from `from` up to `to`, or a range inside of one piece. */
+interface Found extends Pick<MessageEntity, 'type'> {
+  from: number;
+  to: number;
+  at?: number;
+  length?: number;
+  more?: object;
+}
+
+/** Reads marks. A mark that has no counterpart stays in the text. */
+class Reader {
+  /** The text in pieces. Each mark is a piece of its own, which becomes empty once its counterpart is found. */
+  readonly #pieces: string[] = [];
+  readonly #found: Found[] = [];
+  /** The marks without counterparts, each with the index of its piece. */
+  #open: Array<{ mark: string; piece: number }> = [];
+  readonly #source: string;
+  readonly #isQuote: boolean;
+  readonly #lastQuoteEnd: number;
+
+  constructor(source: string, isQuote: boolean) {
+    this.#source = source;
+    this.#isQuote = isQuote;
+    this.#lastQuoteEnd = source.lastIndexOf('<}');
+  }
+
+  read(): MarkedText {
+    const source = this.#source;
+    let at = 0;
+    // A nested reader reads the text of a quote.
+    const pattern = new RegExp(tokens);
+    for (let match = pattern.exec(source); match; match = pattern.exec(source)) {
+      this.#pieces.push(source.slice(at, match.index));
+      at = this.#take(match, match.groups ?? {});
+      pattern.lastIndex = at;
+    }
+    this.#pieces.push(source.slice(at));
+    return this.#result();
+  }
+
+  /** Reads a token. Returns the position after the token. */
+  #take(match: RegExpExecArray, groups: Record<string, string | undefined>): number {
+    const { index, 0: token } = match;
+    const end = index + token.length;
+    const { plain, wrappedPre, wrappedCode, begin, style, quote, symbol } = groups;
+    const target = groups.anyTarget ?? groups.target;
+    const solid = groups.pre ?? groups.code;
+    if (plain !== undefined) this.#pieces.push(plain);
+    else if (wrappedPre !== undefined) this.#solid('pre', unescaped(wrappedPre), groups.wrappedLanguage);
+    else if (wrappedCode !== undefined) this.#solid('code', unescaped(wrappedCode));
+    else if (solid !== undefined) {
+      if (!isSeparate(this.#source, index, end)) return this.#keep(groups.fence ?? '`', index);
+      this.#solid(groups.pre === undefined ? 'code' : 'pre', solid, groups.language);
+    } else if (begin !== undefined) this.#begin(`{${begin}`, token);
+    else if (groups.end !== undefined) return index + this.#end(groups.end, token, index);
+    else if (style !== undefined) this.#style(style, index);
+    else if (target !== undefined) this.#link(target, token);
+    else if (quote !== undefined && !this.#inQuote()) return this.#quote(index);
+    else if (symbol !== undefined) this.#symbol(symbol, index);
+    else this.#pieces.push(token);
+    return end;
+  }
+
+  /** Keeps the beginning of a token as text. Returns the position after it. */
+  #keep(text: string, index: number): number {
+    this.#pieces.push(text);
+    return index + text.length;
+  }
+
+  #inQuote(): boolean {
+    return this.#isQuote || this.#open.some(({ mark }) => mark.startsWith('{>'));
+  }
+
+  #begin(mark: string, token: string): void {
+    this.#open.push({ mark, piece: this.#pieces.push(token) - 1 });
+  }
+
+  /** Returns the index of the nearest open mark, or -1. A mark cannot begin outside of a quote and end inside. */
+  #nearest(...marks: string[]): number {
+    const at = this.#open.findLastIndex(({ mark }) => marks.includes(mark) || mark.startsWith('{>'));
+    return marks.includes(this.#open[at]?.mark ?? '') ? at : -1;
+  }
+
+  /** Ends an open mark. Marks that began inside of it stay in the text, and so do marks around nothing. */
+  #close(at: number, token: string, type: MessageEntity['type'], more: object = {}): void {
+    const { piece } = this.#open[at] as { piece: number };
+    this.#open.length = at;
+    const to = this.#pieces.push('');
+    if (this.#pieces.findLastIndex((text) => text !== '') <= piece) {
+      this.#pieces.push(token);
+      return;
+    }
+    this.#pieces[piece] = '';
+    this.#found.push({ type, from: piece, to, more });
+  }
+
+  #style(mark: string, index: number): void {
+    const source = this.#source;
+    const [before, after] = [index - 1, index + mark.length];
+    const mayEnd = !/^$|\s/.test(source.charAt(before)) && afterMark.test(source.charAt(after));
+    const at = mayEnd ? this.#nearest(mark) : -1;
+    if (at >= 0) this.#close(at, mark, styleOf[mark] as Style);
+    else if (beforeMark.test(source.charAt(before)) && !/^$|\s/.test(source.charAt(after)))
+      this.#begin(mark, mark);
+    else this.#pieces.push(mark);
+  }
+
+  /** Ends a style that began with a brace. Otherwise the brace is text. Returns how many characters it has read. */
+  #end(mark: string, token: string, index: number): number {
+    const at = this.#nearest(`{${mark}`, mark);
+    if (this.#open[at]?.mark === `{${mark}`) {
+      this.#close(at, token, styleOf[mark] as Style);
+      return token.length;
+    }
+    const isExact = this.#source.charAt(index - 1) !== mark.charAt(0);
+    if (isExact) this.#style(mark, index);
+    else this.#pieces.push(mark);
+    return mark.length;
+  }
+
+  #solid(type: 'code' | 'pre', text: string, language = ''): void {
+    const piece = this.#pieces.push(text) - 1;
+    const more = language.trim() === '' ? {} : { language: language.trim() };
+    this.#found.push({ type, from: piece, to: piece + 1, more });
+  }
+
+  #link(target: string, token: string): void {
+    const at = isLink(target) ? this.#nearest('[') : -1;
+    if (at < 0) {
+      this.#pieces.push(token);
+      return;
+    }
+    const { type, ...more } = linkTo(target);
+    this.#close(at, token, type, more);
+    // A link contains no links.
+    this.#open = this.#open.filter(({ mark }) => mark !== '[');
+  }
+
+  #symbol(symbol: string, index: number): void {
+    const isQuoteEnd = symbol === '<}';
+    const at = isQuoteEnd ? this.#open.findLastIndex(({ mark }) => mark.startsWith('{>')) : -1;
+    const type = this.#open[at]?.mark === '{>>' ? 'expandable_blockquote' : 'blockquote';
+    if (at >= 0) this.#close(at, symbol, type);
+    else if (symbol === '[' || (!isQuoteEnd && !this.#inQuote() && this.#lastQuoteEnd > index))
+      this.#begin(symbol, symbol);
+    else this.#pieces.push(symbol);
+  }
+
+  /** Reads the lines of a quote. Returns the position after it. */
+  #quote(index: number): number {
+    quotedLines.lastIndex = index;
+    const lines = (quotedLines.exec(this.#source)?.[0] ?? '').replace(/\n$/, '');
+    const { text, entities } = new Reader(lines.replace(/^> ?/gm, ''), true).read();
+    const piece = this.#pieces.push(text) - 1;
+    this.#found.push({ type: 'blockquote', from: piece, to: piece + 1 });
+    for (const { type, offset, length, ...more } of entities)
+      this.#found.push({ type, from: piece, to: piece, at: offset, length, more });
+    return index + lines.length;
+  }
+
+  #result(): MarkedText {
+    const starts = [0];
+    for (const piece of this.#pieces) starts.push((starts.at(-1) ?? 0) + piece.length);
+    const entities = this.#found.flatMap(({ type, from, to, at = 0, more, ...given }) => {
+      const offset = (starts[from] ?? 0) + at;
+      const length = given.length ?? (starts[to] ?? 0) - offset;
+      return length > 0 ? [{ type, offset, length, ...more }] : [];
+    });
+    return { text: this.#pieces.join(''), entities: sorted(entities) };
+  }
+}
+
+const sorted = (entities: readonly MessageEntity[]): MessageEntity[] =>
+  [...entities].sort((a, b) => a.offset - b.offset || b.length - a.length || (a.type < b.type ? -1 : 1));
+
+/** Reads the marks in a text. */
+export const readMarks = (source: string): MarkedText =>
+  source.length > marked_length_max ? { text: source, entities: [] } : new Reader(source, false).read();
+
+/** How marks are written: in braces or not, and with the remaining text in braces or not. */
+interface Form {
+  readonly hasBraces: boolean;
+  readonly isProtected: boolean;
+}
+
+const forms: readonly Form[] = [
+  { hasBraces: false, isProtected: false },
+  { hasBraces: false, isProtected: true },
+  { hasBraces: true, isProtected: false },
+  { hasBraces: true, isProtected: true },
+];
+
+const written: ReadonlySet<string> = new Set([
+  ...Object.keys(styleMarks),
+  ...['code', 'pre', 'blockquote', 'expandable_blockquote', 'text_link', 'text_mention', 'custom_emoji'],
+]);
+
+const special = /[*_+~|`[\]{}<>]|https?:/;
+
+/** Writes text so that none of it is read as marks. */
+function plain(text: string, { isProtected }: Form): string {
+  if (!isProtected || !special.test(text)) return text;
+  // A protected part ends at the first `=}`.
+  return text
+    .split(/(?<==)(?=\})/)
+    .map((part) => `{=${part}=}`)
+    .join('');
+}
+
+function writeSolid({ type, language = '' }: MessageEntity, text: string, { hasBraces }: Form): string {
+  const mark = type === 'pre' ? '```' : '`';
+  const [before, after] = type === 'pre' ? [`${mark}${language}\n`, `\n${mark}`] : [mark, mark];
+  if (!hasBraces) return `${before}${text}${after}`;
+  return `{${before}${text.replace(/[\\`]/g, '\\$&')}${mark}}`;
+}
+
+function writeQuote(type: MessageEntity['type'], inner: string, { hasBraces }: Form): string {
+  if (type === 'expandable_blockquote') return `{>>${inner}<}`;
+  return hasBraces ? `{>${inner}<}` : inner.replace(/^.*$/gm, (line) => (line === '' ? '>' : `> ${line}`));
+}
+
+/** Writes the text from `from` to `to` with the entities that lie in it. */
+function write(
+  text: string,
+  entities: readonly MessageEntity[],
+  from: number,
+  to: number,
+  form: Form,
+): string {
+  let out = '';
+  let at = from;
+  for (let i = 0; i < entities.length; ) {
+    const entity = entities[i] as MessageEntity;
+    const { type, offset } = entity;
+    const end = offset + entity.length;
+    const next = entities.findIndex((other, index) => index > i && other.offset >= end);
+    const inside = entities.slice(i + 1, next < 0 ? entities.length : next);
+    i = next < 0 ? entities.length : next;
+    out += plain(text.slice(at, offset), form);
+    at = end;
+    if (type === 'code' || type === 'pre') {
+      out += writeSolid(entity, text.slice(offset, end), form);
+      continue;
+    }
+    const inner = write(text, inside, offset, end, form);
+    const mark = (styleMarks as Partial<Record<string, string>>)[type];
+    if (mark !== undefined) out += form.hasBraces ? `{${mark}${inner}${mark}}` : `${mark}${inner}${mark}`;
+    else if (type.endsWith('blockquote')) out += writeQuote(type, inner, form);
+    else {
+      const target = targetOf(entity).replaceAll('>)', '%3E)');
+      out += /^(?:[^\s()<>]|\([^\s()<>]*\))+$/.test(target)
+        ? `[${inner}](${target})`
+        : `[${inner}](<${target}>)`;
+    }
+  }
+  return out + plain(text.slice(at, to), form);
+}
+
+/** The fields of an entity that marks can express. */
+const comparable = ({ type, offset, length, url, user, language, custom_emoji_id }: MessageEntity) => [
+  ...[type, offset, length, url ?? '', user?.id ?? 0, language ?? '', custom_emoji_id ?? ''],
+];
+
+/**
+ * Writes a text with marks, so that `readMarks` returns the same text and entities. Leaves out the entities that the
+ * service finds in the text, for instance mentions by username. Uses braces only if it must.
+ */
+export function writeMarks(text: string, entities: readonly MessageEntity[] = []): string {
+  const kept = sorted(entities.filter(({ type }) => written.has(type)));
+  const wanted = JSON.stringify([text, kept.map(comparable)]);
+  let source = '';
+  for (const form of forms) {
+    source = write(text, kept, 0, text.length, form);
+    const read = readMarks(source);
+    if (JSON.stringify([read.text, read.entities.map(comparable)]) === wanted) break;
+  }
+  return source;
+}
