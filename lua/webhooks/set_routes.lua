@@ -23,8 +23,8 @@ if why then return refuse(why) end
 local q = read_queue(state_key)
 if not q then return refuse('queue_missing') end
 if next.version <= tonumber(redis.call('HGET', state_key, 'routes_version') or 0) then return ok(1, 0, {}) end
--- A Postgres that was restored to an earlier state may not know all installed routes. The updates of unknown routes
--- must not be left behind.
+-- A Postgres that was restored to an earlier state may not know all installed routes. The updates in the queues of
+-- unknown routes must not be lost.
 local known, strays = {}, {}
 for _, slot in ipairs(removed) do known[tonumber(slot)] = true end
 for _, route in ipairs(next.list) do known[route[1]] = true end

@@ -245,8 +245,8 @@ export class Exchange extends Head implements ApiRequest {
   }
 
   /**
-   * Returns whether the body's memory can be reused after the call. False for uploads and pictures, because their
-   * handlers may still use the body. True for large parameters.
+   * Returns whether the body's memory can be reused after the call. True for large parameters. False for uploads and
+   * pictures, because their handlers may still use the body.
    */
   private isCopied(bytes: number): boolean {
     const { body_bytes_max: usual, large_body_bytes_min: large } = callLimits;

@@ -18,7 +18,7 @@ export const postgresLimits = {
   webhook_failing_ms: 3_600_000,
   /** How long after its last report a node counts as a user of its Redis. */
   redis_node_age_ms_max: 10_000,
-  /** The time between two notices to bot owners that concern the same report of leaked tokens. */
+  /** The time between two notices about the same report of leaked tokens. The owners of the bots get them. */
   leak_notice_interval_ms: 2,
   /**
    * The maximum size of the JSON of all command scopes of one bot. This size is enough for one full list of commands in

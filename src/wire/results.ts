@@ -359,7 +359,10 @@ const chosenInlineResult = z
 
 const generationStopped = z
   .strictObject({ chat, draft_id: z.int() })
-  .meta({ id: 'MessageGenerationStopped', description: 'A person stopped the draft of a message.' });
+  .meta({
+    id: 'MessageGenerationStopped',
+    description: 'A person stopped a message that the bot was still writing.',
+  });
 
 const draftFields = {
   draft_id: z.int().describe('Chosen by the bot'),

@@ -163,7 +163,7 @@ test('a chat that a message brought back stays in the list after the message is 
   expect(await archived()).toEqual([]);
 });
 
-test('a chat leaves the archive when its mute ends by time and it has new messages', async () => {
+test('a chat leaves the archive when its mute expires and it has new messages', async () => {
   const quiet = group(0);
   await mute(quiet);
   await archive(quiet);

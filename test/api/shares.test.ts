@@ -100,7 +100,7 @@ test('large calls run in time slices and in order, even if their account is with
   expect(took).toEqual([3, 3, 3]);
 });
 
-test('time slices take half of the event loop while calls of other accounts run', () => {
+test('while calls of other accounts run, time slices of large calls get half of the time of the event loop', () => {
   const { call, slice, planned, now } = spent();
   for (let i = 0; i < 4; i++) call(1, `a${i}`, 4);
   call(2, 'other', 0.1);

@@ -89,7 +89,7 @@ async function servedBot(world: World, people: number, onTestFinished: OnFinishe
     await expect.poll(pending).toBe(0);
     return subscribers();
   };
-  // A worker that serves a bot for the first time may stop serving it before it subscribes to hints.
+  // A worker that has just started to serve a bot may stop serving this bot before the worker has subscribed to hints.
   await expect.poll(warmUp).toBe(1);
   await warmUp();
   return {

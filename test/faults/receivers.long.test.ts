@@ -130,7 +130,8 @@ test(
       'receivers that hang, drip, send 1 GB or a gzip bomb, redirect',
       {
         ...{ p99CalmMs: p99s.map(({ calm }) => calm), p99BesideMs: p99s.map(({ beside }) => beside) },
-        // The latency of the calls that created the updates shows the front’s share of the delivery times.
+        // Part of each delivery time is spent in the front. The latency of the calls that created the updates shows how
+        // much.
         ...{ callP99CalmMs: p99(calls.calm), callP99BesideMs: p99(calls.beside) },
         ...{ pushed: tally.counts.taken, hostile: counts },
       },

@@ -209,7 +209,7 @@ test('a stream of lines is written only as fast as the client reads', async () =
   client.destroy();
 });
 
-test('a stream of lines that fails ends without a final chunk', async () => {
+test('if a stream of lines fails, it ends without a final chunk', async () => {
   const client = await open('/lines');
   stream!.write('{"n":1}\n');
   stream!.break();

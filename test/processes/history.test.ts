@@ -35,7 +35,7 @@ function start(figures: () => NodeFigures, connection: TestNode['connection'] = 
   return { ...role, time, errors };
 }
 
-/** Adds up a figure over all points. */
+/** Returns the sum of one figure over all points of the history. */
 async function total(name: string): Promise<number> {
   const texts = Object.values(await node.connection.client.hgetall(node.keys.figures()));
   return texts

@@ -107,7 +107,7 @@ test('a poll gets no updates that were read and confirmed on another node', asyn
   expect(shown(await poll(b, made.bot))).toEqual(['next']);
 });
 
-test('a poll ends if a newer poll starts between its first read and its wait', async () => {
+test('a long poll that has read but does not wait yet ends if a newer long poll starts', async () => {
   const held = gate();
   let looks = 0;
   a.hooks.call = async (name, run) => {

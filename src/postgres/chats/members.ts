@@ -187,8 +187,9 @@ export async function changeMember(
 }
 
 /**
- * Fails if `by` may not change this member now. Callers have already checked copies in Redis, but a copy may lack a
- * change that was just committed. Adding a banned person ends the ban. Errors: `not_enough_rights`, `person_banned`.
+ * Fails if the person `by` is not allowed to change this member. Callers have already checked copies in Redis, but a
+ * copy may lack a change that was just committed. Only persons with `can_restrict_members` may add a banned person,
+ * which ends the ban. Errors: `not_enough_rights`, `person_banned`.
  */
 export async function mayChange(
   sql: Sql,

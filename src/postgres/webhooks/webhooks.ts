@@ -64,7 +64,7 @@ async function lockWebhook(sql: Sql, bot: number, only: number | null) {
   return only === null || was?.version === only ? { ...lives, was } : null;
 }
 
-/** Stores a row. If `sets` is false, keeps the row's former set version. */
+/** Stores a row. Unless `sets` is true, `set_version`, the version of the last `setWebhook`, stays the same. */
 const saveWebhook = (sql: Sql, bot: number, next: WebhookColumns, signing: Buffer, sets: boolean) =>
   sql.one<Pick<WebhookRow, 'version' | 'set_version'>>`
     insert into webhooks as w

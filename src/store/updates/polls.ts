@@ -153,7 +153,7 @@ async function checkToken({ valid }: Waiting): Promise<void> {
   if (valid !== undefined && !(await valid())) fail('unauthorized');
 }
 
-/** The step of a stream whose client must accept earlier updates first. */
+/** The next step of a stream while its client has not accepted earlier updates yet: the stream sends nothing. */
 const blockedStep: Step = { entries: [], waitMs: limits.poll_tick_ms, pauseMs: 0, more: false };
 
 /**

@@ -245,7 +245,7 @@ describe('reactions', () => {
     expect(verdict(reactions, history)).toBe('linearizable');
   });
 
-  test('the model rejects a lost count, and a removed reaction that returns', () => {
+  test('the model rejects a history in which a count is lost, or in which a removed reaction reappears', () => {
     const lost = [...react(0, 9, 'set', 'a', one), ...react(0.5, 9, 'set', 'b', one), read(10, 11, 'a', one)];
     expect(verdict(reactions, lost)).toBe('violation');
     const removed = react(2, 3, 'remove', 'a', shown([], {}));
