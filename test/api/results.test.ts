@@ -491,8 +491,10 @@ test('answers about settings of people and about forwarding match their schemas'
   await app('GET', '/api/me/push');
   await app('DELETE', '/api/me/push', { endpoint: subscription.endpoint });
   const [from, to] = [await service.newGroup(ann, 'From', []), await service.newGroup(ann, 'To', [])];
-  await app('PUT', `/api/chats/${to}/mute`, {});
-  await app('DELETE', `/api/chats/${to}/mute`);
+  for (const place of ['mute', 'list_pin', 'archive']) {
+    await app('PUT', `/api/chats/${to}/${place}`, {});
+    await app('DELETE', `/api/chats/${to}/${place}`);
+  }
   for (const place of ['list_pin', 'archive']) {
     await app('PUT', `/api/chats/${to}/${place}`);
     for (const list of ['?limit=1', '?archived=true']) await app('GET', `/api/chats${list}`);
@@ -575,6 +577,9 @@ test('answers about transfers, operators and leak reports match their schemas', 
       await app(operator, verb, `/api/admin/${of}/suspension`);
   await app(operator, 'GET', `/api/admin/bots/${bot.id}/figures`);
   for (const path of ['overview', 'history', 'bots', 'audit', `bots/${bot.id}/dead_letters`])
+    await app(operator, 'GET', `/api/admin/${path}`);
+  const accounts = ['accounts?query=ann', `bots/${bot.id}`, `bots/${bot.id}/attempts`];
+  for (const path of [...accounts, `users/${eve.id}`, `users/${eve.id}/bots`])
     await app(operator, 'GET', `/api/admin/${path}`);
   await app(operator, 'POST', `/api/admin/bots/${bot.id}/dead_letters/replay`, {});
   await app(operator, 'POST', '/api/admin/reserved_usernames', { username: 'kept_name' });

@@ -14,8 +14,8 @@ export interface Row<T = unknown> {
    */
   answer(at: T, c: Case): object;
   /**
-   * The time for which the arranged state lasts, in ms. If this machine takes longer to make the call, the row is
-   * arranged again.
+   * The time for which the arranged state lasts, in ms. If the call is answered later, the row is arranged
+   * again.
    */
   readonly holds_ms?: number;
   /**

@@ -27,8 +27,11 @@ async function run(row: Row, c: Case, cool: Cool, attempt = 1): Promise<void> {
   const code = (expected as { readonly error_code?: number }).error_code;
   const before = code === undefined ? null : await c.state();
   await cool();
-  if (performance.now() - arranged > holds_ms && attempt < attemptsMax) return run(row, c, cool, attempt + 1);
+  const isLate = () => performance.now() - arranged > holds_ms && attempt < attemptsMax;
+  if (isLate()) return run(row, c, cool, attempt + 1);
   const given = await row.act(c, at);
+  // On a busy machine, the call may arrive too late.
+  if (isLate()) return run(row, c, cool, attempt + 1);
   expect(given.body).toEqual(expected);
   expect(given.status).toBe(code ?? 200);
   expect(given.headers['content-type']).toBe('application/json');

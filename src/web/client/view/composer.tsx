@@ -10,6 +10,7 @@ import { say } from '../notes.js';
 import { useCell, useSignal } from '../signal.js';
 import type { BotCommand, BotPage, Message } from '../types.js';
 import { t } from '../words.js';
+import { AskedPage } from './asked_page.js';
 import { AttachedFiles } from './attachments.js';
 import { useFormatting } from './formatting.js';
 import { Icon } from './icons.js';
@@ -17,7 +18,6 @@ import { useInline } from './inline.js';
 import { useMentions } from './mentions.js';
 import { type ReplyKeys, ReplyKeysButton, ReplyKeysPanel } from './reply_keyboard.js';
 import { IconButton, isCovered, lengthOf, Part } from './ui.js';
-import { AskedPage } from './web_app.js';
 
 const EmojiPanel = lazy(() => import('./emoji.js'));
 const FormattingToolbar = lazy(() => import('./formatting_toolbar.js'));

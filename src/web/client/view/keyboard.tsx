@@ -2,7 +2,7 @@
  * Shows the inline keyboard of a message. A button that calls the bot has one of three states: idle, pending or just
  * answered.
  */
-import { type ReactNode, useState } from 'react';
+import { lazy, type ReactNode, useState } from 'react';
 import { call } from '../api.js';
 import { copyText } from '../clipboard.js';
 import { reasonOf } from '../failures.js';
@@ -13,10 +13,12 @@ import { go } from '../route.js';
 import { useSignal } from '../signal.js';
 import type { Button, Message } from '../types.js';
 import { t } from '../words.js';
-import { ChooseChat } from './choose_chat.js';
+import { AskedPage } from './asked_page.js';
 import { Icon, type IconName } from './icons.js';
 import { safeUrl } from './text.js';
-import { AskedPage } from './web_app.js';
+import { Part } from './ui.js';
+
+const ChooseChat = lazy(async () => ({ default: (await import('./choose_chat.js')).ChooseChat }));
 
 interface KeyProps {
   button: Button;
@@ -100,14 +102,16 @@ function QueryKey({ button, chat, message }: KeyProps) {
         act={() => (here === undefined ? setChoosing(true) : write(chat))}
       />
       {choosing && (
-        <ChooseChat
-          title={t('choose_chat')}
-          choose={({ id }) => {
-            setChoosing(false);
-            write(id);
-          }}
-          close={() => setChoosing(false)}
-        />
+        <Part>
+          <ChooseChat
+            title={t('choose_chat')}
+            choose={({ id }) => {
+              setChoosing(false);
+              write(id);
+            }}
+            close={() => setChoosing(false)}
+          />
+        </Part>
       )}
     </>
   );

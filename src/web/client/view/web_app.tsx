@@ -1,11 +1,8 @@
-/**
- * Shows pages of bots that learn who opened them. A Web App is in a frame. It may close itself and ask to open links.
- */
-import { type ReactNode, useEffect, useRef, useState } from 'react';
-import { reasonOf } from '../failures.js';
+/** Shows a Web App of a bot in a frame. The page may close itself and ask to open links. */
+import { useEffect, useRef } from 'react';
 import { say } from '../notes.js';
 import { t } from '../words.js';
-import { Confirm, Dialog } from './ui.js';
+import { Dialog } from './ui.js';
 
 /** The events of the page that have an effect. All others are ignored. */
 interface PageEvent {
@@ -38,7 +35,7 @@ function themeOf(): Readonly<Record<string, string>> {
   );
 }
 
-function WebApp({ title, url, close }: { title: string; url: string; close: () => void }) {
+export default function WebApp({ title, url, close }: { title: string; url: string; close: () => void }) {
   const frame = useRef<HTMLIFrameElement>(null);
   useEffect(() => {
     const listen = ({ source, data }: MessageEvent) => {
@@ -65,47 +62,5 @@ function WebApp({ title, url, close }: { title: string; url: string; close: () =
         referrerPolicy="no-referrer"
       />
     </Dialog>
-  );
-}
-
-interface AskedPageProps {
-  title: string;
-  /** The address before it is signed. */
-  url: string;
-  /** Whether the page is a Web App. Otherwise it opens in a new tab. */
-  inFrame: boolean;
-  /** Returns the address with the signed identity of the person. */
-  sign: () => Promise<{ url: string }>;
-  children: (ask: () => void) => ReactNode;
-}
-
-/** Shows a button that asks for confirmation before it opens a page that will receive the person's identity. */
-export function AskedPage({ title, url, inFrame, sign, children }: AskedPageProps) {
-  const [asking, setAsking] = useState(false);
-  const [opened, setOpened] = useState('');
-  const { host } = new URL(url);
-  const open = async () => {
-    try {
-      const link = await sign();
-      if (inFrame) setOpened(link.url);
-      else say(t('bot_opens', { host }), 'alert', link.url);
-    } catch (error) {
-      say(reasonOf(error));
-    }
-  };
-  return (
-    <>
-      {children(() => setAsking(true))}
-      {asking && (
-        <Confirm
-          title={t('bot_opens', { host })}
-          text={t('page_learns', { host })}
-          action={t('open')}
-          act={() => void open()}
-          close={() => setAsking(false)}
-        />
-      )}
-      {opened !== '' && <WebApp title={title} url={opened} close={() => setOpened('')} />}
-    </>
   );
 }

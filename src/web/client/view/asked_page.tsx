@@ -1,0 +1,54 @@
+/** Opens pages of bots that learn who opened them: a Web App in a frame, and any other page in a new tab. */
+import { lazy, type ReactNode, useState } from 'react';
+import { reasonOf } from '../failures.js';
+import { say } from '../notes.js';
+import { t } from '../words.js';
+import { Confirm, Part } from './ui.js';
+
+const WebApp = lazy(() => import('./web_app.js'));
+
+interface AskedPageProps {
+  title: string;
+  /** The address before it is signed. */
+  url: string;
+  /** Whether the page is a Web App. Otherwise it opens in a new tab. */
+  inFrame: boolean;
+  /** Returns the address with the signed identity of the person. */
+  sign: () => Promise<{ url: string }>;
+  children: (ask: () => void) => ReactNode;
+}
+
+/** Shows a button that asks for confirmation before it opens a page that will receive the person's identity. */
+export function AskedPage({ title, url, inFrame, sign, children }: AskedPageProps) {
+  const [asking, setAsking] = useState(false);
+  const [opened, setOpened] = useState('');
+  const { host } = new URL(url);
+  const open = async () => {
+    try {
+      const link = await sign();
+      if (inFrame) setOpened(link.url);
+      else say(t('bot_opens', { host }), 'alert', link.url);
+    } catch (error) {
+      say(reasonOf(error));
+    }
+  };
+  return (
+    <>
+      {children(() => setAsking(true))}
+      {asking && (
+        <Confirm
+          title={t('bot_opens', { host })}
+          text={t('page_learns', { host })}
+          action={t('open')}
+          act={() => void open()}
+          close={() => setAsking(false)}
+        />
+      )}
+      {opened !== '' && (
+        <Part>
+          <WebApp title={title} url={opened} close={() => setOpened('')} />
+        </Part>
+      )}
+    </>
+  );
+}
