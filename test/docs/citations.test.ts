@@ -72,7 +72,7 @@ test('every relative link of a document resolves', () => {
   const broken = files
     .filter((path) => path.endsWith('.md'))
     .flatMap((path) =>
-      [...read(path).matchAll(/\]\((?!https?:|mailto:|#)([^)#\s]+)(?:#[^)]*)?\)/g)]
+      [...read(path).matchAll(/\]\((?!https?:|mailto:|tg:|#)([^)#\s]+)(?:#[^)]*)?\)/g)]
         .map(([, link = '']) => ({ path, link }))
         .filter(({ link }) => !existsSync(join(dirname(path), link))),
     );
