@@ -11,7 +11,9 @@ export interface Balancer {
 }
 
 export async function startBalancer(fronts: ReadonlyArray<{ readonly url: string }>): Promise<Balancer> {
-  const agent = new Agent({ keepAlive: true });
+  // Ends an unused connection before the front does. Otherwise a request may be sent while the front closes the
+  // connection.
+  const agent = new Agent({ keepAlive: true, timeout: 4_000 });
   const counts = fronts.map(() => 0);
   let next = 0;
   const server = createServer((incoming, outgoing) => {
@@ -26,6 +28,8 @@ export async function startBalancer(fronts: ReadonlyArray<{ readonly url: string
     outgoing.on('close', () => forward.destroy());
     incoming.pipe(forward);
   });
+  // Clients send their next request over the same connection, however long they wait.
+  server.keepAliveTimeout = 0;
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,

@@ -12,6 +12,9 @@ import { compareStores, drained } from './compare.js';
 import { patienceMs } from './report.js';
 import { createWorld, eventually, type World } from './world.js';
 
+/** A port on which nothing listens. */
+const closedPort = 9;
+
 let pair: Pair;
 let most: Address;
 let second: Address;
@@ -65,11 +68,14 @@ test(
   async () => {
     await begin();
     await load(100);
-    // A transaction of the flusher between the next two steps would be lost.
     await drained(service);
+    // A transaction of any process would be lost from here on. The second front keeps its connections.
+    most.point(closedPort);
+    service.fronts[1]?.pause();
     await pair.caughtUp();
     await pair.cut();
     await pair.promote();
+    service.fronts[1]?.resume();
     most.point(pair.standbyPort);
     await serves(0);
 
