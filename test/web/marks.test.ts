@@ -107,6 +107,24 @@ test('text and entities from the service survive being written as marks and read
   );
 });
 
+test('code in an expandable quote stays in the quote', () => {
+  for (const type of ['code', 'pre'] as const) {
+    const entities = [
+      { type: 'expandable_blockquote', offset: 0, length: 1 },
+      { type, offset: 0, length: 1 },
+    ] as const;
+    expect(readMarks(writeMarks('a', entities))).toEqual({ text: 'a', entities });
+  }
+});
+
+test.each(['a\nb', 'a`b', '\n', ' a '])('the language %j of a code block never becomes text', (language) => {
+  const source = writeMarks('x = 1', [{ type: 'pre', offset: 0, length: 5, language }]);
+  expect(readMarks(source)).toMatchObject({
+    text: 'x = 1',
+    entities: [{ type: 'pre', offset: 0, length: 5 }],
+  });
+});
+
 test('a text without entities is written as it is, unless a part of it would be read as marks', () => {
   expect(writeMarks('snake_case *a* 1 > 0')).toBe('snake_case *a* 1 > 0');
   expect(writeMarks('see **a**')).toBe('{=see **a**=}');

@@ -254,8 +254,13 @@ class Reader {
   }
 }
 
+/** Code comes last among the entities of one range, because code contains no other entities. */
+const rankOf = ({ type }: MessageEntity): string => (type === 'code' || type === 'pre' ? `~${type}` : type);
+
 const sorted = (entities: readonly MessageEntity[]): MessageEntity[] =>
-  [...entities].sort((a, b) => a.offset - b.offset || b.length - a.length || (a.type < b.type ? -1 : 1));
+  [...entities].sort(
+    (a, b) => a.offset - b.offset || b.length - a.length || (rankOf(a) < rankOf(b) ? -1 : 1),
+  );
 
 /** Reads the marks in a text. */
 export const readMarks = (source: string): MarkedText =>
@@ -293,7 +298,9 @@ function plain(text: string, { isProtected }: Form): string {
 
 function writeSolid({ type, language = '' }: MessageEntity, text: string, { hasBraces }: Form): string {
   const mark = type === 'pre' ? '```' : '`';
-  const [before, after] = type === 'pre' ? [`${mark}${language}\n`, `\n${mark}`] : [mark, mark];
+  // A bot may name any language. Marks cannot express these characters, and must not become text of the message.
+  const name = language.replace(/[\n`]/g, ' ').trim();
+  const [before, after] = type === 'pre' ? [`${mark}${name}\n`, `\n${mark}`] : [mark, mark];
   if (!hasBraces) return `${before}${text}${after}`;
   return `{${before}${text.replace(/[\\`]/g, '\\$&')}${mark}}`;
 }
