@@ -72,6 +72,9 @@ test('a key formats text on every keyboard layout, and only with Ctrl or ⌘', (
   expect(formatOfKey(key('k', 'KeyK', { ctrlKey: false, metaKey: true }))).toBe('link');
   expect(formatOfKey(key('X', 'KeyX', { shiftKey: true }))).toBe('strikethrough');
   expect(formatOfKey(key('>', 'Period', { shiftKey: true }))).toBe('quote');
+  // The Dvorak layout has the letter V and the full stop elsewhere.
+  expect(formatOfKey(key('V', 'Period', { shiftKey: true }))).toBeUndefined();
+  expect(formatOfKey(key('>', 'KeyE', { shiftKey: true }))).toBe('quote');
   expect(formatOfKey(key('x', 'KeyX'))).toBeUndefined();
   expect(formatOfKey(key('b', 'KeyB', { ctrlKey: false }))).toBeUndefined();
   expect(formatOfKey(key('b', 'KeyB', { altKey: true }))).toBeUndefined();

@@ -41,7 +41,8 @@ export function formatOfKey({
   altKey,
 }: PressedKey): Format | undefined {
   if (ctrlKey === metaKey || altKey) return undefined;
-  const sign = code === 'Period' ? '.' : /^[a-z]$/i.test(key) ? key.toUpperCase() : code.replace(/^Key/, '');
+  const isStop = key === '.' || key === '>' || code === 'Period';
+  const sign = /^[a-z]$/i.test(key) ? key.toUpperCase() : isStop ? '.' : code.replace(/^Key/, '');
   const pressed = shiftKey ? `Shift+${sign}` : sign;
   return formats.find((format) => formatKeys[format] === pressed);
 }
