@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
+import pg from 'pg';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { ageQueue } from '../support/queues.js';
@@ -165,6 +166,29 @@ test('an operator opens a bot by the search, suspends it and ends the suspension
     .getByRole('link', { name: `@${bot.username}` })
     .waitFor();
   expect(world.faults()).toEqual([]);
+  await page.context().close();
+});
+
+test('the page of a bot shows the same outcome of two queues twice', async () => {
+  const { service } = world;
+  const busy = await service.newBot(owner, 'busy');
+  const database = new pg.Client(service.databaseUrl);
+  await database.connect();
+  // The route of slot 9 was deleted, so neither of the outcomes has the name of a route.
+  await database
+    .query(
+      `insert into delivery_failures (bot_id, id, update_id, at, status, error, latency_ms, answer, tries, slot)
+       select $1, n, n, now(), 502, 'bad gateway', 1, '', 1, case when n > 2 then 0 else 9 end
+         from generate_series(1, 5) n`,
+      [busy.id],
+    )
+    .finally(() => database.end());
+  const page = await look();
+  await page.goto(`${world.wire.url}/ops#bots/${busy.id}`);
+  const rows = page.getByRole('region', { name: 'Attempts by outcome, table' }).getByRole('row');
+  await rows.nth(1).waitFor();
+  const counts = (await rows.allTextContents()).map((text) => /bad gateway(\d)/.exec(text)?.[1]);
+  expect(counts).toEqual([undefined, '3', '2']);
   await page.context().close();
 });
 

@@ -349,7 +349,8 @@ export function BotPage({ id, paused }: { id: number; paused: boolean }) {
           <Table
             label="Attempts by outcome"
             rows={bot.outcomes}
-            id={(outcome) => `${outcome.route} ${outcomeName(outcome)}`}
+            // Outcomes of deleted routes have no name, so two outcomes may have the same texts.
+            id={(outcome) => bot.outcomes.indexOf(outcome)}
             columns={outcomeColumns}
             empty="No attempts in the last hour."
           />
