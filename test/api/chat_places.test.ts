@@ -90,6 +90,9 @@ test('pinned chats come first, the latest pin first, and every page size shows e
     expect(all.map(({ id }) => id)).toEqual([...order, ...without(...pins)]);
     expect(all.map(({ list_pin }) => list_pin).slice(0, 4)).toEqual([3, 2, 1, undefined]);
   }
+  // Dates have whole seconds, so the message must not be of the second in which the groups were made.
+  const made = Math.floor(Date.now() / 1_000);
+  await expect.poll(() => Math.floor(Date.now() / 1_000), { timeout: 5_000 }).toBeGreaterThan(made);
   await say(group(4));
   expect((await ids()).slice(0, 3)).toEqual(order);
   expect(await call('GET', `/${group(2)}`)).toMatchObject({ id: group(2), list_pin: 2 });
@@ -109,6 +112,23 @@ test('a person can pin five chats, and a further pin is refused and changes noth
   await call('POST', `/${pins[0]}/leave`);
   await pin(group(-1));
   expect((await list())[0]).toMatchObject({ id: group(-1), list_pin: limits.chats_pinned_max + 1 });
+});
+
+test('a pin and an archiving keep the place of a chat that the copy of the list in Redis lacks', async () => {
+  const joined = (await service.newGroup(ann, 'Joined', [])) as number;
+  await sql(
+    `insert into chat_members (chat_id, member_id, is_bot, status) values ($1, $2, false, 'member')`,
+    ...[joined, ben.id],
+  );
+  await sql('insert into chat_places (user_id, chat_id, pin) values ($1, $2, 1)', ben.id, joined);
+  await pin(group(0));
+  await archive(group(1));
+  const places = await sql('select chat_id, pin from chat_places where user_id = $1 order by pin', ben.id);
+  expect(places.map(({ chat_id, pin }) => [Number(chat_id), pin])).toEqual([
+    [joined, 1],
+    [group(0), 2],
+    [group(1), null],
+  ]);
 });
 
 test('simultaneous pins do not exceed the limit', async () => {

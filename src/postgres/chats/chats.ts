@@ -34,7 +34,7 @@ export interface SequenceRow {
   readonly incarnation: number;
 }
 
-const present = "status in ('creator', 'administrator', 'member', 'restricted')";
+export const present = "status in ('creator', 'administrator', 'member', 'restricted')";
 
 export const memberColumns = `member_id, is_bot, ${standingColumns}, version`;
 

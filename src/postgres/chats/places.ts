@@ -2,6 +2,7 @@
 import { fail } from '../../errors.js';
 import { lockPerson } from '../accounts/users.js';
 import { type Database, fragment, type Sql } from '../sql.js';
+import { present } from './chats.js';
 
 export interface PlaceRow {
   readonly chat_id: number;
@@ -22,25 +23,26 @@ export const loadPlaces = (sql: Sql, user: number, chats: readonly number[] | nu
   select chat_id, pin, archived_through, ${isMuted} as muted from chat_places p
   where user_id = ${user} and (${chats}::bigint[] is null or chat_id = any(${chats}))`;
 
-/** Removes the rows of chats that are no longer in the person's list, so that the rows have the bound of the list. */
-async function dropOthers(sql: Sql, user: number, chats: readonly number[]): Promise<void> {
+/**
+ * Removes the rows of chats that are no longer in the person's list, so that the rows have the bound of the list. Reads
+ * the list in Postgres, because the copy in Redis may lack a chat that the person has just joined and pinned.
+ */
+async function dropOthers(sql: Sql, user: number): Promise<void> {
   await lockPerson(sql, user);
-  await sql.run`delete from chat_places where user_id = ${user} and chat_id <> all(${chats})`;
+  await sql.run`
+    delete from chat_places p where user_id = ${user}
+      and not exists (select from direct_chats d where d.bot_id = p.chat_id and d.user_id = p.user_id)
+      and not exists (select from chat_members m
+        where m.chat_id = p.chat_id and m.member_id = p.user_id and ${fragment(present)})`;
 }
 
 /**
- * Pins a chat above the other pinned chats. A pinned chat keeps its place. `chats` is the person's list. Error:
- * `too_many_pinned_chats` if the person has already pinned `max` chats.
+ * Pins a chat above the other pinned chats. A pinned chat keeps its place. Error: `too_many_pinned_chats` if the person
+ * has already pinned `max` chats.
  */
-export const pinInList = (
-  db: Database,
-  user: number,
-  chat: number,
-  chats: readonly number[],
-  max: number,
-): Promise<void> =>
+export const pinInList = (db: Database, user: number, chat: number, max: number): Promise<void> =>
   db.transaction(async (sql) => {
-    await dropOthers(sql, user, chats);
+    await dropOthers(sql, user);
     const pinned = await sql.rows<{ chat_id: number; pin: number }>`
       select chat_id, pin from chat_places where user_id = ${user} and pin is not null`;
     if (pinned.some(({ chat_id }) => chat_id === chat)) return;
@@ -51,16 +53,10 @@ export const pinInList = (
       on conflict (user_id, chat_id) do update set pin = excluded.pin, archived_through = null`;
   });
 
-/** Archives a chat up to its newest message. Unpins the chat. `chats` is the person's list. */
-export const putInArchive = (
-  db: Database,
-  user: number,
-  chat: number,
-  newest: number,
-  chats: readonly number[],
-): Promise<void> =>
+/** Archives a chat up to its newest message. Unpins the chat. */
+export const putInArchive = (db: Database, user: number, chat: number, newest: number): Promise<void> =>
   db.transaction(async (sql) => {
-    await dropOthers(sql, user, chats);
+    await dropOthers(sql, user);
     await sql.run`
       insert into chat_places (user_id, chat_id, archived_through) values (${user}, ${chat}, ${newest})
       on conflict (user_id, chat_id) do update set pin = null, archived_through = excluded.archived_through`;

@@ -27,14 +27,8 @@ export function isArchived(places: ChatPlaces, chat: ChatRef, newest: number): b
   return through !== null && (muted || newest <= through);
 }
 
-export function createPlaces(context: StoreContext, chats: Pick<Chats, 'find' | 'listOf'>) {
+export function createPlaces(context: StoreContext, chats: Pick<Chats, 'find'>) {
   const { db } = context;
-  /** Returns the newest message of a chat, and the ids of all chats of the person. Error: `chat_not_found`. */
-  const look = async (user: number, chat: ChatRef) => {
-    const [found, list] = await Promise.all([chats.find(chat), chats.listOf(user)]);
-    const { newest } = found ?? fail('chat_not_found');
-    return { newest, ids: [chat.id, ...list.map(({ id }) => id)] };
-  };
   return {
     /**
      * Returns the places of the given chats, or of all chats. Returns none while Postgres is unreachable, so that the
@@ -53,8 +47,8 @@ export function createPlaces(context: StoreContext, chats: Pick<Chats, 'find' | 
      * `chat_not_found`, `too_many_pinned_chats`, `unavailable`.
      */
     async pin(user: number, chat: ChatRef) {
-      const { ids } = await look(user, chat);
-      await rows.pinInList(db, user, chat.id, ids, limits.chats_pinned_max);
+      if (!(await chats.find(chat))) fail('chat_not_found');
+      await rows.pinInList(db, user, chat.id, limits.chats_pinned_max);
       await tellSettings(context, user, chat);
     },
     /** Error: `unavailable`. */
@@ -64,8 +58,8 @@ export function createPlaces(context: StoreContext, chats: Pick<Chats, 'find' | 
     },
     /** Moves a chat to the person's archive. Unpins it. Errors: `chat_not_found`, `unavailable`. */
     async archive(user: number, chat: ChatRef) {
-      const { ids, newest } = await look(user, chat);
-      await rows.putInArchive(db, user, chat.id, newest, ids);
+      const { newest } = (await chats.find(chat)) ?? fail('chat_not_found');
+      await rows.putInArchive(db, user, chat.id, newest);
       await tellSettings(context, user, chat);
     },
     /** Moves a chat back to the person's list. Error: `unavailable`. */
