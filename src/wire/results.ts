@@ -357,12 +357,10 @@ const chosenInlineResult = z
   })
   .meta({ id: 'ChosenInlineResult', description: 'An inline result that a person sent to a chat.' });
 
-const generationStopped = z
-  .strictObject({ chat, draft_id: z.int() })
-  .meta({
-    id: 'MessageGenerationStopped',
-    description: 'A person stopped a message that the bot was still writing.',
-  });
+const generationStopped = z.strictObject({ chat, draft_id: z.int() }).meta({
+  id: 'MessageGenerationStopped',
+  description: 'A person stopped a message that the bot was still writing.',
+});
 
 const draftFields = {
   draft_id: z.int().describe('Chosen by the bot'),
