@@ -7,7 +7,8 @@ import type { ChatRef } from '../../src/store/core/keys.js';
 import { directChat, sharedChat } from '../../src/store/core/keys.js';
 import { type EventSource, eventually, openEvents } from '../clients/event_source.js';
 import { holdEndpoint, holdMethod } from '../support/results.js';
-import { type Answer, resultOf, type Service } from '../support/service.js';
+import type { Answer, Service } from '../support/service.js';
+import { answered, patiently } from '../support/service_calls.js';
 import type { Eviction } from './eviction.js';
 import type { Hook, Hooks } from './hooks.js';
 
@@ -150,7 +151,7 @@ function createCalls({ service, agent }: World) {
 
 const appResultOf = (world: World) => {
   const { app } = createCalls(world);
-  return ((person, verb, path, body) => resultOf(app(person, verb, path, body))) as Case['appResult'];
+  return ((person, verb, path, body) => patiently(() => app(person, verb, path, body))) as Case['appResult'];
 };
 
 async function makePerson(world: World, name: string, language_code?: string): Promise<Person> {
@@ -200,8 +201,9 @@ export function createCase(world: World, people: People): Case {
   const chats: Array<{ readonly who: Person; readonly id: number }> = [];
   const names = new Set([owner, ann, ben].flatMap(({ id, username }) => [String(id), username]));
 
-  const result: Case['result'] = (bot, method, params) => resultOf(call(bot, method, params));
-  const appResult: Case['appResult'] = (person, verb, path, body) => resultOf(app(person, verb, path, body));
+  const result: Case['result'] = (bot, method, params) => patiently(() => call(bot, method, params));
+  const appResult: Case['appResult'] = (person, verb, path, body) =>
+    patiently(() => app(person, verb, path, body));
   const history: Case['history'] = async (person, chat) =>
     (await appResult(person, 'GET', `/api/chats/${chat}/messages?limit=100`)).items;
 
@@ -277,7 +279,7 @@ export function createCase(world: World, people: People): Case {
         ...posts.map(({ id }) => appResult(ben, 'GET', `/api/posts/${id}`)),
         ...bots.flatMap((each) => [
           appResult(owner, 'GET', `/api/me/bots/${each.id}`),
-          get(each, 'getWebhookInfo'),
+          answered(() => get(each, 'getWebhookInfo')),
         ]),
       ]);
       // Only the date differs between the headers of equal answers, so headers are left out.

@@ -7,14 +7,16 @@ import { type Answer, resultOf, type Service } from './service.js';
 /** How long the calls that prepare a test are repeated while a busy machine makes a front answer 503. */
 const patience_ms = 60_000;
 
-/** Repeats a call that prepares a test while it answers 503, as a client does. Returns its result. */
-// biome-ignore lint/suspicious/noExplicitAny: see Answer
-async function patiently(call: () => Promise<Answer>): Promise<any> {
+/** Repeats a call that prepares a test while it answers 503, as a client does. */
+export async function answered(call: () => Promise<Answer>): Promise<Answer> {
   for (const end = performance.now() + patience_ms; ; await sleep(200)) {
     const answer = await call();
-    if (answer.status !== 503 || performance.now() > end) return resultOf(answer);
+    if (answer.status !== 503 || performance.now() > end) return answer;
   }
 }
+
+/** Repeats a call like `answered`. Returns its result. */
+export const patiently = (call: () => Promise<Answer>) => resultOf(answered(call));
 
 type Calls = Pick<Service, 'app' | 'bot' | 'newUser' | 'newBot' | 'openChat' | 'newGroup'>;
 
