@@ -46,6 +46,12 @@ export function median(values: readonly number[]): number {
     : ((sorted[middle - 1] as number) + (sorted[middle] as number)) / 2;
 }
 
+/** Returns the value below which this share of all values lies. NaN if there are no values. */
+export function percentile(values: readonly number[], share: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+}
+
 /** JSON has no NaN, so a missing measurement is null. */
 export const known = (value: number): number | null => (Number.isFinite(value) ? value : null);
 

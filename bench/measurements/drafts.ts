@@ -12,7 +12,7 @@ import type { Finding } from '../../src/loadtest/results.js';
 import type { Series } from '../../src/loadtest/series.js';
 import { type LoadOptions, load, loadFixed } from '../load/load.js';
 import { plainWire } from '../load/plain_wire.js';
-import { costsBetween, known, median, readCosts } from '../measure.js';
+import { costsBetween, known, median, percentile, readCosts } from '../measure.js';
 import { makePeople, openChats, openManyChats, type Person, text } from '../service/population.js';
 import type { RedisWatch } from '../service/redis_watch.js';
 import type { Service } from '../service/service.js';
@@ -103,11 +103,6 @@ async function lastTextsShown({ probes: all, service }: Stage): Promise<void> {
   const missing = () => all.filter(({ sent, shown }) => sent !== shown).length;
   while (missing() > 0 && now() < end) await sleep(20, undefined, { signal: service.signal });
   expect(missing() === 0, `the last text of ${missing()} drafts was not shown`);
-}
-
-function percentile(values: readonly number[], share: number): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
 
 /** Returns the people whose drafts are loaded, row by row, and opens the streams of some of them. */

@@ -6,6 +6,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inParallel } from '../../src/loadtest/client.js';
 import type { Finding } from '../../src/loadtest/results.js';
+import { percentile } from '../measure.js';
 import { cpuSeconds, cpuSecondsOfTree } from '../service/processes.js';
 import type { Service } from '../service/service.js';
 import type { Measurement } from './measurement.js';
@@ -70,11 +71,6 @@ const costs = ({ front, parts }: Service, worker: number, receiver: number) => (
   receiver: cpuSeconds(receiver),
   load: cpuSeconds(process.pid),
 });
-
-function percentile(values: readonly number[], share: number): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
-}
 
 export const latency: Measurement = {
   name: 'latency',

@@ -65,7 +65,7 @@ local retired = own == 0 and #live > 0
 if is_stream and not first and not c[2] and not retired then return refuse('lapsed') end
 
 if not known then
-  -- The consumer may have already seen any update up to the cursor before this step sends it again.
+  -- The consumer may have seen any update up to the cursor. This step may send these updates again.
   local moved = math.max(tonumber(c[1] or 0), tonumber(redis.call('HGET', consumption_key, 'moved') or 0))
   redis.call('UNLINK', unpack(keys))
   redis.call('HSET', consumption_key, 'cur', 0, 'moved', ('%.0f'):format(moved))

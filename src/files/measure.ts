@@ -9,7 +9,7 @@ import { fileLimits as limits } from './limits.js';
 export interface Measured {
   /** Present if the file was not read, because earlier files took too long. */
   readonly late?: true;
-  /** The MIME type according to the content. Absent for text and other types without a signature. */
+  /** The MIME type according to the content. Absent if the type has no signature, as text. */
   readonly mime?: string;
   /** In pixels. */
   readonly width?: number;
@@ -20,7 +20,7 @@ export interface Measured {
   readonly title?: string;
   readonly moving?: boolean;
   readonly sounding?: boolean;
-  /** The photo without its metadata. Absent for other files, and for photos without metadata. */
+  /** The photo without its metadata. Absent if the file is not a photo or has no metadata. */
   readonly cleaned?: Uint8Array;
 }
 

@@ -3,7 +3,8 @@ export const processLimits = {
   /** How old the count of pending work in Redis may be when metrics are read. */
   backlog_age_ms_max: 1_000,
   /**
-   * How long a scrape of metrics waits for the count of pending work. After this time, it returns the last known count.
+   * The maximum time for which a scrape of metrics waits for the count of pending work. If the count takes longer, the
+   * scrape returns the last known count.
    */
   backlog_wait_ms_max: 2_000,
   /**

@@ -237,13 +237,13 @@ const operatorQueue = z
     route: z
       .string()
       .optional()
-      .describe('Name of the webhook route. Absent for the queue of the bot itself'),
+      .describe('Name of the webhook route. Absent if the queue belongs to the bot itself'),
     webhook_host: z.string().optional().describe('Absent while the bot polls'),
     has_custom_certificate: z.boolean(),
     max_connections: z.int().optional(),
     ip_address: z.string().optional(),
     retry_policy: retryPolicyResult.optional(),
-    allowed_updates: z.array(z.string()).optional().describe('Absent for the default kinds'),
+    allowed_updates: z.array(z.string()).optional().describe('Absent if the bot gets the default kinds'),
     chat_count: count.optional().describe('Number of chats that the route lists'),
     percent: z.int().optional().describe('Percentage of chats that the route takes'),
     pending_update_count: count,
@@ -287,7 +287,7 @@ export const operatorBot = z
     owner: z
       .strictObject({ ...accountName, suspended: z.boolean() })
       .optional()
-      .describe('Absent for the management bot'),
+      .describe('Absent if the bot is the management bot'),
     delivered_count: count,
     failed_count: count.describe('Number of failed delivery attempts'),
     dead_count: count.describe('Number of updates that became dead letters so far'),
@@ -342,7 +342,7 @@ export const adminCallPage = pageOf(
       status: z
         .int()
         .optional()
-        .describe('HTTP status of the answer; absent for a change with an unknown outcome'),
+        .describe('HTTP status of the answer. Absent if the outcome of the change is unknown'),
       times: z.int().positive().describe('Number of calls within an hour that this entry combines'),
     })
     .meta({ id: 'AdminCall', description: 'An API call that an administrator made.' }),

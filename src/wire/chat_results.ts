@@ -55,7 +55,7 @@ export const listedChat = chat
       .optional()
       .describe('The last message that the caller has read, or 0. Present with `unread_count`'),
     muted: z.literal(true).optional().describe('Notifications of this chat are off'),
-    muted_until: unixSeconds.optional().describe('Absent when muted forever'),
+    muted_until: unixSeconds.optional().describe('Absent if the chat is muted forever'),
     list_pin: z
       .int()
       .positive()

@@ -50,7 +50,7 @@ export const auditPage = pageOf(
       event: z.enum(auditEvents),
       actor: z.strictObject({
         type: z.enum(['user', 'bot', 'operator', 'service']),
-        id: z.int().positive().optional().describe('Id of the person; absent for other actors'),
+        id: z.int().positive().optional().describe('Id of the person. Absent if the actor is not a person'),
       }),
       details: z.record(z.string(), z.unknown()),
       at: z.int().min(0).describe('Unix time in seconds'),

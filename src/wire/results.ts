@@ -220,7 +220,7 @@ export const fileInfo = z
     file_path: z
       .string()
       .optional()
-      .describe('Path below `/file/bot<token>/`; absent for media stored as a URL'),
+      .describe('Path below `/file/bot<token>/`. Absent if the media is stored as a URL'),
   })
   .meta({ id: 'File', description: 'A file and its download path.' });
 
@@ -243,7 +243,7 @@ export const callbackQuery = z
   .strictObject({
     id: z.string(),
     from: user,
-    message: message.optional().describe('Absent for a message that a person sent by way of the bot'),
+    message: message.optional().describe('Absent if a person sent the message by way of the bot'),
     inline_message_id: z.string().optional().describe('Id of a message that a person sent by way of the bot'),
     chat_instance: z.string().describe('Id that is constant for a chat'),
     data: z.string(),
@@ -277,7 +277,7 @@ const inviteLinkFields = {
   is_primary: flag,
   is_revoked: flag,
   name: z.string().optional(),
-  expire_date: unixSeconds.optional().describe('Absent for a link that does not expire'),
+  expire_date: unixSeconds.optional().describe('Absent if the link does not expire'),
   member_limit: z
     .int()
     .min(1)

@@ -14,7 +14,10 @@ export const signingSecret = z
   })
   .meta({ id: 'SigningSecret', description: 'The secret that signs the deliveries of a bot.' });
 
-const route = z.string().optional().describe('Name of the webhook route. Absent for the webhook itself');
+const route = z
+  .string()
+  .optional()
+  .describe('Name of the webhook route. Absent if the update went to the webhook of setWebhook');
 
 export const deliveryAttempt = z
   .strictObject({

@@ -1,13 +1,13 @@
 /**
  * Calls every method and endpoint with the parameters of a case, in every form, and checks the rules for all answers.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'undici';
 import { expect } from 'vitest';
 import { endpoints } from '../../src/endpoints/endpoints.gen.js';
 import { methods } from '../../src/methods/methods.gen.js';
 import { holdEndpoint, holdMethod } from '../support/results.js';
 import type { Answer, Service } from '../support/service.js';
+import { answered } from '../support/service_calls.js';
 import { type Given, type Json, type Shape, shapeOf } from './garbage_values.js';
 
 export interface Target {
@@ -136,19 +136,6 @@ export interface Caller {
 }
 
 const concurrency = 32;
-const busy_tries_max = 20;
-
-/**
- * Repeats a call while it is answered with 503, at most 20 times. On a busy machine, Redis may take too long to answer. A
- * call that always gets a 503 is still a fault.
- */
-export async function unlessBusy(call: () => Promise<Answer>): Promise<Answer> {
-  for (let tries = 1; ; tries++) {
-    const answer = await call();
-    if (answer.status !== 503 || tries === busy_tries_max) return answer;
-    await sleep(1_000);
-  }
-}
 
 export function openCaller(service: Service): Caller {
   const pool = new Pool(service.fronts[0].url, { connections: concurrency, pipelining: 1 });
@@ -183,7 +170,7 @@ export function openCaller(service: Service): Caller {
     async call(given, callers) {
       const target = byName.get(given.target) as Target;
       try {
-        const answer = await unlessBusy(() => send(given, target, callers));
+        const answer = await answered(() => send(given, target, callers));
         if (!(answer.status === 200 && target.other)) expectEnvelope(answer);
         if (target.path === null) holdMethod(target.name, answer);
         else holdEndpoint(target.verb, target.path, answer);

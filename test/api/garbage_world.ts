@@ -9,8 +9,9 @@ import { rightNames } from '../../src/rules/rights.js';
 import { openMasters } from '../support/cluster.js';
 import { png } from '../support/samples.js';
 import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import { answered } from '../support/service_calls.js';
 import { field, post } from '../support/uploads.js';
-import { type Callers, type Target, unlessBusy } from './garbage_calls.js';
+import type { Callers, Target } from './garbage_calls.js';
 import type { Hints, Json } from './garbage_values.js';
 import { forwarded } from './refused.js';
 
@@ -117,8 +118,8 @@ async function furnish(service: Service, name: string): Promise<Corner> {
  * updates.
  */
 async function observe(service: Service, { owner, bot, group, channel }: Corner): Promise<unknown> {
-  const app = (path: string) => resultOf(unlessBusy(() => service.app(owner, 'GET', path)));
-  const call = (method: string, params = {}) => resultOf(unlessBusy(() => service.bot(bot, method, params)));
+  const app = (path: string) => resultOf(answered(() => service.app(owner, 'GET', path)));
+  const call = (method: string, params = {}) => resultOf(answered(() => service.bot(bot, method, params)));
   return Promise.all([
     ...[
       '/api/me',
@@ -182,7 +183,7 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
         const answer = await fetch(path, { method: 'PUT', headers, body: new Uint8Array(png(640, 360)) });
         return { status: answer.status, headers: {}, body: await answer.json() };
       };
-      expect((await unlessBusy(put)).status).toBe(200);
+      expect((await answered(put)).status).toBe(200);
     }
   };
   await givePictures();
@@ -251,12 +252,12 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
 
   async function mend(): Promise<void> {
     const app = (verb: string, path: string, body: object) =>
-      resultOf(unlessBusy(() => service.app(own.owner, verb, path, body)));
+      resultOf(answered(() => service.app(own.owner, verb, path, body)));
     await app('POST', `/api/bots/${own.bot.username}/start`, {});
     for (const chat of [own.group, own.channel]) {
       await app('PUT', `/api/chats/${chat}/members/${own.bot.id}`, { status: 'administrator', rights });
       const unbanned = { chat_id: chat, user_id: own.member.id };
-      await resultOf(unlessBusy(() => service.bot(own.bot, 'unbanChatMember', unbanned)));
+      await resultOf(answered(() => service.bot(own.bot, 'unbanChatMember', unbanned)));
       await app('PUT', `/api/chats/${chat}/members/${own.member.id}`, { status: 'member' });
     }
     await givePictures();

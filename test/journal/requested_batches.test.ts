@@ -1,4 +1,7 @@
-/** Tests batches that callers request (decision 0055): when they are announced, and when they are settled. */
+/**
+ * Tests the batches that durable calls request from the flusher (decision 0055). The tests check when the flusher
+ * announces and settles such a batch.
+ */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { FlushStep } from '../../src/journal/pipeline.js';
 import { limits } from '../../src/limits.js';

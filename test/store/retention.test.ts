@@ -395,7 +395,7 @@ test('a partition that another session has locked is dropped in a later pass', a
   await reading;
   const before = await spanNamesOf(chat);
   await rested();
-  // The pass waits a second for each of the three oldest partitions.
+  // Because of the reader, the pass waits a second for each of the three oldest partitions.
   const passing = pass(7 * day_ms);
   for (let n = 0; n < 20; n++) await send('more');
   await cluster.flush();

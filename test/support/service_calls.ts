@@ -7,8 +7,8 @@ import { type Answer, resultOf, type Service } from './service.js';
 /** How long the calls that prepare a test are repeated while a busy machine makes a front answer 503. */
 const patience_ms = 60_000;
 
-/** Repeats a call that prepares a test while it answers 503, as a client does. */
-export async function answered(call: () => Promise<Answer>): Promise<Answer> {
+/** Repeats a call while it answers 503, as a client does, for up to a minute. */
+export async function answered<T extends Pick<Answer, 'status'>>(call: () => Promise<T>): Promise<T> {
   for (const end = performance.now() + patience_ms; ; await sleep(200)) {
     const answer = await call();
     if (answer.status !== 503 || performance.now() > end) return answer;

@@ -9,7 +9,7 @@ export const getChatMenuButton = defineMethod({
   effect: 'read',
   summary: 'Returns the menu button that a person sees, or the default button.',
   params: z.object({
-    chat_id: optional(integer()).describe('Id of the person; absent for the default button'),
+    chat_id: optional(integer()).describe('Id of the person. If absent, the default button is returned'),
   }),
   errors: menuButtonErrors,
   result: menuButton,

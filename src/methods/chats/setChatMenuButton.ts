@@ -24,7 +24,7 @@ export const setChatMenuButton = defineMethod({
   effect: 'configure',
   summary: 'Sets the menu button for one person, or the default menu button for all people.',
   params: z.object({
-    chat_id: optional(integer()).describe('Id of the person; absent for the default button'),
+    chat_id: optional(integer()).describe('Id of the person. If absent, the default button is set'),
     menu_button: optional(menuButton).describe(
       `\`default\` removes the button. The text of a \`web_app\` button has up to ${limits.menu_button_text_length_max} characters`,
     ),

@@ -94,7 +94,7 @@ async function notifyRecipient(
   await notifyPerson(sql, to, { kind, bot, username, from });
 }
 
-/** Notifies the person who offered the bot whether the offer was accepted. */
+/** Stores a notice for the person who offered the bot. The notice says whether the offer was accepted. */
 async function notifyOfferer(
   sql: Sql,
   kind: 'transfer_accepted' | 'transfer_declined',

@@ -74,7 +74,7 @@ export interface Media {
   readonly id: string;
   /** The `file_unique_id`. Equal files have the same value. It cannot be used to send or download a file. */
   readonly unique: string;
-  /** The URL of media that are stored by reference. Absent for uploads. */
+  /** The URL of media that are stored by reference. Absent if the media were uploaded. */
   readonly url?: string;
   /** In bytes. */
   readonly size?: number;
@@ -117,7 +117,7 @@ export interface Content {
 }
 
 export interface ForwardOrigin {
-  /** The person or bot who wrote the original message. Absent for a channel. */
+  /** The person or bot who wrote the original message. Absent if a channel published the message. */
   readonly from?: Profile;
   /** The channel of the original message. `message` is the id in that channel. */
   readonly chat?: Profile;

@@ -22,7 +22,7 @@ export interface PollState {
   readonly voters: number;
   readonly stopped: boolean;
   readonly counts: readonly number[];
-  /** The person's own options. Absent for a bot. */
+  /** The person's own options. Absent if a bot reads the poll. */
   readonly own?: readonly number[];
 }
 

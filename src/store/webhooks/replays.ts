@@ -38,7 +38,7 @@ export interface ReplayAsk {
   readonly delivered: boolean;
   /** Whether to exclude updates that were delivered before the current owner got the bot. */
   readonly ofOwner: boolean;
-  /** Selects the updates of this route. Absent for all updates of the bot. */
+  /** The route whose updates are replayed. If absent, the updates of all routes and of the bot itself are replayed. */
   readonly route?: Route | undefined;
 }
 

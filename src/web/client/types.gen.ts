@@ -89,7 +89,7 @@ export type ChatSummary = {
   read_message_id?: number;
   /** Notifications of this chat are off */
   muted?: true;
-  /** Absent when muted forever */
+  /** Absent if the chat is muted forever */
   muted_until?: number;
   /** Present if the caller pinned the chat in the list. The greatest number comes first */
   list_pin?: number;
@@ -510,7 +510,7 @@ export type ListedInviteLink = {
   is_primary: boolean;
   is_revoked: boolean;
   name?: string;
-  /** Absent for a link that does not expire */
+  /** Absent if the link does not expire */
   expire_date?: number;
   /** Maximum number of current members who joined by this link */
   member_limit?: number;
@@ -549,7 +549,7 @@ export type AdminCall = {
   target: string;
   /** Client address; empty for a command */
   address: string;
-  /** HTTP status of the answer; absent for a change with an unknown outcome */
+  /** HTTP status of the answer. Absent if the outcome of the change is unknown */
   status?: number;
   /** Number of calls within an hour that this entry combines */
   times: number;
@@ -603,7 +603,7 @@ export type History = {
 /** An attempt to deliver an update, without the answer of the receiver. */
 export type OperatorAttempt = {
   update_id: number;
-  /** Name of the webhook route. Absent for the webhook itself */
+  /** Name of the webhook route. Absent if the update went to the webhook of setWebhook */
   route?: string;
   /** Unix time, seconds */
   date: number;
@@ -632,7 +632,7 @@ export type OperatorBot = {
   state: "active" | "suspended" | "blocked";
   /** When the bot was suspended or its token was blocked */
   state_date?: number;
-  /** Absent for the management bot */
+  /** Absent if the bot is the management bot */
   owner?: {
     id: number;
     username?: string;
@@ -1364,7 +1364,7 @@ export type Reaction = {
 
 /** The queue of a bot or of one of its webhook routes. */
 export type OperatorQueue = {
-  /** Name of the webhook route. Absent for the queue of the bot itself */
+  /** Name of the webhook route. Absent if the queue belongs to the bot itself */
   route?: string;
   /** Absent while the bot polls */
   webhook_host?: string;
@@ -1372,7 +1372,7 @@ export type OperatorQueue = {
   max_connections?: number;
   ip_address?: string;
   retry_policy?: RetryPolicy;
-  /** Absent for the default kinds */
+  /** Absent if the bot gets the default kinds */
   allowed_updates?: Array<string>;
   /** Number of chats that the route lists */
   chat_count?: number;

@@ -15,7 +15,7 @@ export interface KeptMessage {
   readonly chat: number;
   readonly text: string;
   readonly entities?: readonly MessageEntity[];
-  /** The file, or the files of an album. Absent for a text. */
+  /** The file, or the files of an album. Absent if the message has only text. */
   readonly files?: readonly File[];
   /** The id of the send. Files of several kinds are sent as several messages, and no message overtakes another. */
   readonly send?: string;

@@ -108,8 +108,8 @@ function rankOf({ label, tags }: EmojiData['emojis'][number], sought: string): n
 const name_score = 10;
 
 /**
- * Returns the emoji that match a search, the best first. All of them are in one category, because the picker sorts only
- * within categories. The picker keeps the order of emoji with equal scores, so every emoji gets the same score.
+ * Returns the emoji that match a search. The best match comes first. All of them are in one category, because the picker
+ * sorts only within categories. The picker keeps the order of emoji with equal scores, so every emoji gets the same score.
  */
 function ranked(data: EmojiData, sought: string): EmojiData {
   const found = data.emojis

@@ -9,7 +9,7 @@ import { changeField, type FieldRef } from './formatting.js';
 interface MentionsProps {
   chat: number;
   field: FieldRef;
-  /** The text, or null if no mention can be typed. */
+  /** The text of the message field. Null if the chat is not a group. */
   text: string | null;
   /** The position of the caret, or null if text is selected. */
   caret: number | null;

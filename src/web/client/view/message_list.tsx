@@ -215,7 +215,7 @@ function lastSeen(view: VirtualizerHandle, items: readonly Item[]): number {
   return lastIdOf(items[index]);
 }
 
-/** How long a row must stay in place before it counts as seen. After this time, its height is known. */
+/** How long a row must stay in place before it counts as seen. By then, the height of the row is known. */
 const seen_ms = 100;
 
 /** The position in the list. */

@@ -12,7 +12,7 @@ interface Card {
   kind: ObjectKind;
   title: string;
   detail: string;
-  /** The link of the card. Absent for dice and polls. */
+  /** The link of the card. Dice and polls have no link. */
   href?: string;
   /** A location that is or was live. */
   live?: Location;
