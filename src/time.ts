@@ -3,6 +3,8 @@
  * clocks and starts timers (decision 0056).
  */
 
+import { performance } from 'node:perf_hooks';
+
 const roundTripMsMax = 100;
 
 export interface Timer {

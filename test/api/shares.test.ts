@@ -1,6 +1,7 @@
 /** Tests how a front divides its event loop among accounts. The test controls the clock. */
 import { expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
+import type { Random } from '../../src/random.js';
 import { Shares } from '../../src/server/shares.js';
 
 const measured = 2_000;
@@ -163,4 +164,23 @@ test('a call is refused if its account already has too many waiting calls or byt
   call(3, 'upload', 1, limits.upload_bytes_max);
   expect(() => call(3, 'upload', 1, limits.upload_bytes_max)).toThrow(refused);
   call(4, 'one that is larger', 1, limits.calls_waiting_bytes_max + 1);
+});
+
+test('the clock is read for few small calls of an account that calls often', () => {
+  let readings = 0;
+  const time = {
+    monotonic: () => {
+      readings++;
+      return 1_000;
+    },
+    after: () => expect.fail('a call waits'),
+    soon: () => expect.fail('a call waits'),
+  };
+  const draws = Array.from({ length: 8 }, (_, i) => (i + 0.5) / 8);
+  let drawn = 0;
+  const random = { number: () => draws[drawn++ % draws.length] as number } as Random;
+  const shares = new Shares(time, random);
+  for (let i = 0; i < 800; i++) shares.run(1, 100, () => undefined);
+  // One call in eight is measured, with two readings. The first call of the account needs one more.
+  expect(readings).toBe(201);
 });
