@@ -78,6 +78,10 @@ export async function watchRedis(url: string, partitions: number): Promise<Redis
       return each.reduce((sum, version) => sum + Number(version ?? 0), 0);
     },
     async dataBytes() {
+      // Redis keeps some expired keys in memory until a command finds them. A scan without a pattern finds all keys.
+      let cursor = '0';
+      do [cursor] = await client.scan(cursor, 'COUNT', 10_000);
+      while (cursor !== '0');
       const stats = readPairs((await client.call('MEMORY', 'STATS')) as unknown[]);
       const tables = readPairs((stats.get('db.0') ?? []) as unknown[]);
       return [...tables.values(), stats.get('dataset.bytes')].reduce<number>((sum, n) => sum + Number(n), 0);
