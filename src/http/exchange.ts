@@ -22,7 +22,7 @@ import { BodyBuffer } from './body.js';
 import type { EngineRequest, EngineResponse } from './engine.js';
 import { closedStream, ReplyStream } from './event-stream.js';
 import { bytesMaxOf, type ExchangeContext } from './exchange_context.js';
-import { asksToClose, Head, isAmbiguous, isUpload, readHead } from './head.js';
+import { asksToClose, engineCloses, Head, isAmbiguous, isUpload, readHead } from './head.js';
 import { httpLimits as limits } from './limits.js';
 import {
   beginStream,
@@ -72,6 +72,7 @@ export class Exchange extends Head implements ApiRequest {
   private stream: ReplyStream | undefined;
   private download: StreamReply | undefined;
   private incoming: BodyBuffer | undefined;
+  private releaseReply: (() => void) | undefined;
   /** Whether `admit` is still deciding whether to accept the body. */
   private admitting = false;
   /** Whether the engine reads no more of the body until `admit` has decided. */
@@ -407,9 +408,8 @@ export class Exchange extends Head implements ApiRequest {
       if (this.answerTraceparent !== '') response.writeHeader('traceparent', this.answerTraceparent);
       if (retryAfter !== undefined) response.writeHeader('Retry-After', String(retryAfter));
       if (this.method === 'HEAD') endHead(response, Buffer.byteLength(body), closes);
-      else if (body.length >= large_reply_bytes_min && !this.closes) {
-        if (closes) response.writeHeader('Connection', 'close');
-        endInPieces(response, typeof body === 'string' ? Buffer.from(body) : body, () => this.finish());
+      else if (body.length >= large_reply_bytes_min) {
+        this.sendLarge(typeof body === 'string' ? Buffer.from(body) : body, closes);
         return;
       } else response.end(body, closes);
       this.finish();
@@ -419,6 +419,52 @@ export class Exchange extends Head implements ApiRequest {
       response.close();
       this.abort();
     }
+  }
+
+  /** Sends a large reply, and counts it until its client has read it. */
+  private sendLarge(body: Buffer, closes: boolean): void {
+    const { response, context } = this;
+    if (this.closes && !engineCloses(this.connection)) {
+      this.sendLast(body);
+      return;
+    }
+    if (closes) response.writeHeader('Connection', 'close');
+    if (endInPieces(response, body, () => this.finish())) {
+      this.finish();
+      return;
+    }
+    const held = { bytes: body.length, drop: () => context.time.soon(() => this.drop()) };
+    const { caller } = this;
+    context.heldReplies.add(caller, held);
+    this.releaseReply = () => context.heldReplies.remove(caller, held);
+  }
+
+  /**
+   * Sends a large reply after a chunked body. The engine must end the connection together with this reply. It therefore
+   * buffers the whole reply, and does not report when the client has read it. Such a reply counts for a fixed time, and
+   * nothing can drop it. If it exceeds the limit of its caller, closes the connection instead.
+   */
+  private sendLast(body: Buffer): void {
+    const { caller, context, response } = this;
+    const { heldReplies, time } = context;
+    if (!heldReplies.fits(caller, body.length)) {
+      response.close();
+      return;
+    }
+    const held = { bytes: body.length, drop: () => undefined };
+    heldReplies.add(caller, held);
+    time.after(limits.held_reply_ms, () => heldReplies.remove(caller, held)).unref();
+    response.end(body, true);
+    this.finish();
+  }
+
+  /** The bot or the person who called, or the address of a caller without an account. */
+  private get caller(): number | string {
+    return this.calledBy || this.remoteAddress;
+  }
+
+  private drop(): void {
+    if (this.stage === 'given') this.response.close();
   }
 
   private finish(): void {
@@ -438,6 +484,7 @@ export class Exchange extends Head implements ApiRequest {
 
   private leave(): void {
     const { context } = this;
+    this.releaseReply?.();
     // Keeps the body after an abort, because the handler may still use it.
     this.incoming?.release(this.stage === 'out');
     const { access, meter } = context;

@@ -5,6 +5,7 @@ import type { ApiRequest } from '../server/request.js';
 import type { Time } from '../time.js';
 import type { BodyRoom } from './body.js';
 import { isUpload, type SignedBodies } from './head.js';
+import type { HeldReplies } from './held_replies.js';
 import { httpLimits as limits } from './limits.js';
 
 export interface AccessListener {
@@ -44,6 +45,7 @@ export interface ExchangeContext {
    */
   open: number;
   begun: number;
+  readonly heldReplies: HeldReplies;
   /** How many bytes wait for slow clients of event streams. */
   streamBytes: number;
   /** True during shutdown. Each reply then ends its connection. */

@@ -135,6 +135,12 @@ export function asksToClose(connection: string): boolean {
   return connection !== '' && /(?:^|,)\s*close\s*(?:,|$)/i.test(connection);
 }
 
+/**
+ * Returns whether the engine itself ends the connection after the reply. It recognises the header by its length.
+ * `asksToClose` must be true.
+ */
+export const engineCloses = (connection: string): boolean => connection.length === 'close'.length;
+
 /** Returns whether the body may hold files and be as large as an upload. */
 export function isUpload(contentType: string): boolean {
   return /^\s*multipart\/form-data\s*(?:;|$)/i.test(contentType);

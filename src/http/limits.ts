@@ -20,6 +20,14 @@ export const httpLimits = {
   stream_buffer_bytes_max: 1024 * 1024,
   /** How many bytes all event streams of a front may buffer for slow clients. */
   streams_buffer_bytes_max: 256 * 1024 * 1024,
+  /**
+   * How many bytes of large replies may wait for clients that read slowly: for all callers together, and for one bot,
+   * person or address.
+   */
+  held_replies_bytes_max: 256 * 1024 * 1024,
+  caller_held_replies_bytes_max: 32 * 1024 * 1024,
+  /** How long a large reply counts whose end the engine does not report. */
+  held_reply_ms: 60_000,
   /** How long a stream that ends may still send buffered text to its client. */
   stream_end_ms_max: 2_000,
   connection_quiet_ms: 250,

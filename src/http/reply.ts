@@ -36,19 +36,18 @@ export function endHead(response: EngineResponse, bytes: number, closes: boolean
 }
 
 /**
- * Ends a large reply. Calls `done` when the kernel has the last byte, so that a shutdown does not truncate the reply.
+ * Ends a large reply. Returns whether the kernel has accepted all of it. Otherwise calls `done` when the kernel has the
+ * last byte, so that a shutdown does not truncate the reply.
  */
-export function endInPieces(response: EngineResponse, body: Buffer, done: () => void): void {
+export function endInPieces(response: EngineResponse, body: Buffer, done: () => void): boolean {
   const [, complete] = response.tryEnd(body, body.length);
-  if (complete) {
-    done();
-    return;
-  }
+  if (complete) return true;
   response.onWritable((offset) => {
     const [taken, completed] = response.tryEnd(body.subarray(offset), body.length);
     if (completed) done();
     return taken;
   });
+  return false;
 }
 
 export function writeHead(

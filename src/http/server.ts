@@ -8,6 +8,7 @@ import type { Engine, ListenSocket, RouteHandler, TemplatedApp } from './engine.
 import { Exchange } from './exchange.js';
 import type { AccessListener, Admit, ExchangeContext, RequestListener } from './exchange_context.js';
 import type { SignedBodies } from './head.js';
+import { HeldReplies } from './held_replies.js';
 import { httpLimits as limits } from './limits.js';
 
 export interface ListenOptions {
@@ -224,6 +225,7 @@ export async function listen(options: ListenOptions): Promise<HttpServer> {
     meter: options.meter,
     open: 0,
     begun: 0,
+    heldReplies: new HeldReplies(),
     streamBytes: 0,
     closing: false,
     idle: () => undefined,
