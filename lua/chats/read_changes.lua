@@ -33,7 +33,7 @@ for _, chat in ipairs(chats) do
     for _, entry in ipairs(log) do
       if is_full() then missed = true break end
       local version, f = entry[1]:match('^%d+'), entry[2]
-      -- The log did not exist yet at the time of the previous change, so the log lacks that change.
+      -- The log was created after the previous change, so it lacks that change.
       if tonumber(f[2]) > seen then missed = true end
       seen = tonumber(version)
       local record = ''

@@ -1,5 +1,5 @@
 --[[
-@summary Returns the draft in a direct chat, without text if the person has stopped it.
+@summary Returns the draft in a direct chat. Omits the text if the person has stopped the draft.
 @flag    no-writes
 @ok      id       text?   id of the draft; null if there is none
 @ok      after    text?   id of the chat's last message when the draft was stored

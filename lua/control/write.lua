@@ -1,5 +1,5 @@
 --[[
-@summary Writes the copy of a control record, either as a fill with its ticket or as a refresh with a newer version.
+@summary Writes the copy of a control record. A fill needs its ticket, and a refresh needs a newer version.
 @why     A fill must not undo a refresh that happened after the fill read Postgres. A refresh must not undo a later one.
 @repeatable Each version is written only once, and a ticket can be used only once.
 @flag    allow-oom

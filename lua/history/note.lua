@@ -29,7 +29,7 @@ grow('id', id)
 grow('version', version)
 if #changes == 0 then return ok(replaced and 1 or 0) end
 
--- The current server lacks these revocations. Under a higher incarnation, the nodes repeat the revocations there.
+-- The current server lacks these revocations. After the incarnation is raised, the nodes repeat them on this server.
 if replaced then redis.call('HINCRBY', history_key, 'incarnation', 1) end
 local _, ms = now()
 for _, change in ipairs(changes) do

@@ -1,5 +1,5 @@
 --[[
-@summary Claims an idempotency key for a call. If another call has the key, returns its answer or state.
+@summary Claims an idempotency key for a call. If another call has the key, returns that call's answer or state.
 @why     If two nodes receive a call with the same key, only one of them may execute the call.
 @repeatable A holder that claims its own key again succeeds.
 @flag    allow-oom

@@ -1,5 +1,5 @@
 --[[
-@summary Publishes a hint about a flush, from a waiting front to the flushers or back. Stores nothing.
+@summary Publishes a flush hint, from a waiting front to the flushers or from a flusher to the fronts. Stores nothing.
 @repeatable A repeated hint does no harm.
 @flag    allow-oom
 @key     channel  {NN}:on_flushed  CHANNEL   or {NN}:on_flush_asked

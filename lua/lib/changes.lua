@@ -1,5 +1,5 @@
 --[[
-@summary Writes the change log of a chat, which event streams read.
+@summary Writes the change log of a chat. Event streams read this log.
          The log exists only while somebody reads the chat, and for some time afterwards.
 @key     changes  {NN}:changes:<chat>  STREAM
 @key     channel  {NN}:on_chat:<chat>  CHANNEL

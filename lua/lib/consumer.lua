@@ -10,7 +10,7 @@
 -- Each update at or below the cursor (`cur`) is either confirmed, sent to a consumer, or in `assigned`. A chat with
 -- such unconfirmed updates has a holder: the only consumer that gets updates of this chat.
 
--- A prime. Squares of smaller numbers are exact in a double.
+-- A prime. The square of any smaller number is exact in a double.
 local CONSUMER_PRIME = 16777213
 
 -- Returns the end of the latest lease in ms, or 0 if the last poll of the bot had no consumer. `poll` is the field of
@@ -55,8 +55,8 @@ local function idle_wait(at, name, ms)
 end
 
 -- Chooses the consumer for a chat without a holder. Each consumer has a weight for each chat, and the highest weight
--- wins (rendezvous hashing). A consumer that joins therefore gets its share of the chats, and no other chat moves.
--- `seeds` caches the digests of names.
+-- wins (rendezvous hashing). When a consumer joins, it gets its share of the chats, and no other chat moves. `seeds`
+-- caches the digests of names.
 local function pick_consumer(names, seeds, chat)
   local digest, best, most = consumer_digest(chat), nil, -1
   for _, name in ipairs(names) do
@@ -112,9 +112,9 @@ local function highest_id(sent)
   return highest
 end
 
--- Returns the consumers that lost updates to a takeover, least recent first: arrays of the name and the highest id of a
--- lost update. Also returns `moved`: the highest id for consumers that are no longer in the list, and for updates from
--- before a webhook or before polls without a consumer.
+-- Returns the consumers that lost updates to a takeover, least recent first, as arrays of the name and the highest lost
+-- id. Also returns `moved`, the highest such id of consumers that are no longer in the list. `moved` also covers
+-- updates from before a webhook was set or before a poll without a consumer.
 local function read_taken(at)
   local c = redis.call('HMGET', at.consumption, 'taken', 'moved')
   return c[1] and cmsgpack.unpack(c[1]) or {}, tonumber(c[2] or 0)
@@ -136,8 +136,8 @@ local function remember_taken(at, name, sent)
   redis.call('HSET', at.consumption, 'taken', cmsgpack.pack(taken))
 end
 
--- Returns the highest id of an unconfirmed update that a consumer may have seen: an update that was taken over from the
--- consumer, or an update in `sent`.
+-- Returns the highest id of an unconfirmed update that a consumer may have seen. Such updates were taken over from the
+-- consumer, or are in `sent`.
 local function highest_seen(at, name, sent)
   local taken, highest = read_taken(at)
   for _, each in ipairs(taken) do
@@ -241,7 +241,7 @@ local function assign_new(at, names, seeds, last)
 end
 
 -- Moves updates that are assigned to a consumer to its sent updates, up to `limit` and a size. Returns the number of
--- removed assignments, and whether the consumer may get no more.
+-- removed assignments, and whether the consumer has reached the limit.
 local function add_assigned(at, name, sent, limit)
   local bytes = 0
   for _, each in ipairs(sent) do bytes = bytes + each[3] end
@@ -262,8 +262,8 @@ local function add_assigned(at, name, sent, limit)
   return taken, #sent >= limit or bytes >= LIMITS.script_read_bytes_max
 end
 
--- Returns the entries of a consumer's sent updates from position `first` to `last`, and all its sent updates. Leaves
--- out updates that are no longer in the queue.
+-- Returns the entries of a consumer's sent updates from position `first` to `last`, and all sent updates of the
+-- consumer. Leaves out updates that are no longer in the queue.
 local function entries_of_sent(at, sent, first, last)
   local rows, rest = {}, {}
   for i, each in ipairs(sent) do

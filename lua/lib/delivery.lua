@@ -28,7 +28,7 @@ local function unpark(at, chat, id)
   return redis.call('ZREM', at.parked, parked_member(chat, id)) == 1
 end
 
--- Removes delivered updates from the queue. `acked` lists the id, the bytes and the chat of each update in turn.
+-- Removes delivered updates from the queue. `acked` lists three values for each update: the id, the bytes and the chat.
 -- Returns the bytes of the updates that were still in the queue.
 local function remove_acked(at, acked, repeated)
   local bytes, ids, size_of = 0, {}, {}
@@ -50,8 +50,8 @@ local function remove_acked(at, acked, repeated)
   return bytes
 end
 
--- Call this after the first parked update of a chat was removed. The chat's next update then becomes due at once. If no
--- update is left, the chat is unparked.
+-- Call this after the first parked update of a chat was removed. The chat's next update then becomes due immediately.
+-- If no update is left, the chat is unparked.
 local function settle_chat(at, chat, ms)
   redis.call('HDEL', at.attempts, chat)
   if #parked_ids(at, chat, 1) > 0 then

@@ -23,7 +23,7 @@ local function with_media_of(content, caption)
   return caption .. content:sub(media_at + 1)
 end
 
--- Returns the offset of the live part of a content, the period and the end (both in seconds). The live part follows the
+-- Returns the offset of a content's live part, and the part's period and end in seconds. The live part follows the
 -- packed object. Returns nil if the content has no live part.
 local function live_part(content)
   local live_at = cmsgpack.unpack_one(content, (cmsgpack.unpack_one(content)))
@@ -93,8 +93,8 @@ local function edited_record(record, meta, now_ms, editor, may_edit_others, by_w
   return write_record(header, new_content, new_markup, origin), version
 end
 
--- Returns the record of the replied-to or pinned message, which the API shows inside this message. Returns '' if Redis
--- does not have the record.
+-- Returns the record of the message that this message replies to or pins. The API shows that message inside this one.
+-- Returns '' if Redis does not have the record.
 local function replied_record(record, message_prefix)
   local header, at = read_header(record)
   local _, _, origin = read_segments(record, header, at)

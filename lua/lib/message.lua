@@ -13,7 +13,7 @@
 local KIND_DELETED, KIND_TEXT, KIND_SERVICE, KIND_MEDIA, KIND_OBJECT = 0, 1, 2, 3, 4
 local FLAG_FORWARDED, FLAG_INLINE = 4, 8
 
--- Builds a new record. `tail` is the part after version and date, which the caller has packed.
+-- Builds a new record. The caller has packed `tail`, the part after version and date.
 local function new_message(version, date, tail)
   return '\153' .. cmsgpack.pack(1, tonumber(version), date) .. tail
 end
@@ -24,7 +24,7 @@ local function read_header(record)
   return header, at
 end
 
--- Reads only the header of a message in Redis, which has up to 50 bytes. Returns nil if the message is missing.
+-- Reads only the header (up to 50 bytes) of a message in Redis. Returns nil if the message is missing.
 local function header_of(key)
   local head = redis.call('GETRANGE', key, 0, 63)
   if head == '' then return nil end

@@ -66,13 +66,13 @@ local function closed(meta, journal, run, reserve)
 end
 
 -- Allocates the version of a change. Versions only grow within a partition. The version is text, because Redis and Lua
--- would convert a number at each use, which takes a third of a microsecond.
+-- would convert a number at each use. A conversion takes a third of a microsecond.
 local function next_version(meta)
   if combined then return draw_version() end
   return ('%.0f'):format(redis.call('HINCRBY', meta, 'ver', '1'))
 end
 
--- Allocates versions for several changes at once, in ascending order.
+-- Allocates versions for several changes in one step, in ascending order.
 local function next_versions(meta, count)
   if combined then return draw_versions(count) end
   local last, versions = redis.call('HINCRBY', meta, 'ver', count), {}

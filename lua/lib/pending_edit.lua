@@ -8,7 +8,7 @@
 -- belongs to one version of its message. Each change of the message raises the version. A pending edit of an older
 -- version is outdated, so an older text never replaces a newer one, and other scripts need not remove pending edits.
 
--- The end of the stored answer to an edit that became pending.
+-- The last bytes of the stored answer to an edit that became pending.
 local PENDING = ' pending'
 
 -- Returns functions for the pending edit of the message `place` (`chat:message`). Creates these functions only on
@@ -27,7 +27,7 @@ local function pending_edit_of(pending, due, place)
     return version == header[2] and {content = content, markup = markup} or nil
   end
 
-  -- Returns the record as it will be after the pending edit, or the record itself without a pending edit.
+  -- Returns the record as it will be after the pending edit, or the unchanged record if no edit is pending.
   function own.apply_to(record, edit, now_ms)
     if not edit then return record end
     local header, at = read_header(record)

@@ -34,7 +34,7 @@ local function get_field(p, name)
   return p.fields[p.at[name]]
 end
 
--- Sets a field in the record that the script returns, and lists it among the changes that write_post writes.
+-- Sets a field in the record that the script returns, and adds the field to the changes for write_post.
 local function set_field(p, name, value)
   local n = #p.changes
   p.changes[n + 1], p.changes[n + 2] = name, value
@@ -103,7 +103,7 @@ local function keep_actor(p, acted_prefix, user, old, generation, new, version)
     if generation == p.now then more = more - 1 else redis.call('HINCRBY', acted_prefix .. generation, 'n', -1) end
   end
   if generation and generation ~= p.now then redis.call('HDEL', acted_prefix .. generation, user) end
-  -- Sets the number of reactors (`n`) instead of incrementing it, because a new generation has no number yet.
+  -- Sets the number of reactors (`n`) instead of incrementing it, because a new generation has no count yet.
   redis.call('HSET', key, user, new, 'v', version, 'n', (p.actors[p.now] or 0) + more)
   redis.call('PERSIST', key)
 end

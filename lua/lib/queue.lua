@@ -25,7 +25,7 @@ end
 -- current mask.
 local function set_mask(at, present, mask)
   if mask == '' or mask == present then return end
-  -- The mask of a bot with routes is in `own`.
+  -- For a bot with routes, the mask is in `own`.
   local own = present == '0' and redis.call('HGET', at.state, 'own')
   if mask == own then return end
   local version = next_version(at.meta)
@@ -33,7 +33,7 @@ local function set_mask(at, present, mask)
   redis.call('HSET', at.state, own and 'own' or 'mask', mask, 'mv', version)
 end
 
--- Packs byte strings as msgpack binaries. cmsgpack would pack them as text, which fails for records.
+-- Packs byte strings as msgpack binaries. cmsgpack would pack them as text, and that fails for records.
 local function pack_bytes(list)
   local packed = {'\220' .. struct.pack('>I2', #list)}
   for i, each in ipairs(list) do packed[i + 1] = '\198' .. struct.pack('>I4', #each) .. each end
@@ -91,8 +91,8 @@ local function fall_due(q, at, now_ms)
   at.wake = 1
 end
 
--- Builds the hint of a new update, which starts with 'u'. If a worker serves the bot, few updates are pending and this
--- update is small, the hint also contains the update. Twelve lengths precede the twelve values.
+-- Builds the hint of a new update. The hint starts with 'u'. If a worker serves the bot, few updates are pending and
+-- this update is small, the hint also contains the update. Twelve lengths precede the twelve values.
 -- `store/webhooks/hints.ts` parses the hint.
 local function update_hint(q, pending, size, now_ms, entry, made, kind, chat, id, record, from, peer, reply, extra, former)
   if not q.hook or q.leased <= now_ms then return 'u' end

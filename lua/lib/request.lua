@@ -17,7 +17,7 @@
 -- calls read and extend the same value. If a run finds its key, its calls have already been repeated, and the run is
 -- refused.
 
--- The answers of a combined run that share a key, and this key.
+-- The answers of a combined run under one shared key, and this key.
 local run_answers = {}
 
 -- Raises an error if this run was repeated. Checks once for all calls of the run.
@@ -27,7 +27,7 @@ local function check_run(key)
   run_answers.key = key
 end
 
--- Writes the answers that share a key after the calls of a combined run.
+-- After the calls of a combined run, writes the answers that share a key.
 local function save_answers()
   if #run_answers == 0 then return end
   redis.call('SET', run_answers.key, table.concat(run_answers), 'PX', 'LIMITS.request_id_ttl_ms')

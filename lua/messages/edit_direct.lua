@@ -25,7 +25,7 @@ if not c then return refuse('chat_missing', leave_ticket(ticket_key, token, inc)
 local waiting = (mode or what == 'markup' and redis.call('EXISTS', pending_key) == 1)
   and pending_edit_of(pending_key, edits_due_key, chat .. ':' .. message_id)
 local done, made = remembered(request_key)
--- A durable call has no mode. A durable repeat of an edit that became pending must not confirm the edit before it is
+-- A durable call has no mode. If it repeats an edit that became pending, the call must not succeed before the edit is
 -- stored.
 local unsure = made and not mode and done:sub(-#PENDING) == PENDING
 if made and not unsure then

@@ -1,5 +1,5 @@
 --[[
-@summary Returns the newest messages in a chat whose ids are below a given id, newest first.
+@summary Returns a chat's newest messages with ids below a given id, newest first.
          Returns null for messages that only Postgres has.
 @flag    no-writes
 @key     chat     {NN}:chat:<chat>               HASH

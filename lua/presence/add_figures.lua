@@ -1,5 +1,5 @@
 --[[
-@summary Adds a process's figures to the current point of the history, which the operators' page draws.
+@summary Adds a process's figures to the current point of the history on the operators' page.
 @why     All processes add to the same point.
 @flag    allow-oom
 @key     figures  {NN}:figures  HASH  index in the ring buffer -> number of the point, and its figures

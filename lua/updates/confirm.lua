@@ -26,7 +26,7 @@ end
 if shared == 0 then return ok(0) end
 local at = {queue = queue_key, consumption = consumption_key, holders = holders_key}
 local sent = read_sent(at, name)
--- The consumer may have missed the last answer of its poll, as when it repeats an offset.
+-- As with a repeated offset, the consumer may have missed the last answer of its poll.
 local former = redis.call('HGET', consumption_key, 'o:' .. name)
 local rest, freed = confirm_sent(at, sent, below, below, stream_floor(former))
 if #rest == #sent then return ok(0) end

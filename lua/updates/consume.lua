@@ -40,7 +40,7 @@ local at = {meta = meta_key, journal = journal_key, state = state_key, queue = q
   consumers = consumers_key, consumption = consumption_key, assigned = assigned_key, holders = holders_key}
 local keys = {consumption_key, consumers_key, assigned_key, holders_key}
 local _, ms = now()
--- Webhooks, drops and polls without a consumer do not maintain the assignments, so this step builds them again from the
+-- Webhooks, drops and polls without a consumer do not maintain the assignments, so this step rebuilds them from the
 -- queue.
 local known = shared > 0 and c[1]
 local lease_end = ms + tonumber(lease)
@@ -58,8 +58,8 @@ local live, dead, wait, own = {}, {}, -1, nil
 if known then live, dead, wait, own = read_consumers(at, name, ms) end
 if first and #live >= LIMITS.consumers_max then return refuse('too_many_consumers') end
 if first and mask ~= '' and mask ~= s[5] and closed(meta_key, journal_key, run) then return refuse('journal_full') end
--- Other consumers have begun to take over this consumer's chats. This consumer must not hold chats until the others
--- have finished.
+-- Other consumers have begun to take over this consumer's chats. This consumer must not hold chats until the other
+-- consumers have finished.
 local retired = own == 0 and #live > 0
 -- The consumer may get its updates again in another order, so `last` proves nothing about other updates.
 if is_stream and not first and not c[2] and not retired then return refuse('lapsed') end

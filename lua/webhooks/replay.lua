@@ -17,7 +17,7 @@ if not q then return refuse('queue_missing') end
 local _, ms = now()
 local at = {meta = meta_key, journal = journal_key, state = state_key, queue = queue_key, channel = channel_key, bot = bot,
   due = due_key}
--- Does not apply `allowed_updates`, because that was done when the update was created.
+-- Ignores `allowed_updates`, because the filter was applied when the update was created.
 q.mask = 1
 local version = tonumber(redis.call('HGET', meta_key, 'ver'))
 local wake = 0

@@ -35,8 +35,8 @@ if #strays > 0 then return ok(0, 0, strays) end
 local _, ms = now()
 local at = {meta = meta_key, journal = journal_key, state = state_key, queue = queue_key, channel = channel_key, bot = bot,
   due = due_key, routes = routes_key}
--- Updates of a deleted route keep the ids that receivers know. Updates of every kind go to the bot's own queue, even of
--- kinds that the queue does not accept.
+-- Updates of a deleted route keep the ids that receivers know. These updates go to the bot's own queue, even if the
+-- queue does not accept their kind.
 q.mask = 1
 local counter = redis.call('HGET', meta_key, 'ver')
 for _, slot in ipairs(removed) do

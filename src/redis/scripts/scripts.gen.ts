@@ -94,7 +94,7 @@ export interface Scripts {
     result:
       | { status: 'ok'; version: number; rows: unknown };
   };
-  /** Returns the draft in a direct chat, without text if the person has stopped it. */
+  /** Returns the draft in a direct chat. Omits the text if the person has stopped the draft. */
   'chats/read_draft': {
     keys: { meta: string; draft: string };
     args: {  };
@@ -142,7 +142,7 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'missing'; ticket: string };
   };
-  /** Writes the copy of a control record, either as a fill with its ticket or as a refresh with a newer version. */
+  /** Writes the copy of a control record. A fill needs its ticket, and a refresh needs a newer version. */
   'control/write': {
     keys: { meta: string; record: string; ticket: string; channel: string };
     args: { token: string; refresh: boolean; version: number | string; fields: Buffer | string; count: number | string; ttl_ms: number | string };
@@ -186,7 +186,7 @@ export interface Scripts {
     result:
       | { status: 'ok'; revoked: string[]; last: number; ties: number };
   };
-  /** Claims an idempotency key for a call. If another call has the key, returns its answer or state. */
+  /** Claims an idempotency key for a call. If another call has the key, returns that call's answer or state. */
   'idempotency/claim': {
     keys: { claim: string; live: string; bytes: string };
     args: { digest: string; fingerprint: Buffer | string; seed: string; holder: string };
@@ -312,7 +312,7 @@ export interface Scripts {
     result:
       | { status: 'ok'; length: number; first: number | null; version: number; run: string | null; high_water: number; bytes: number; bytes_max: number };
   };
-  /** Publishes a hint about a flush, from a waiting front to the flushers or back. Stores nothing. */
+  /** Publishes a flush hint, from a waiting front to the flushers or from a flusher to the fronts. Stores nothing. */
   'journal/tell': {
     keys: { channel: string };
     args: { hint: string };
@@ -476,7 +476,7 @@ export interface Scripts {
       | { status: 'member_missing'; ticket: string }
       | { status: 'not_member'; kind: string };
   };
-  /** Returns the newest messages in a chat whose ids are below a given id, newest first. */
+  /** Returns a chat's newest messages with ids below a given id, newest first. */
   'messages/read_range': {
     keys: { meta: string; chat: string; message: string };
     args: { before: number | string; limit: number | string; bytes: number | string };
@@ -656,7 +656,7 @@ export interface Scripts {
     result:
       | { status: 'ok'; versions: string[] };
   };
-  /** Adds a process's figures to the current point of the history, which the operators' page draws. */
+  /** Adds a process's figures to the current point of the history on the operators' page. */
   'presence/add_figures': {
     keys: { figures: string };
     args: { added: string };
@@ -664,7 +664,7 @@ export interface Scripts {
       | { status: 'ok'; rest_ms: number; first: number }
       | { status: 'too_large' };
   };
-  /** Stores a process's report, which the other processes read. */
+  /** Stores a process's report for the other processes. */
   'presence/announce': {
     keys: { processes: string };
     args: { id: string; report: string };
