@@ -23,7 +23,7 @@ import { personViewer } from './reading.js';
 function shortText(text: string): string {
   const max = limits.preview_text_length_max;
   if (text.length <= max) return text;
-  // First cuts by UTF-16 code units, which is fast. A character has at most two code units.
+  // First cuts by UTF-16 code units, because this is fast. A character has at most two code units.
   const characters = [...text.slice(0, 2 * max + 2)];
   return characters.length <= max ? text : `${characters.slice(0, max - 1).join('')}…`;
 }
@@ -85,14 +85,16 @@ async function mayDo(store: Store, chat: ChatRef, type: string | undefined, user
 export const viewMute = (until: number | null | undefined) =>
   until === undefined ? {} : { muted: true, ...(until === null ? {} : { muted_until: until }) };
 
-/** Returns the field that shows that a chat is pinned in the person's list or archived. Other chats have no field. */
+/**
+ * Returns the field that marks a chat as pinned in the person's list or as archived. Returns no field for other chats.
+ */
 export function viewPlace(places: ChatPlaces, chat: ChatRef, newest: number) {
   const pin = pinOf(places, chat);
   if (pin > 0) return { list_pin: pin };
   return isArchived(places, chat, newest) ? { archived: true } : {};
 }
 
-/** What a person set for their chats, by the person's chat id. */
+/** A person's settings for their chats, by the chat id that the person sees. */
 export interface ChatSettings {
   /** The read positions. If they are null, the read fields are omitted. */
   readonly marks: ReadonlyMap<number, number> | null;

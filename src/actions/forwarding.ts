@@ -50,7 +50,7 @@ interface Resending {
   readonly sender: Sender;
   readonly from: ChatRef;
   readonly to: ChatRef;
-  /** The profile of the bot of a direct chat, as the sender sees it. If the sender is the bot, its own profile. */
+  /** The profile of a direct chat's bot, as the sender sees it. The sender may be this bot. */
   readonly bot: Profile | null;
 }
 
@@ -109,7 +109,7 @@ function originOf(bot: Profile | null, { chat, id, peer, record }: StoredMessage
   const { date, origin, sender } = record;
   if (origin.forward) return origin.forward;
   if (peer.t === 'channel') return { chat: named(peer), message: id, date };
-  // Finds the sender in a direct chat, where message records do not contain the bot.
+  // Finds the sender of a message in a direct chat. Message records there do not contain the bot.
   const from = isDirect(chat) ? (sender === chat.id ? bot : peer) : origin.from;
   return from === undefined || from === null ? { date } : { from: named(from), date };
 }
@@ -206,7 +206,7 @@ interface ManyParams extends Options, Chats {
 }
 
 /**
- * Forwards or copies several messages in one chat in one script. Returns the new ids in the given order. Skips missing
+ * Forwards or copies several messages of one chat in one script. Returns the new ids in the given order. Skips missing
  * messages. Errors: those of `readSources` and of sending, and `nothing_to_forward`.
  */
 export async function resendMany(

@@ -1,6 +1,6 @@
 /**
- * Edits inline messages, which people sent from a bot's results (decision 0054). The bot refers to them by
- * `inline_message_id`.
+ * Edits inline messages, the messages that people send from a bot's inline results (decision 0054). The bot refers to
+ * them by `inline_message_id`.
  */
 import { z } from 'zod';
 import { fail } from '../errors.js';

@@ -214,7 +214,7 @@ async function build(context: MethodContext, given: Result): Promise<Built> {
   const markup = keyboard(given.reply_markup);
   const writer: Writer = { id: context.bot.id, isBot: true, chat: null };
   const file = Object.hasOwn(fileResults, type) ? fileResults[type] : undefined;
-  // A video result with this MIME type is a web page, which cannot be sent as a file.
+  // A video result with this MIME type is a web page and cannot be sent as a file.
   const media = file && given.mime_type !== 'text/html' ? await fileOf(context, file, given) : undefined;
   const ownContent = async (): Promise<Content> =>
     media === undefined

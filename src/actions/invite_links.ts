@@ -90,8 +90,8 @@ export const manageErrors = [
 ] as const satisfies readonly ErrorName[];
 
 /**
- * Returns the group or channel of a bot's call. The bot must have the right to invite, which the change checks again.
- * Errors: those of `botChat`, `direct` for a direct chat, `refusal` if the bot lacks the right.
+ * Returns the group or channel of a bot's call. The bot must have the right to invite. The change checks this right
+ * again. Errors: those of `botChat`, `direct` for a direct chat, `refusal` if the bot lacks the right.
  */
 export async function invitingChat(
   store: Store,

@@ -102,7 +102,7 @@ export async function takeMedia(
 }
 
 /**
- * Stores the files of all media. If one medium is refused, removes the files that were already stored for the others.
+ * Stores the files of all media. If one medium is refused, removes the files that were already stored for other media.
  * Errors: those of `takeMedia`.
  */
 export async function takeAll(

@@ -69,7 +69,7 @@ type Queue = OperatorBot['queues'][number];
 /** Rounds a rate so that one attempt in an hour is not zero. */
 const rateOf = (count: number, seconds: number) => Math.round((count / seconds) * 1e6) / 1e6;
 
-/** Returns the settings that a queue has in common with `getWebhookInfo`, but only the host of the URL. */
+/** Returns the settings of a queue that `getWebhookInfo` also returns, but shows only the host of the URL. */
 function settingsOf(webhook: Webhook | Route | null): Partial<Queue> {
   if (webhook === null) return {};
   return {
@@ -103,7 +103,7 @@ function troublesOf({ slot, webhook, info }: SeenQueue, failing: SeenBot['failin
   };
 }
 
-/** Returns the rates and latencies of a queue. All successes of a queue have one outcome. */
+/** Returns the rates and latencies of a queue. One outcome counts all successful deliveries. */
 function figuresOf(outcomes: readonly OutcomeRow[]) {
   const success = outcomes.find(({ delivered }) => delivered);
   const sum = (delivered: boolean) =>

@@ -94,7 +94,7 @@ export async function withNewPolls<T>(
   }
 }
 
-/** Returns whether a bot may copy a poll. For a quiz, it must know the answer. */
+/** Returns whether a bot may copy a poll. To copy a quiz, the bot must know the answer. */
 const isCopyable = (poll: Poll, bot: number, now: number): boolean =>
   !poll.quiz || poll.bot === bot || isPollClosed(poll, now);
 

@@ -33,7 +33,7 @@ export const botPostName = (given: {
 export const postOf = (store: Store, name: string): number =>
   store.postIds.parse(name) ?? fail('post_not_found');
 
-/** The viewer of a post: a person, who sees external ids, or null for a bot. */
+/** The viewer of a post: a person, or null for a bot. Only people see external ids. */
 export type PostViewer = User | null;
 
 /**

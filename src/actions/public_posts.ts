@@ -7,14 +7,15 @@ import type { Store } from '../store/store.js';
 import { postMessage, postOf } from './posts.js';
 
 /**
- * Returns the https URL of a photo on another host, which needs no account. Leaves out photos that the sender covered.
+ * Returns the https URL of a photo on another host. Such a photo needs no account. Leaves out photos that the sender
+ * covered.
  */
 const pictureOf = ({ type, url, spoiler }: Media): string | undefined =>
   type === 'photo' && !spoiler ? url : undefined;
 
 /**
- * Returns a post of a public channel without its author. Error: `post_not_found`, also if the channel is private or the
- * post is protected, because a preview card is a copy.
+ * Returns a post of a public channel without its author. Error: `post_not_found`, also for a private channel. A
+ * protected post is refused too, because a preview card is a copy.
  */
 export async function publicPost(store: Store, name: string) {
   const state = await store.posts.findPublic(postOf(store, name));

@@ -89,7 +89,7 @@ export type MediaDescriptor = z.infer<typeof mediaDescriptor>;
 
 export const mediaParams = { ...sendingParams, ...captionParams, reply_markup: replyMarkup };
 
-/** The errors of files and captions, whoever sends them. */
+/** The errors of files and captions, for all senders. */
 export const fileErrors = [
   'sending_not_permitted',
   'caption_too_long',

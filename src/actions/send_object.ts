@@ -114,7 +114,7 @@ export function locationOf(p: Given<typeof locationParams>): Location {
 
 /**
  * Builds a location that is live for `live_period` seconds from `now`, a Unix time in seconds. Without a period, builds
- * the new place of a live location.
+ * a new position for a live location.
  */
 export function liveLocationOf(p: Given<typeof locationParams & typeof liveParams>, now: number): Location {
   const { live_period: period, heading, proximity_alert_radius: radius } = p;

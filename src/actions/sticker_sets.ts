@@ -101,7 +101,9 @@ export async function checkStickerUser(store: Store, bot: Bot, user: number): Pr
 
 const shape = /^[a-z]\w*$/i;
 
-/** Checks the name of a new set, which ends in `_by_` and the username of the bot. Error: `sticker_set_name_invalid`. */
+/**
+ * Checks the name of a new set. It must end in `_by_` and the username of the bot. Error: `sticker_set_name_invalid`.
+ */
 export function checkSetName(bot: Bot, name: string): void {
   const isShaped =
     name.length <= limits.sticker_set_name_length_max && shape.test(name) && !name.includes('__');
@@ -117,7 +119,7 @@ const setStickerOf = (
   ...{ emoji: given.emoji_list, keywords: given.keywords ?? [] },
 });
 
-/** Returns whether a file is in the set that its id names, and whether that set belongs to the bot. */
+/** Returns whether the set in the file's id contains the file and belongs to the bot. */
 async function isInOwnSet({ bot, store }: MethodContext, { set, key }: MediaFile): Promise<boolean> {
   return set !== undefined && (await store.stickerSets.contains(bot.id, set, key ?? ''));
 }
@@ -138,7 +140,7 @@ async function takeSticker(context: MethodContext, sticker: string): Promise<Tak
   return isOwn ? taken : fail('wrong_file_id');
 }
 
-/** Takes one file after the other. If one is refused, removes the files that were stored for the others. */
+/** Stores one file after the other. If one sticker is refused, removes the files that were already stored. */
 async function takeStickers(context: MethodContext, given: readonly InputSticker[]): Promise<TakenMedia[]> {
   const taken: TakenMedia[] = [];
   try {
