@@ -159,7 +159,7 @@ const notEmpty = {
     'empty it (FLUSHALL on each server), or restore it too',
 } as const;
 
-/** Opens the Redis of the installation, which must be empty. Errors: BackupError, RedisCheckError. */
+/** Opens the installation's Redis. It must be empty. Errors: BackupError, RedisCheckError. */
 async function openTarget(
   config: Config,
   keys: Keys,
