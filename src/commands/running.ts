@@ -86,7 +86,7 @@ export async function serve(
       log.error('the shutdown took too long');
       process.exit(1);
     });
-    // Waits for a role that is still starting. The role may already serve requests, so it is stopped like the others.
+    // Waits for a role that is still starting. The role may already serve requests, so it must be stopped too.
     await starting?.catch(() => undefined);
     let code = 0;
     const onError = (error: unknown) => {
