@@ -155,7 +155,8 @@ export const vapidKey = z.string().refine((text) => /^[A-Za-z0-9_-]{43}$/.test(t
 /** Parses up to four Ed25519 private keys, separated by commas. */
 export const signingKeys = form('1 to 4 keys of 32 bytes as base64url, separated by commas', (text) => {
   const keys = text.split(',').map((part) => part.trim());
-  // The last character has two unused bits. With other values of these bits, a key could be listed twice.
+  // The last character has two unused bits. They must be 0, so that a key has only one spelling and cannot be listed
+  // twice.
   const malformed = keys.some(
     (key) => key.length !== 43 || Buffer.from(key, 'base64url').toString('base64url') !== key,
   );
