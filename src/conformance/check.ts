@@ -7,10 +7,7 @@ import type { Given } from './encodings.js';
 // biome-ignore lint/suspicious/noExplicitAny: checks look into results of every shape
 export type Result = any;
 
-/**
- * Maps each requirement to the reason that the report shows for checks that are skipped because the requirement is
- * missing.
- */
+/** Maps each requirement to the reason in the report for skipping the checks that need it. */
 export const needs = {
   chat: 'no --chat given',
   direct: 'no --chat with a person given',
@@ -66,8 +63,8 @@ export const show = (value: unknown): string => JSON.stringify(value) ?? String(
 type Test = (value: unknown) => boolean;
 
 /**
- * Returns the place at which a value lacks an expected part, or null if the value lacks nothing. A function in
- * `expected` tests the value at its place.
+ * Describes where a value lacks an expected part. Returns null if the value lacks nothing. A function in `expected`
+ * tests the value at its place.
  */
 function difference(value: unknown, expected: unknown, path: string): string | null {
   if (typeof expected === 'function')

@@ -12,7 +12,7 @@ const check = (proves: string, run: Check['run'], needs: Check['needs'] = ['chat
   run,
 });
 
-/** The number of consecutive edits. With this many edits, at least one follows another within a second. */
+/** The number of consecutive edits. If a bot makes this many edits, at least one follows another within a second. */
 const edits_max = 5;
 const stored_s_max = 10;
 

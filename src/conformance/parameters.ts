@@ -36,7 +36,7 @@ const known: Readonly<Record<string, unknown>> = {
   emoji_list: '👍',
 };
 
-/** Returns a value of the shape. The value names no existing chat, so an accepted call would change none. */
+/** Returns a value of the shape. The value names no existing chat, so an accepted call changes no chat. */
 function plausible(shape: Shape, name = ''): unknown {
   if (name in known && shape.type !== 'array' && shape.type !== 'object') return known[name];
   if (shape.const !== undefined) return shape.const;
@@ -104,7 +104,7 @@ interface InvalidCalls {
   readonly encoded: readonly Invalid[];
 }
 
-/** Parameters as the server gets them: in every encoding but JSON, all values are texts. */
+/** Parameters as the server gets them. In all encodings except JSON, every value is a text. */
 const asTexts = (params: Given): Given =>
   Object.fromEntries(Object.entries(params).map(([name, value]) => [name, asText(value)]));
 
@@ -143,7 +143,7 @@ async function expectRefusals(session: Session, method: string, calls: readonly 
   }
 }
 
-/** Returns a token of the same bot with another secret. */
+/** Returns a token with the same bot id and another secret. */
 const otherToken = (token: string): string => {
   const [id = ''] = token.split(':');
   return `${id}:A${'x'.repeat(34)}`;
@@ -168,7 +168,7 @@ function checksOf(method: Method): Check[] {
   const refusals = (proves: string, calls: readonly Invalid[]): Check[] =>
     calls.length === 0 ? [] : [make(proves, (session) => expectRefusals(session, name, calls))];
   const whole = { ...base, ...optionalParts[name] };
-  // A video note must be an upload or a file of this server, which is checked before the chat.
+  // A video note must be an upload or a file of this server. The server checks this before the chat.
   const isOfChat =
     name !== 'sendVideoNote' && base.chat_id === known.chat_id && method.errors.includes('chat_not_found');
   return [

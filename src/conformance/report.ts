@@ -56,7 +56,7 @@ export function listText(checks: readonly Check[]): string {
   return `${lines.join('\n')}\n`;
 }
 
-/** How many consecutive characters of a secret are masked. A thief could not use fewer characters. */
+/** How many first characters of a secret identify it in a text. A thief could not use fewer characters. */
 const recognised = 8;
 
 /** Masks the secret part of these tokens in a text, even if the text contains a token that is cut or extended. */

@@ -117,8 +117,8 @@ async function runOne(check: Check, { session, has }: Prepared, endsAt: number):
 }
 
 /**
- * Runs checks that change nothing concurrently, and the others one by one. Returns the outcomes in the order of the
- * checks.
+ * Runs the checks that change nothing concurrently, and all other checks one by one. Returns the outcomes in the order
+ * of the checks.
  */
 async function runAll(chosen: readonly Check[], prepared: Prepared): Promise<Outcome[]> {
   const endsAt = performance.now() + limits.conformance_run_ms_max;

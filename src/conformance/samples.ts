@@ -15,7 +15,7 @@ export const sticker = Buffer.from(
   'base64',
 );
 
-/** A video of 64 × 64 pixels and one second, whose frame cannot be decoded. */
+/** A video of 64 × 64 pixels and one second. Its frame cannot be decoded. */
 export const mp4 = Buffer.from(
   [
     'AAAAGGZ0eXBpc29tAAACAGlzb21hdmMxAAAAEm1kYXQAAAAAAAAAAAAAAAACO21vb3YAAABsbXZoZAAAAAAAAAAAAAAAAAAAA+gA',
