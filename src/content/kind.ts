@@ -11,7 +11,7 @@ interface Kind<S> {
    * bot that reads a poll, if it is known.
    */
   view(stored: S, forPeople: boolean, time: Time, bot?: number): Readonly<Record<string, unknown>>;
-  /** Represents this kind of content in notifications. An emoji, because the reader's language is not known. */
+  /** Represents this kind of content in notifications. It is an emoji, because the reader's language is not known. */
   readonly sign: string;
 }
 

@@ -58,7 +58,7 @@ export const pollFields = z
 export const isPollClosed = ({ closed, close_date, state }: Poll, now: number): boolean =>
   closed === true || state?.stopped === true || (close_date !== undefined && close_date <= now);
 
-/** Returns the answer of a quiz, which is secret for some viewers. */
+/** Returns the answer of a quiz. The answer is secret for some viewers. */
 const viewSolution = ({ correct, explanation, explanation_entities: marks }: Poll) => ({
   ...(correct === undefined ? {} : { correct_option_id: correct[0], correct_option_ids: correct }),
   ...(explanation === undefined ? {} : { explanation }),
