@@ -1,6 +1,6 @@
 /**
- * Limits the requests to one receiver as a circuit breaker. Limits the number of requests in flight, and allows only
- * one probe at a time while the receiver is down. Has no side effects.
+ * Implements a circuit breaker for the requests to one receiver. Limits the number of requests in flight, and allows
+ * only one probe at a time while the receiver is down. Has no side effects.
  */
 import type { RetryPolicy } from '../rules/retry_policy.js';
 import { deliveryLimits as limits } from './limits.js';
@@ -26,7 +26,9 @@ export function createBreaker(probes: number, policy: RetryPolicy | null = null)
   }
 
   return {
-    /** Whether the receiver is down. Only one update at a time may then be sent, and no new chat may be started. */
+    /**
+     * Whether the receiver is down. Meanwhile, only one update may be sent at a time, and no new chat may be started.
+     */
     get down() {
       return down;
     },

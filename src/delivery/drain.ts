@@ -57,7 +57,7 @@ const gatherMs = 25;
 const hintIntervalMs = 20;
 /**
  * How long a drain runs before it subscribes to hints. A short drain then needs no subscription. If the bot was served
- * a moment ago, the drain subscribes at once.
+ * a moment ago, the drain subscribes immediately.
  */
 const listenAfterMs = 20;
 const failurePauseMs = 100;
@@ -119,20 +119,18 @@ export class Drain {
   #busyAt: number;
   #finish: (again: boolean) => void = () => {};
   #resolveQuiet: () => void = () => {};
-  /** Resolves when the lease was released or lost. The value is true if more updates can be delivered at once. */
+  /** Resolves when the lease was released or lost. The value is true if more updates can be delivered immediately. */
   readonly done = new Promise<boolean>((resolve) => {
     this.#finish = resolve;
   });
-  /**
-   * Resolves when the drain has nothing left to do for the first time. The drain may continue and wait for new updates.
-   */
+  /** Resolves when the drain first has nothing left to do. The drain may continue and wait for new updates. */
   readonly quiet = new Promise<void>((resolve) => {
     this.#resolveQuiet = resolve;
   });
 
   /**
-   * Starts delivering at once. `sentAt` is the time at which the lease was requested. `again` means that the bot was
-   * served a moment ago and will probably get more updates soon.
+   * Starts delivering immediately. `sentAt` is the time at which the lease was requested. `again` means that the bot
+   * was served a moment ago and will probably get more updates soon.
    */
   constructor(
     context: DrainContext,
@@ -453,7 +451,7 @@ export class Drain {
     );
   }
 
-  /** Returns whether most buffered updates wait for an update of their own chat that is in flight. */
+  /** Returns whether most buffered updates wait for an in-flight update of their own chat. */
   #crowded(): boolean {
     return !this.#buffer.ready && this.#buffer.count > limits.webhook_held_entries_max / 2;
   }

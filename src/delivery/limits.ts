@@ -22,10 +22,10 @@ export const deliveryLimits = {
   webhook_session_ms: 600_000,
   webhook_sessions_max: 2_000,
   webhook_session_bytes_max: 8 * 1024,
-  /** How long a test request (ping) may take in all. How many of them one front sends at a time. */
+  /** The maximum duration of a test request (ping), and how many pings one front sends at a time. */
   webhook_ping_ms_max: 10_000,
   webhook_pings_max: 16,
-  /** How many headers of the answer to a ping the owner sees, and how many bytes of their names and values. */
+  /** How many answer headers the owner of a ping sees, and how many bytes their names and values may have. */
   webhook_ping_headers_max: 50,
   webhook_ping_headers_bytes_max: 4 * 1024,
   webhook_pool_idle_ms: 60_000,

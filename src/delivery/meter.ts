@@ -1,5 +1,6 @@
 /**
- * Measures deliveries in one process: counts by outcome, answer times of receivers, and the age of updates at delivery.
+ * Measures deliveries in one process: counts by outcome, response times of receivers, and the age of updates at
+ * delivery.
  */
 import { Distribution, Distributions } from '../obs/distribution.js';
 import type { Figure } from '../obs/metrics.js';
@@ -52,7 +53,7 @@ export function createDeliveryMeter(time = systemTime): DeliveryMeter {
       add(outcomes, name);
       latency.of(name === 'delivered' ? 'delivered' : 'failed').observe(outcome.latencyMs);
       if (tries > 1) retries++;
-      // Compares two clocks. The time of creation comes from Redis, and the current time from this process.
+      // The two times come from different clocks: the creation time from Redis, the current time from this process.
       if (name === 'delivered') age.observe(Math.max(0, time.now() - made));
     },
     totals: () => ({

@@ -5,7 +5,7 @@ import type { FaultReason } from './outbound/faults.js';
 export interface Answered {
   readonly kind: 'answered';
   readonly status: number;
-  /** The time that `Retry-After` asks to wait after the answer, in ms. Has an upper limit. */
+  /** The wait in ms that `Retry-After` asks for. It has an upper limit. */
   readonly retryAfterMs: number | undefined;
   /** The body as received, at most 64 KiB. It is never decompressed. */
   readonly body: Buffer;

@@ -23,7 +23,7 @@ export interface PingOptions {
 
 type Ping = Awaited<ReturnType<Pings['send']>>;
 
-/** The headers whose values are no secrets. All other values are hidden. */
+/** The headers whose values are not secret. All other values are hidden. */
 const isPlain = /^(host|connection|content-type|content-length|webhook-id|webhook-timestamp|x-.*-ping)$/i;
 
 /**
@@ -69,7 +69,7 @@ function answerOf({ outcome, headers }: Exchange, secrets: readonly string[]): P
 const rounded = (times: StepTimes) =>
   Object.fromEntries(Object.entries(times).map(([step, ms]) => [`${step}_ms`, Math.round(ms)]));
 
-/** Builds the body. To client libraries it is an update of an unknown kind, which they ignore (decision 0076). */
+/** Builds the body. Client libraries see an update of an unknown kind and ignore it (decision 0076). */
 const bodyOf = (bot: number, nowS: number) =>
   Buffer.from(JSON.stringify({ update_id: 0, ping: { bot_id: bot, date: nowS } }));
 
@@ -99,7 +99,7 @@ async function ping(bot: number, webhook: Webhook, { guard, signer, time }: Ping
   };
 }
 
-/** Creates the pings of one process: at most one per bot and limits.webhook_pings_max in all at a time. */
+/** Sends the pings of one process. Concurrent pings are limited to one per bot and limits.webhook_pings_max in all. */
 export function createPings(options: PingOptions): Pings {
   const open = new Set<number>();
   return {

@@ -114,7 +114,7 @@ export class Recorder {
     const delivered = outcome !== null && isDelivered(outcome);
     if (delivered) {
       counts.delivered++;
-      // Drops the oldest success, because Postgres stores no more successes than this.
+      // Drops the oldest success, because Postgres keeps only this many successes.
       if (successes.length >= ruleLimits.delivery_successes_kept) this.#weigh(successes.splice(0, 1), -1);
       else if (full) return;
     } else {

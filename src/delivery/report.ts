@@ -70,7 +70,7 @@ export class Report {
     return this.#failed.has(chat) || this.#acked.some(({ delivery }) => delivery.chat === chat);
   }
 
-  /** Drops the updates to park with ids up to `last`, because the queue dropped them. */
+  /** Forgets the updates to park with ids up to `last`, because the queue has dropped these updates. */
   drop(last: number): void {
     for (const [chat, each] of this.#failed) {
       const ids = each.ids.filter((id) => Number(id) > last);

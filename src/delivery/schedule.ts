@@ -15,7 +15,7 @@ export const ageMaxOf = (kind: UpdateEntry['kind'], policy: RetryPolicy | null =
       ? limits.webhook_retry_age_ms_max
       : policy.max_age * 1_000;
 
-/** Retries at once the first time. Later delays double up to a minute. */
+/** The first retry is immediate. Later delays double up to a minute. */
 const stepsMs = [0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000];
 /**
  * The number of initial delays without jitter. The most common failures end within these delays: a restart of the
@@ -87,8 +87,8 @@ export function httpDateMs(text: string): number | undefined {
 
 /**
  * Returns the wait that a `Retry-After` header asks for in ms, from 0 to an hour. Returns undefined if the header is
- * neither seconds nor a date. A date is compared with `nowMs`. This is the receiver's own `Date` if present, because
- * clocks differ.
+ * neither seconds nor a date. A date is compared with `nowMs`. `nowMs` comes from the receiver's `Date` header if
+ * present, because clocks differ.
  */
 export function readRetryAfter(text: string, nowMs: number): number | undefined {
   const value = text.trim();

@@ -1,7 +1,7 @@
 /**
  * Limits the updates in flight in one process, across all bots. A bot gets another slot only while it has fewer slots
- * than are free. The limit per bot therefore shrinks under load, and bots with slow receivers leave slots for the
- * others.
+ * than are free. The limit per bot therefore shrinks under load, and bots with slow receivers leave slots for other
+ * bots.
  */
 
 export type Slots = ReturnType<typeof createSlots>;

@@ -74,7 +74,8 @@ export class DeliveryWorker {
       time,
       random,
       slots: this.#slots,
-      // Drains may stay while less than half of the permits are in use. The other permits are for bots that are woken.
+      // A drain without work may stay while less than half of the permits are in use. The other permits are for woken
+      // bots.
       mayStay: () => this.#drains.size < drainsMax / 2,
       onOutcome: (bot, delivery, outcome, dead, facts) => {
         if (outcome !== null) this.#counts[isDelivered(outcome) ? 'delivered' : 'failed']++;

@@ -3,7 +3,7 @@
 import { errors } from 'undici';
 
 /**
- * The cause of a failure. It is in the host's addresses (`reserved`, `unresolved`), the port (`port`), the connection
+ * The cause of a failure. It is the host's addresses (`reserved`, `unresolved`), the port (`port`), the connection
  * (`connect`, `tls`) or the answer (`timeout`, `closed`, `malformed`). `busy` means too many connections in this
  * process, so the receiver is not the cause.
  */

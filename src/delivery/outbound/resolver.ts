@@ -13,7 +13,7 @@ export interface ResolverOptions {
   readonly time?: Time;
 }
 
-/** Returns the error texts of the C library, which the Telegram Bot API server also shows. */
+/** Returns the error texts of the C library. The Telegram Bot API server shows the same texts. */
 function reasonOf(codes: readonly string[]): string {
   if (codes.length < 2 || codes.some((code) => !/^(ENOTFOUND|ENODATA|EBADNAME|EBADRESP)$/.test(code)))
     return 'Temporary failure in name resolution';

@@ -55,7 +55,7 @@ export function makeSigner(
       const signed = Buffer.concat([Buffer.from(first), body]);
       signatures += ` v1a,${signWith(null, signed, signingKey).toString('base64')}`;
     }
-    // Sets the other names one by one. A literal with computed names takes 2 µs.
+    // Sets the headers with computed names one by one. A literal with computed names takes 2 µs.
     const headers: Record<string, string> = {
       'Content-Type': 'application/json',
       'webhook-id': id,
