@@ -74,7 +74,8 @@ export function lockHome(home: string): () => void {
   try {
     for (let attempt = 0; attempt < 5; attempt++) {
       try {
-        // Uses a hard link, which makes the complete content visible at once. A reader never sees a half-written lock.
+        // Uses a hard link, which makes the complete content visible in one step. A reader never sees a half-written
+        // lock.
         linkSync(draft, path);
         return () => {
           if (readIfThere(path) === mine) rmSync(path, { force: true });

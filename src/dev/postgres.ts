@@ -46,7 +46,10 @@ const stopSignals = [
   ['SIGKILL', 2_000],
 ] as const;
 
-/** Gives the child its own environment. Ours contains secrets, and its PGDATA or PGPORT would mislead PostgreSQL. */
+/**
+ * Gives the child its own environment. This process's environment contains secrets, and its PGDATA or PGPORT would
+ * mislead PostgreSQL.
+ */
 const environment = { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' };
 
 /**

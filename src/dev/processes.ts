@@ -76,8 +76,8 @@ function tryPort(port: number): Promise<number> {
 const reserve_ms = 30_000;
 
 /**
- * Reserves a port against other processes that look for a free port. As a lock, binds the UDP port of the same number,
- * which no server uses. Returns false if another process has reserved the port.
+ * Reserves a port against other processes that look for a free port. As a lock, binds the UDP port of the same number.
+ * No server uses this UDP port. Returns false if another process has reserved the port.
  */
 function reservePort(port: number): Promise<boolean> {
   const socket = createSocket('udp4');
@@ -171,8 +171,8 @@ export async function launchServer(options: {
 }
 
 /**
- * Ends the process that an earlier, killed process left under this pid. Ends it only if its command line shows that it
- * is ours. Returns whether there was such a process.
+ * Ends the process with this pid that an earlier, killed process left running. Ends it only if its command line shows
+ * that it is ours. Returns whether there was such a process.
  */
 export async function endLeftover(
   pid: number,

@@ -30,7 +30,7 @@ export interface Supervision<T extends Running> {
   readonly onChange: () => void;
 }
 
-/** Keeps the process `first`, which is already running, alive. The caller handles a failure of the first start. */
+/** Keeps the running process `first` alive. The caller handles a failure of the first start. */
 export function supervise<T extends Running>(first: T, options: Supervision<T>): Supervised {
   const stopping = new AbortController();
   let running: T | undefined = first;

@@ -41,7 +41,7 @@ interface Wanted {
   readonly name: string;
   readonly managers: readonly Manager[];
   readonly byHand: string;
-  /** An alternative for people who have no root access to install the program. */
+  /** An alternative for people without root access. */
   readonly instead: string;
   readonly find: () => string | undefined;
 }
