@@ -41,8 +41,8 @@ type Properties = Readonly<Record<string, Json>>;
 const byType: Readonly<Record<string, unknown>> = { array: [], boolean: true, object: {} };
 
 /**
- * Returns a value that fits the schema. Looks up references in `components`. A reference inside many others becomes an
- * empty object.
+ * Returns a value that fits the schema. Looks up references in `components`. A deeply nested schema becomes an empty
+ * object.
  */
 export function sampleOf(schema: Json, components: Properties, name = '', depth = 0): unknown {
   if (depth > 5) return {};
