@@ -3,7 +3,7 @@ import { defineEndpoint } from '../../server/endpoint.js';
 import { botId } from '../../wire/fields.js';
 import { botWithToken } from '../../wire/results.js';
 
-/** Issues a new token for a bot. The old token stops working at once (interface §4.2, §5.4). */
+/** Issues a new token for a bot. The old token stops working immediately (interface §4.2, §5.4). */
 export const regenerateToken = defineEndpoint({
   verb: 'POST',
   path: '/api/me/bots/{bot_id}/regenerate_token',

@@ -10,7 +10,7 @@ import { pageSize } from '../../wire/fields.js';
 import { boolean, optional, text } from '../../wire/schema.js';
 
 const cursorError = 'a cursor of an earlier answer';
-/** A page that ends with a pinned chat has the cursor `pin_`, with the rank of the chat. */
+/** After a page that ends with a pinned chat, the cursor is `pin_` followed by the chat's rank. */
 const cursor = optional(text.regex(/^(pin_\d{1,9}|\d{1,12}_-?\d{1,14})$/, { error: cursorError }));
 
 interface ListedChat extends ActiveChat {
@@ -26,7 +26,7 @@ function isBehind({ date, chat, pin }: ListedChat, given: string): boolean {
   return pin === 0 && (date < at || (date === at && chat.id < id));
 }
 
-/** Returns the archived chats, or the others with the pinned ones first. `all` is sorted by activity. */
+/** Returns either the archived chats, or all other chats with the pinned chats first. `all` is sorted by activity. */
 function chatsIn(all: readonly ActiveChat[], places: ChatPlaces, archived: boolean): ListedChat[] {
   return all
     .filter(({ chat, newest }) => isArchived(places, chat, newest) === archived)
@@ -38,7 +38,7 @@ export const listChats = defineEndpoint({
   verb: 'GET',
   path: '/api/chats',
   summary:
-    'Lists the caller’s chats with previews of messages. Pinned chats come first, then the chat with the latest message. A chat without messages is sorted by the time when the caller joined. Archived chats have a list of their own.',
+    'Lists the caller’s chats with previews of messages. Pinned chats come first. The others are sorted by their latest message, newest first. A chat without messages is sorted by the time when the caller joined. Archived chats have a list of their own.',
   params: z.object({
     cursor: cursor.describe('`next_cursor` of the previous page'),
     archived: optional(boolean).describe('True for the list of archived chats'),

@@ -139,7 +139,7 @@ export const openStream = defineEndpoint({
       close();
       throw error;
     } finally {
-      // If the stream ended before these subscriptions were made, ends the subscriptions at once.
+      // If the stream ended before these subscriptions were made, ends the subscriptions immediately.
       if (isOver()) finish();
     }
     return replied;

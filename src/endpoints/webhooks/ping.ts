@@ -7,11 +7,11 @@ import { botId } from '../../wire/fields.js';
 import { optional, routeName } from '../../wire/schema.js';
 import { ping } from '../../wire/webhook_results.js';
 
-/** Sends a test request. Nothing is stored, so a person's other changes do not wait for it. */
+/** Sends a test request. Nothing is stored, so a person's other changes do not wait for this request. */
 export const pingWebhook = defineEndpoint({
   verb: 'POST',
   path: '/api/me/bots/{bot_id}/webhook/ping',
-  summary: `Sends a test request to the webhook of a bot, or to one of its routes, and returns the exchange. The request is signed as a delivery is, but contains no update. An owner may send ${limits.pings_per_owner_max} test requests per minute.`,
+  summary: `Sends a test request to the webhook of a bot, or to one of its routes, and returns the exchange. The request is signed like a delivery, but contains no update. An owner may send ${limits.pings_per_owner_max} test requests per minute.`,
   params: z.object({
     bot_id: botId,
     route: optional(routeName).describe('Selects this webhook route'),
