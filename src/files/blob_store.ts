@@ -35,7 +35,7 @@ export const newKey = (random = systemRandom): string => random.bytes(key_bytes)
 export const isKey = (name: string): boolean => /^[0-9a-f]{32}$/.test(name);
 
 /**
- * Returns the path `ab/cd/abcd…` of a key. With four million files, each folder contains about 60. Throws for an
+ * Returns the path `ab/cd/abcd…` of a key. With four million files, each folder contains about 60 files. Throws for an
  * invalid key.
  */
 export function pathOfKey(key: string): string {

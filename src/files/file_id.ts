@@ -27,7 +27,7 @@ export interface MediaFile {
   readonly performer?: string;
   readonly title?: string;
   readonly thumb?: ThumbnailFile;
-  /** The emoji and the name of the set of a sticker. */
+  /** The emoji of a sticker, and the name of its set. */
   readonly emoji?: string;
   readonly set?: string;
 }
@@ -46,9 +46,7 @@ export type FileIds = ReturnType<typeof createFileIds>;
 const format = Buffer.from([1]);
 const nonce_bytes = 12;
 const tag_bytes = 16;
-/**
- * The length in base64 of the longest `file_id`, which contains the longest URL with a name, a title and a performer.
- */
+/** The length in base64 of the longest `file_id`. It contains the longest URL with a name, a title and a performer. */
 const id_length_max = 4 * (ruleLimits.media_url_length_max + 4 * limits.file_name_length_max);
 
 type Fields = [
@@ -110,7 +108,7 @@ const thumbnailOf = ([key, size, width, height]: Exclude<Fields[10], 0 | undefin
 
 /**
  * Creates the codec. It encrypts with AES-256-GCM and a nonce that HMAC derives from the plaintext. Equal files
- * therefore get equal identifiers. Different plaintexts get the same nonce only as rarely as with random nonces.
+ * therefore get equal identifiers. The nonces of different plaintexts collide as rarely as random nonces.
  */
 export function createFileIds(pepper: string) {
   const secret = Buffer.from(hkdfSync('sha256', pepper, '', 'petrel file identifiers 1', 64));

@@ -5,7 +5,7 @@ export const fileLimits = {
   measure_wait_ms_max: 6_000,
   measure_waiting_max: 64,
   measure_waiting_bytes_max: 256 * 1024 * 1024,
-  /** How many files and bytes of one owner may wait. An album has up to 10 files. */
+  /** How many files and bytes of one owner may wait to be measured. An album has up to 10 files. */
   measure_waiting_own_max: 20,
   measure_waiting_own_bytes_max: 96 * 1024 * 1024,
   picture_bytes_max: 10 * 1024 * 1024,
@@ -14,7 +14,7 @@ export const fileLimits = {
   picture_wait_ms_max: 6_000,
   pictures_waiting_max: 64,
   pictures_waiting_bytes_max: 256 * 1024 * 1024,
-  /** How many pictures and bytes of one owner may wait. An album has up to 10 thumbnails. */
+  /** How many pictures and bytes of one owner may wait to be processed. An album has up to 10 thumbnails. */
   pictures_waiting_own_max: 16,
   pictures_waiting_own_bytes_max: 96 * 1024 * 1024,
   avatar_side_px: 512,

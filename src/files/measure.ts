@@ -9,7 +9,7 @@ import { fileLimits as limits } from './limits.js';
 export interface Measured {
   /** Present if the file was not read, because earlier files took too long. */
   readonly late?: true;
-  /** The MIME type according to the content. Absent if the type has no signature, as text. */
+  /** The MIME type according to the content. Absent for a type without a signature, such as text. */
   readonly mime?: string;
   /** In pixels. */
   readonly width?: number;

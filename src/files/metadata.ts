@@ -61,7 +61,9 @@ class Kept {
     this.#length += this.source.copy(this.#out, this.#length, begin, end);
   }
 
-  /** Adds the orientation in the EXIF data, in a block that `frame` builds. Only the first call adds a block. */
+  /**
+   * Adds a block with the orientation from the EXIF data. `frame` builds this block. Only the first call adds a block.
+   */
   orient(exif: Buffer, frame: (exif: Buffer) => Buffer): void {
     const orientation = orientationIn(exif);
     if (this.#isOriented || orientation === 1) return;
@@ -182,7 +184,7 @@ function webpExif(exif: Buffer): Buffer {
   return Buffer.concat([head, exif]);
 }
 
-/** Some programs write the prefix that EXIF data have in a JPEG. */
+/** Some programs write the prefix that precedes EXIF data in a JPEG. */
 const withoutPrefix = (exif: Buffer) => (ascii(exif, 0, 6) === 'Exif\0\0' ? exif.subarray(6) : exif);
 
 function keepWebp(kept: Kept): Buffer<ArrayBuffer> | undefined {
