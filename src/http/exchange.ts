@@ -211,7 +211,7 @@ export class Exchange extends Head implements ApiRequest {
 
   /**
    * Decides from the request head whether to accept the body. Returns false if the body is refused. Until the decision,
-   * the caller counts as one without a valid token.
+   * the caller counts as a caller without a valid token.
    */
   private admit(incoming: BodyBuffer): boolean {
     try {
@@ -325,7 +325,7 @@ export class Exchange extends Head implements ApiRequest {
     try {
       this.context.onFault(error, this.named === '' ? undefined : this.named);
     } catch {
-      // Ignores an error of the error reporter, which must not end the process.
+      // Ignores an error of the error reporter, because such an error must not end the process.
     }
   }
 

@@ -61,8 +61,8 @@ export function writeHead(
 }
 
 /**
- * Ends a reply to HEAD, or a 304. Its Content-Length is the length of the omitted body, which `endHead` cannot write.
- * Both engines close the connection if the request asked for it.
+ * Ends a reply to HEAD, or a 304. Its Content-Length is the length of the omitted body. `endHead` cannot write this
+ * length. Both engines close the connection if the request asked for it.
  */
 export function endBodiless(response: EngineResponse, reply: StreamedReply, closes: boolean): void {
   writeHead(response, reply, closes);

@@ -82,7 +82,7 @@ export class StreamReply {
     if (complete) this.finish();
     else if (taken) {
       this.pending = undefined;
-      // Runs outside the engine's callback, so that the engine buffers the next chunk like all others (`cork`).
+      // Runs outside the engine's callback, so that the engine buffers the next chunk like all other chunks (`cork`).
       this.time.soon(() => this.pump());
     }
     return taken;
