@@ -1,6 +1,6 @@
 /**
  * Tracks which partitions have callers that wait for a flush, and tells these callers about commits (decision 0055). A
- * caller requests a flush with a hint. The flusher then reads the journals of only these partitions at once.
+ * caller requests a flush with a hint. The flusher then immediately reads the journals of these partitions.
  */
 import type { Hints } from '../redis/hints.js';
 import type { ScriptRunner } from '../redis/scripts/scripts.js';
@@ -17,16 +17,16 @@ export interface Asked {
   /** Returns the given partitions for which a flush is requested. Records that their journals are being read. */
   take(held: readonly number[]): readonly number[];
   /**
-   * Records that these prefixes are committed, and that the journals of `ends` were read to their end. A journal that
-   * was not read to its end is due again. After the first batch that follows a request, the journal is also due once
-   * more, because callers add entries while that batch is being committed.
+   * Records that these prefixes of journals are committed, and that the journals of `ends` were read to their end. A
+   * journal that was not read to its end is due again. After the first batch that follows a request, the journal is
+   * also due once more, because callers add entries while that batch is being committed.
    */
   committed(prefixes: readonly JournalPrefix[], ends: readonly number[]): void;
   /**
-   * Tells the callers that requested a flush which prefixes are in Postgres, and that the journals of `ends` were read
-   * to their end. After each request, announces an empty journal only once, because a second announcement would say
-   * nothing new. `send` sends the hint, which may be ''. If `send` rejects, the announcement is not repeated, and this
-   * function rejects with the same error.
+   * Tells the callers that requested a flush which prefixes of journals are in Postgres, and that the journals of
+   * `ends` were read to their end. After each request, announces an empty journal only once, because a second
+   * announcement would say nothing new. `send` sends the hint, which may be ''. If `send` rejects, the announcement is
+   * not repeated, and this function rejects with the same error.
    */
   announce(
     prefixes: readonly JournalPrefix[],
@@ -83,7 +83,7 @@ export function createAsked({ hints, runner, keys, time, held }: AskedOptions): 
     },
     async sleep(ms, of, signal) {
       if (ms <= 0 || signal.aborted || of().some(isDue)) return;
-      // Uses no AbortController, whose abort would cost more than the rest of a pause.
+      // Uses no AbortController, because an abort would cost more than the rest of the pause.
       await new Promise<void>((resolve) => {
         const end = () => {
           time.cancel(timer);

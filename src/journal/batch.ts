@@ -40,7 +40,7 @@ export interface Change extends Entity {
 export interface SequenceChange {
   readonly table: JournalTable;
   readonly partition: number;
-  /** The last column of the key is the greatest number in the sequence. */
+  /** The last number of the key is the greatest number in the sequence. */
   readonly key: readonly number[];
   /** The greatest version in this batch. The entry with this version need not be the entry with the greatest key. */
   readonly version: number;

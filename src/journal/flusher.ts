@@ -120,7 +120,7 @@ export function createFlusher(options: FlusherOptions) {
     const written = await rewritePartitions(found, held).finally(() => rewriting.delete(shard));
     counts.rewritten += written;
   }
-  // Runs as often as the checks of open Postgres connections, because those checks find the rows to rewrite.
+  // Runs at the interval of the checks of open Postgres connections, because these checks find the rows to rewrite.
   const stopRewriting = time.repeat(limits.postgres_check_ms, () => {
     for (const shard of shards.all) rewrite(shard).catch((error) => isOlderFlush(error) || onError(error));
   });
@@ -132,8 +132,8 @@ export function createFlusher(options: FlusherOptions) {
       for (const each of maintenance) each.start();
     },
     /**
-     * Stops the loop after the current batch, or with `drain` when the leased journals are empty. Then releases the
-     * leases. Resolves within `msMax` (default ruleLimits.shutdown_ms_max). Remaining entries stay in the journal.
+     * Stops the loop after the current batch. With `drain`, stops it when the leased journals are empty. Then releases
+     * the leases. Resolves within `msMax` (default ruleLimits.shutdown_ms_max). Remaining entries stay in the journal.
      */
     async stop({ drain = false, msMax = ruleLimits.shutdown_ms_max as number } = {}) {
       for (const each of maintenance) each.stop();

@@ -34,7 +34,7 @@ export class Forgetter {
   readonly #options: ForgetterOptions;
   readonly #time: Time;
   readonly #owner: string;
-  /** The next passes by run id. Each pass starts after the current pass. */
+  /** The pending pass of each run id. It starts after the current pass. */
   readonly #waiting = new Map<string, Round>();
   readonly #underWay = new Map<string, Promise<unknown>>();
 

@@ -150,7 +150,7 @@ export class History implements Guard, ControlMarks {
     try {
       return await this.#admit(session);
     } catch (error) {
-      // Reports a refused connection in the same way as a connection that could not be opened.
+      // Reports a refused connection like a connection that could not be opened.
       if (error instanceof ApiError && error.cause instanceof RefusedServer) throw error;
       if (error instanceof ApiError || error instanceof IdentityError || isUnavailable(error))
         throw new ApiError('unavailable', { retry_after: 1 }, { cause: error });
@@ -279,7 +279,7 @@ export class History implements Guard, ControlMarks {
         // Stops if the server has changed again. The next connection checks the new server.
         if (state.server !== found) throw unavailable();
         if (!wentBack(known, state)) return null;
-        // Refuses a former primary that still runs. Otherwise this server would raise its own marks.
+        // Refuses a former primary that still runs. Otherwise the former primary would raise its own marks.
         await this.#meet(known, state);
         const transactions = lostOf(known, state);
         const incarnation = Math.max(known.incarnation, state.incarnation) + 1;

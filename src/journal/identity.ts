@@ -49,12 +49,12 @@ export interface RedisIdentity {
 
 /**
  * When a node may start to use an empty Redis. `unless_used` (for roles): only if no other node uses the former Redis.
- * `never` (for commands). `rebuild` (for `petrel redis rebuild`): always, and even a Redis that the installation used
- * earlier.
+ * `never` (for commands): not at all. `rebuild` (for `petrel redis rebuild`): always, even if the installation used
+ * this Redis earlier.
  */
 export type Adoption = 'unless_used' | 'never' | 'rebuild';
 
-/** Either the generation to use, and whether Redis already stores it, or the reason for a refusal. */
+/** The generation to use and whether Redis already stores it, or the reason for a refusal. */
 export type Decision =
   | { readonly generation: number; readonly marked: boolean }
   | { readonly refusal: IdentityError };
@@ -162,7 +162,7 @@ export class Identity {
   #refusal: IdentityError | null = null;
   /** The last refusal that was reported, or '' if a Redis was accepted since then. */
   #reported = '';
-  /** The last report about a master. Accepting the master of partition 0 does not clear it. */
+  /** The last report about a master. Accepting the master of partition 0 does not clear this report. */
   #reportedOfMaster = '';
 
   constructor(options: IdentityOptions) {

@@ -35,7 +35,7 @@ export function isShareOf(id: string, live: readonly string[], partition: number
 
 export function createLeases({ runner, keys, id, onError, time = systemTime }: LeaseOptions) {
   const held = new Set<number>();
-  /** The last division: the flushers for which it was computed, and the partitions of this flusher. */
+  /** The last division: the flushers that took part, and the partitions of this flusher. */
   let share: { readonly live: string; readonly partitions: ReadonlySet<number> } | null = null;
   let timer: Timer | undefined;
   let round: Promise<void> = Promise.resolve();
@@ -96,7 +96,7 @@ export function createLeases({ runner, keys, id, onError, time = systemTime }: L
   return {
     start,
     held: (): readonly number[] => [...held],
-    /** Releases all leases, so that other flushers can take over at once. */
+    /** Releases all leases, so that other flushers can take over immediately. */
     async leave() {
       left = true;
       time.cancel(timer);

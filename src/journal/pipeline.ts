@@ -56,7 +56,7 @@ export interface PipelineStats {
   readonly batches: number;
   /** Counts the rows sent to Postgres. A batch sends only the newest version of each entity. */
   readonly rows: number;
-  /** How often the loop dropped the batches in flight or could not settle a partition. */
+  /** How many times the loop dropped the batches in flight or could not settle a partition. */
   readonly failures: number;
   /**
    * How far Postgres is behind the journals, in ms. Postgres has all entries of the shard that are older than this lag.
@@ -170,7 +170,9 @@ export class Pipeline {
     await this.#settleAll().catch(this.#options.onError);
   }
 
-  /** Ends the loop after the current batch, or with `drain` when the journals are empty. `now` also ends a drain. */
+  /**
+   * `now` ends the loop after the current batch. `drain` ends it when the journals are empty. `now` also ends a drain.
+   */
   stop(how: 'drain' | 'now'): void {
     this.#stopping = how;
     this.#idleWait.close();
@@ -197,7 +199,7 @@ export class Pipeline {
     if (this.#stopping !== 'now') await asked.sleep(ms, held, this.#waking.signal);
   }
 
-  /** Reads a batch and puts it in flight. The batch of a turn may be settled later. */
+  /** Reads a batch and puts it in flight. With `isTurn`, the batch may be settled later. */
   async #take(partitions: readonly number[], isTurn = false): Promise<ReadAt> {
     const batch = await this.#read(partitions);
     if (batch.failure) this.#options.onError(batch.failure);

@@ -17,7 +17,7 @@ const chunkRowsMax = 1_000;
 /** How many chunks per table one purge deletes. The next purge deletes the remaining rows. */
 const chunksMax = 50;
 
-/** Allows one purge per minute in the whole installation. Both times come from the database's clock. */
+/** Allows one purge per minute in the whole installation, by the database's clock. */
 const claimPurge = statement(
   'claim_purge',
   `insert into installation (name, value) values ('tombstones_purged_at', now()::text)
@@ -260,7 +260,7 @@ function dueIn(
 }
 
 /**
- * Deletes tombstones older than limits.tombstone_age_ms_max from a database, and the rows that belonged to the deleted
+ * In one database, deletes tombstones older than limits.tombstone_age_ms_max and the rows that belonged to the deleted
  * records. Does nothing if the database was purged within the last minute. `auditDays` is AUDIT_DAYS. `messageDays` is
  * MESSAGE_DAYS, which also limits the age of copies of messages. Returns the number of deleted rows.
  */

@@ -299,9 +299,9 @@ export class Recovery {
 
   /**
    * Removes journaled entities from each Redis that lost flushed changes. Postgres normally has the same or a later
-   * version of each of these entities. A Postgres that was restored to an earlier state lacks them until a rewrite has
-   * finished. Until then, the entities stay in Redis, although some of them are outdated. Returns the partitions that
-   * may be opened. Another node works on the other partitions.
+   * version of each of these entities. A Postgres that was restored to an earlier state lacks these entities until a
+   * rewrite has finished. Until then, the entities stay in Redis, although some of them are outdated. Returns the
+   * partitions that may be opened. Another node works on the other partitions.
    */
   async #forgetOlder(closed: readonly Closed[], runId: string): Promise<readonly Closed[]> {
     const isOlder = (b: Closed) => lacksChanges(b) && b.seen?.rewriting !== true;

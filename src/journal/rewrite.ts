@@ -1,7 +1,7 @@
 /**
  * Writes journaled entities from Redis to Postgres again, after Postgres was restored to an earlier state. Writes an
  * entity only if Redis has a newer version, so an older image never replaces a newer one. Several flushers may
- * therefore rewrite at once or repeatedly, even while journals are flushed.
+ * therefore rewrite at the same time or repeatedly, even while journals are flushed.
  */
 
 import { finishRewrite, loadRewrites, type Rewrite, renewWebhooks } from '../postgres/messages/history.js';

@@ -31,8 +31,8 @@ interface Settling {
 }
 
 /**
- * Returns the state keys that entries name. Includes entries that a newer entry replaced, because any of them may be
- * the last one that contains its state.
+ * Returns the state keys that entries name. Replaced entries count too, because any of them may be the last entry that
+ * names its state.
  */
 function namedStates(prefixes: readonly JournalPrefix[], written: Written) {
   const named = prefixes.flatMap(({ entries }) => entries.filter(({ state }) => state !== ''));
@@ -77,9 +77,9 @@ function gather(
 }
 
 /**
- * Settles the entries of committed batches, which must be in the order of their commits, with one script per partition.
- * Skips partitions that are not due. If a partition fails, for instance because its slot is being moved, the other
- * partitions are still settled.
+ * Settles the entries of committed batches with one script per partition. The batches must be in the order of their
+ * commits. Skips partitions that are not due. If a partition fails, for instance because its slot is being moved, the
+ * other partitions are still settled.
  */
 export async function settleBatches(
   runner: ScriptRunner,

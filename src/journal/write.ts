@@ -75,8 +75,8 @@ function upsertSequence({ table, columns, last }: NonNullable<JournalTable['sequ
 }
 
 /**
- * Returns the statement for tombstones without a day. Releases from before messages were partitioned by day wrote such
- * tombstones. The statement searches every partition for the row.
+ * Returns the statement for tombstones without a day. Older releases, which did not partition messages by day, wrote
+ * such tombstones. The statement searches every partition for the row.
  */
 function buryUndated({ table, columns }: JournalTable): Statement {
   const arrays = columns.map((_, i) => `$${i + 1}::bigint[]`);
