@@ -62,7 +62,7 @@ export interface Demand {
   /** How long records stay in Redis after their last use. */
   readonly hot_s: number;
   readonly waiting_s: number;
-  /** The share of each core, and of the memory of each Redis server, that the plan may use. */
+  /** The share of each core that the plan may use, and the share of each Redis server's memory. */
   readonly use: number;
   readonly shard_bytes: number;
   readonly database_cores: number;

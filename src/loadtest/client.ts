@@ -27,7 +27,7 @@ export function expect(holds: boolean, what: string): asserts holds {
 export interface CallOptions {
   readonly verb?: 'GET' | 'POST' | 'DELETE';
   readonly token?: string;
-  /** Sent as JSON, except a string, which is sent unchanged. */
+  /** A string is sent unchanged. Other values are sent as JSON. */
   readonly body?: unknown;
 }
 

@@ -62,7 +62,10 @@ export function poolWire(origin: string, connections: number, ca?: string) {
   let open = 0;
   return {
     free: () => connections - open,
-    /** Sends a request on an idle connection. Then calls `over` with the HTTP status, or with 0 and the reason. */
+    /**
+     * Sends a request on an idle connection. Then calls `over` with the HTTP status, or with 0 and the reason for the
+     * failure.
+     */
     send(request: Sent, over: (status: number, why: string) => void) {
       open++;
       let status = 0;

@@ -56,7 +56,10 @@ function goals({ goals: rows }: Results): string {
 
 const roleSeries: Record<SideResult['role'], number> = { base: 0, subject: 1, peer: 2 };
 
-/** Names the share of the floor that also decides the goal, so that a page never shows two shares of one scenario. */
+/**
+ * Formats the ratio to the floor (the minimal server) that also decides the goal, so that a page never shows two ratios
+ * of one scenario.
+ */
 function noteOf(scenario: ScenarioResult): string {
   const share = shareOf(scenario);
   if (share === null) return scenario.title.length > 44 ? '' : scenario.title;
@@ -248,7 +251,7 @@ function soak({ soak: samples }: Results): string {
   );
 }
 
-/** Draws one figure of a trend. Runs beside other programs have a star. */
+/** Draws one figure of a trend. A star marks a run during which other programs ran. */
 function trendPlot(
   { scenario, points }: Trend,
   name: string,

@@ -35,8 +35,8 @@ function pointOf(run: Results, { ratio, cpu_ratio, sides }: ScenarioResult): Tre
 }
 
 /**
- * Returns the trend of each scenario of `run` that also an earlier run on the same machine with the same load has.
- * `kept` has the earlier runs in any order.
+ * Returns a trend for each scenario of `run` that an earlier run also has. The earlier run must have the same machine
+ * and load. `kept` has the earlier runs in any order.
  */
 export function trendsOf(run: Results, kept: readonly Results[]): Trend[] {
   const earlier = kept

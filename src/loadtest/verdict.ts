@@ -1,4 +1,7 @@
-/** Judges the results of a run: the share of the floor, the spread of the rounds, and how far to trust them. */
+/**
+ * Judges the results of a run: the ratio to the floor (the minimal server), the spread of the rounds, and how reliable
+ * the results are.
+ */
 import type { Results, ScenarioResult } from './results.js';
 
 /**
@@ -7,12 +10,15 @@ import type { Results, ScenarioResult } from './results.js';
  */
 export const taken_share_max = 0.15;
 
-/** Above this quotient of the highest and the lowest ratio, the rounds of a scenario contradict each other. */
+/**
+ * If the highest ratio of a scenario divided by its lowest ratio exceeds this value, its rounds contradict each other.
+ */
 export const spread_max = 1.3;
 
 /**
- * Returns the share of the floor on which a scenario is judged: the lower one of the ratios of rates and of CPU times. If
- * a server did not fully use its core, something else limited its rate, so the rates alone do not decide.
+ * Returns the ratio to the floor (the minimal server) by which a scenario is judged. It is the ratio of the rates or
+ * the ratio of the CPU times, whichever is lower. If a server did not fully use its core, something else limited its
+ * rate, so the rates alone do not decide.
  */
 export function shareOf({ ratio, cpu_ratio }: Pick<ScenarioResult, 'ratio' | 'cpu_ratio'>): number | null {
   if (ratio === null) return null;
