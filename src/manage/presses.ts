@@ -62,8 +62,8 @@ export async function onPress(turn: Turn, data: string): Promise<Reply> {
 }
 
 /**
- * Shows the token in a message that does not contain it when stored. The operation checks the owner and writes the
- * audit log.
+ * Shows the token in a message. The stored form of the message does not contain the token. The operation checks the
+ * owner and writes the audit log.
  */
 async function showToken(turn: Turn, id: number): Promise<Reply> {
   const bot = await turn.store.bots.owned(turn.user.id, id);
