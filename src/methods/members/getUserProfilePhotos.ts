@@ -7,7 +7,7 @@ import { defineMethod } from '../../server/method.js';
 import { userProfilePhotos } from '../../wire/results.js';
 import { clampedInteger, integer, optional } from '../../wire/schema.js';
 
-/** Returns the pictures of a bot, which has at most one. People have none. */
+/** Returns the pictures of a bot. A bot has at most one, and people have none. */
 export const getUserProfilePhotos = defineMethod({
   name: 'getUserProfilePhotos',
   effect: 'read',
