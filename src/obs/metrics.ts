@@ -104,8 +104,8 @@ export function createMetrics(info: BuildInfo) {
     contentType: registry.contentType as string,
     register(figure: Figure) {
       const { name, help, kind } = figure;
-      // Implements the interface that a registry needs. The library's own metrics store a value per set of labels. Ours
-      // store none.
+      // Implements the interface that a registry needs. The library's own metrics store a value per set of labels. This
+      // metric stores no value.
       const metric = {
         name,
         get: async () => ({ name, help, type: kind, values: await samplesOf(figure), aggregator: 'sum' }),
