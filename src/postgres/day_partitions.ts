@@ -55,8 +55,8 @@ const dayOf = (text: string) =>
   Date.UTC(Number(text.slice(0, 4)), Number(text.slice(4, 6)) - 1, Number(text.slice(6))) / day_ms;
 
 /**
- * Returns the name of a partition, which contains its first day. Names of message partitions also contain the day after
- * the last day, because these partitions differ in length.
+ * Returns the name of a partition. The name contains the partition's first day. Names of message partitions also
+ * contain the day after the last day, because these partitions differ in length.
  */
 const nameOf = (table: string, from: number, to: number) =>
   `${table}_${compact(from)}${table === 'messages' ? `_${compact(to)}` : ''}`;

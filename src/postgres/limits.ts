@@ -2,9 +2,12 @@
 export const postgresLimits = {
   /** The number of rows in the table control_marks. */
   control_mark_shards: 64,
-  /** How many ids to skip after the highest id known to be in use, after Postgres was restored to an earlier state. */
+  /**
+   * How many ids to skip above the highest id known to be in use. Ids are skipped after Postgres was restored to an
+   * earlier state.
+   */
   postgres_sequence_skip: 10_000,
-  /** How long no read uses a Postgres replica that has failed. */
+  /** How long reads avoid a Postgres replica after it has failed. */
   postgres_replica_rest_ms: 1_000,
   postgres_statement_timeout_ms: 10_000,
   /** How often a process checks the shard map, and the age at which the map is too old to use. */
@@ -18,11 +21,11 @@ export const postgresLimits = {
   webhook_failing_ms: 3_600_000,
   /** How long after its last report a node counts as a user of its Redis. */
   redis_node_age_ms_max: 10_000,
-  /** The time between two notices about the same report of leaked tokens. The owners of the bots get them. */
+  /** The time between two notices about the same report of leaked tokens. Bot owners get these notices. */
   leak_notice_interval_ms: 2,
   /**
-   * The maximum size of the JSON of all command scopes of one bot. This size is enough for one full list of commands in
-   * 4-byte characters.
+   * The maximum total JSON size of a bot's command scopes. This size is enough for one full list of commands in 4-byte
+   * characters.
    */
   commands_bytes_max: 128 * 1024,
   bots_per_chat_max: 50,

@@ -144,9 +144,9 @@ async function readApplied(client: pg.Client): Promise<Applied[]> {
 const connect = (url: string) => openSession(url, 'petrel-migrate', 2_000);
 
 /**
- * Applies missing migrations and returns the schema version. Several programs may start at once, because only one of
- * them applies each file. `log` is called for each file. Files after `upTo` are not applied. Errors: SchemaError if an
- * applied file has changed or the database is newer than this program. Also any error of Postgres in a file; the
+ * Applies missing migrations and returns the schema version. Several programs may start at the same time, because only
+ * one of them applies each file. `log` is called for each file. Files after `upTo` are not applied. Errors: SchemaError
+ * if an applied file has changed or the database is newer than this program. Also any error of Postgres in a file; the
  * changes of this file are then rolled back.
  */
 export async function migrate(
@@ -199,7 +199,7 @@ async function databaseState(url: string): Promise<DatabaseState> {
     // A pooler sends its own process id at the start of the session, so the two ids differ.
     const pooled = pid !== (client as unknown as { readonly processID: number }).processID;
     if (!known) return { server, pooled, applied: 0, serves: 0 };
-    // A migration from before this column supports only programs that contain it.
+    // A migration from before this column supports only programs that contain this migration.
     const { rows } = await client.query(`select coalesce(max(version), 0) as applied,
       coalesce(max(coalesce((to_jsonb(m) ->> 'serves')::int, version)), 0) as serves from schema_migrations m`);
     return { server, pooled, ...rows[0] };

@@ -1,4 +1,4 @@
-/** The conversion of parameters in `pg`, which its types lack. */
+/** Declares the parameter conversion of `pg`, because the types of `pg` lack it. */
 declare module 'pg/lib/utils.js' {
   const utils: {
     /** Converts a parameter to the value that `pg` sends. Throws if the parameter has a circular structure. */

@@ -101,7 +101,7 @@ const isStandby = statement('is_standby', 'select pg_is_in_recovery() as standby
 const bigintOid = 20;
 const bigintArrayOid = 1016;
 
-/** Converts bigint to a number, which is exact because ids and versions stay below 2^53 (limits.ts). */
+/** Converts bigint to a number. The number is exact, because ids and versions stay below 2^53 (limits.ts). */
 const types = {
   getTypeParser(oid: number, format?: 'text' | 'binary') {
     if (oid === bigintOid && format !== 'binary') return Number;
@@ -135,8 +135,8 @@ const awayMessages =
 const isBusy = (error: unknown): boolean => /timeout exceeded when trying/.test((error as Error).message);
 
 /**
- * Returns whether an error means that the database is lost, unreachable or unable to serve. Otherwise the statement
- * itself is wrong.
+ * Returns whether an error means that the database is lost, unreachable or unable to serve. For any other error, the
+ * statement itself is wrong.
  */
 export function isUnavailable(error: unknown): boolean {
   if (error instanceof ApiError) return error.kind === 'unavailable';
@@ -156,14 +156,17 @@ const isOtherServer = (error: unknown): boolean => sqlState(error) === 'PTL01';
 export const isOlderFlush = (error: unknown): boolean => sqlState(error) === 'PTL03';
 
 /**
- * Returns whether the values of a statement caused the error. They are out of range, malformed, or violate a
+ * Returns whether the values of a statement caused the error, because they are out of range, malformed, or violate a
  * constraint.
  */
 export function isDataError(error: unknown): boolean {
   return /^(22|23|54|P0001)/.test(sqlState(error) ?? '');
 }
 
-/** Returns whether Postgres undid the statement or transaction because of another one, so that it may be repeated. */
+/**
+ * Returns whether Postgres rolled back the statement or transaction because of a concurrent one. The caller may then
+ * repeat it.
+ */
 export const isRetryable = (error: unknown): boolean => /^(40001|40P01|PTL01)$/.test(sqlState(error) ?? '');
 
 /** Returns whether a connection must not be used again after this error. */

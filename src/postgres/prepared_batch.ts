@@ -38,7 +38,7 @@ class PreparedBatch extends pg.Query {
       statement: name,
       values: values.map(utils.prepareValue),
     }));
-    // Replaces the method of `pg`, which sends one statement.
+    // Replaces the method of `pg` that sends one statement.
     this.submit = (connection) => this.#send(connection as unknown as Connection);
   }
 

@@ -129,7 +129,7 @@ export const plainSql = (queryable: Queryable): Sql =>
  */
 export function asDatabase(pool: Pool, marks?: ControlMarks): ShardDatabase {
   const away = (error: unknown): never => {
-    // The pool has repeated a deadlock several times, so the caller should repeat it later.
+    // The pool has already retried after several deadlocks, so the caller should retry later.
     if (isUnavailable(error) || isRetryable(error))
       throw new ApiError('unavailable', { retry_after: 1 }, { cause: error });
     throw error;

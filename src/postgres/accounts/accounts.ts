@@ -71,7 +71,7 @@ export function endAccount(db: Database, user: number, holdMs: number): Promise<
 export interface RemovalStep<P> {
   readonly place: P;
   readonly over: boolean;
-  /** The delay in ms before the next step, or 0 to run it at once. */
+  /** The delay in ms before the next step, or 0 to run it immediately. */
   readonly restMs: number;
 }
 
@@ -125,7 +125,7 @@ export const loadReactedPosts = (
 export const loadExternalId = async (sql: Sql, user: number) =>
   (await sql.firstValue<string>`select external_id from users where id = ${user}`) ?? '';
 
-/** Loads the chats of a person with ids greater than `after`. Includes chats that the person has left. */
+/** Loads a person's chats with ids greater than `after`. Includes chats that the person has left. */
 export const loadChatsOfMember = (sql: Sql, user: number, after: number, limit: number) =>
   sql.column<number>`
     select chat_id from chat_members where member_id = ${user} and chat_id > ${after}

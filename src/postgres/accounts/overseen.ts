@@ -8,7 +8,7 @@ export interface OverseenBotRow {
   /** Unix times in s. */
   readonly created_at: number;
   readonly suspended_at: number | null;
-  /** When the valid token was blocked because it leaked. Null if the token works. */
+  /** When the bot's current token was blocked because of a leak. Null if the token works. */
   readonly blocked_at: number | null;
   /** The owner. Null for the management bot. */
   readonly owner_id: number | null;
@@ -36,7 +36,7 @@ export const loadOverseenPerson = (sql: Sql, id: number) => sql.first<OverseenPe
     (select count(*) from bots where owner_id = users.id) as bots
   from users where id = ${id} and deleted_at is null`;
 
-/** Returns since when the webhook (slot 0) and the routes of a bot fail, as Unix times in s. */
+/** Returns the times (Unix, in s) since which the webhook (slot 0) and the routes of a bot have been failing. */
 export const loadFailingSlots = (sql: Sql, bot: number) =>
   sql.rows<{ readonly slot: number; readonly since: number }>`
     select 0 as slot, ${seconds('failing_since')} as since from webhooks
@@ -53,7 +53,7 @@ export interface AccountRow {
   readonly suspended: boolean;
 }
 
-/** Loads the accounts with this id or with this username in lower case, at most two. */
+/** Loads the accounts with this id or with this lower-case username. There are at most two. */
 export const loadExactAccounts = (sql: Sql, id: number, username: string) => sql.rows<AccountRow>`
   with wanted as (
     select ${id}::bigint as id union select owner from names where name = ${username} and free_at is null)

@@ -37,7 +37,7 @@ export function suspendUser(db: Database, user: number, suspended: boolean): Pro
   });
 }
 
-/** The owner of reserved usernames, which nobody may take. */
+/** The owner of reserved usernames. Nobody may take such a username. */
 const reserved = 0;
 
 /** Reserves a username. Error: `username_taken`. */

@@ -275,8 +275,8 @@ export const loadDescriptions = (sql: Sql, id: number) => sql.first<Descriptions
   where id = ${id}`;
 
 /**
- * Loads when the current owner got a bot. For an unknown bot, returns an infinite time, so that no audit entry is
- * shown.
+ * Loads the time at which the current owner got a bot. For an unknown bot, returns an infinite time, so that no audit
+ * entry is shown.
  */
 export const loadOwnedSince = async (sql: Sql, bot: number) =>
   (await sql.firstValue<Date>`select owned_since from bots where id = ${bot}`) ?? new Date(8.64e15);

@@ -21,7 +21,9 @@ export type Notice =
   | ({ readonly kind: 'webhook_failing'; readonly since: number; readonly error: string } & OfBot)
   /** The webhook was removed because the receiver had answered for 23 hours that the URL no longer exists. */
   | ({ readonly kind: 'webhook_removed' } & OfBot)
-  /** Like the previous notice, but for the webhook route with this name. */
+  /**
+   * The webhook route with this name has been failing since `since`. `error` is the text that `getWebhookRoutes` shows.
+   */
   | ({
       readonly kind: 'webhook_route_failing';
       readonly route: string;

@@ -47,8 +47,8 @@ async function findRecipient(sql: Sql, owner: number, username: string): Promise
 
 /**
  * Changes the owner of a bot. Locks people before bots, in the same order as when a bot is created. Replaces the
- * secrets that the former owner has seen. The former token becomes invalid at once. The former signing secret expires
- * later, as after a rotation.
+ * secrets that the former owner has seen. The former token becomes invalid immediately. The former signing secret
+ * expires later, as after a rotation.
  */
 async function handOver(
   sql: Sql,

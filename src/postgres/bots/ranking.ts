@@ -20,7 +20,7 @@ export interface FailingRow {
   readonly since: number;
 }
 
-/** Loads webhooks and routes that have been failing for `ms`. The last to fail come first. */
+/** Loads webhooks and routes that have been failing for `ms`. The most recent failures come first. */
 export const loadFailingFor = (sql: Sql, ms: number, limit: number) => sql.rows<FailingRow>`
   select b.id as bot, b.username, f.slot, ${seconds('f.since')} as since
    from (

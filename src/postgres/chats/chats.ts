@@ -40,7 +40,7 @@ export const memberColumns = `member_id, is_bot, ${standingColumns}, version`;
 
 /**
  * Loads the incarnation of a partition. A new chat starts at this incarnation, so that its first message skips no ids.
- * If the incarnation is raised in the meantime, the chat skips some ids, which is harmless.
+ * If the incarnation is raised in the meantime, the chat skips some ids. Skipped ids are harmless.
  */
 export async function loadIncarnation(sql: Sql, partition: number): Promise<number> {
   const [row] = await sql.query<{ incarnation: number }>(
@@ -310,7 +310,7 @@ export async function loadHeads(
 export interface NewestHead {
   readonly chat_id: number;
   readonly user_id: number;
-  /** The last message id that was given out. Null in a chat without messages. */
+  /** The last assigned message id. Null in a chat without messages. */
   readonly last_message_id: number | null;
   /** The first bytes of the newest message that is not deleted. Null if there is none. */
   readonly head: Buffer | null;

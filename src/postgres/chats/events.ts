@@ -78,7 +78,7 @@ export const outside: Standing = { status: 'left', rights: {} };
 
 /**
  * Stores an event in the transaction of the change. That transaction holds the chat's lock, so event ids follow the
- * order of the changes. Error: `too_many_requests` if too many events of the chat could not be posted yet.
+ * order of the changes. Error: `too_many_requests` if too many events of the chat are not yet posted.
  */
 export async function noteEvent(
   sql: Sql,

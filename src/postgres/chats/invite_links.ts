@@ -156,7 +156,7 @@ async function findLink(sql: Sql, chat: number, by: number, name: LinkName): Pro
 }
 
 /**
- * Replaces the settings of a link, which must not be primary, and returns its id. Errors: `chat_not_found`,
+ * Replaces the settings of a link and returns its id. The link must not be primary. Errors: `chat_not_found`,
  * `invite_links_not_allowed`, `invite_link_expired`, `invite_link_primary`, `link_expiry_invalid`.
  */
 export const editLink = (db: Database, chat: number, by: number, name: LinkName, settings: LinkSettings) =>

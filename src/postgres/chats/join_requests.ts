@@ -53,8 +53,8 @@ export function joinByLink(db: Database, code: string, user: number): Promise<Jo
     await lockChat(sql, chat_id);
     const former = await loadStanding(sql, chat_id, user);
     if (former && isPresent(former.status)) return { chat_id, status: 'member' };
-    // Loads the link under the lock, so that only one person can take the last place, and a revoked link is refused at
-    // once.
+    // Loads the link under the lock, so that only one person can take the last place and a revoked link is refused
+    // immediately.
     const link = (await loadUsableLink(sql, code)) ?? fail('invite_link_expired');
     if (former?.status === 'kicked') fail('kicked_from_chat');
     await mustBeActive(sql, user, 'unauthorized');
@@ -112,7 +112,7 @@ export const decideRequest = (
   });
 
 /**
- * Withdraws the request from a person to join the chat of a link. Errors: `invite_link_expired` for an unknown link,
+ * Withdraws a person's request to join the chat of a link. Errors: `invite_link_expired` for an unknown link,
  * `join_request_not_found`.
  */
 export const withdrawRequest = (db: Database, code: string, user: number): Promise<void> =>

@@ -188,8 +188,8 @@ export async function changeMember(
 
 /**
  * Fails if the person `by` is not allowed to change this member. Callers have already checked copies in Redis, but a
- * copy may lack a change that was just committed. Only persons with `can_restrict_members` may add a banned person,
- * which ends the ban. Errors: `not_enough_rights`, `person_banned`.
+ * copy may lack a change that was just committed. Only persons with `can_restrict_members` may add a banned person.
+ * Adding the person ends the ban. Errors: `not_enough_rights`, `person_banned`.
  */
 export async function mayChange(
   sql: Sql,
@@ -348,8 +348,8 @@ export async function loadMemberships(sql: Sql, bot: number, limit: number): Pro
 
 /**
  * Returns which of `people` share a group with `who`, or share a channel that either of them manages. The query reads
- * the chats of each person, whose number is limited, and never the members of a chat. `offset 0` prevents the planner
- * from reading members first.
+ * the chats of each person, because their number is limited. It never reads the members of a chat. `offset 0` prevents
+ * the planner from reading members first.
  */
 export async function loadAcquaintances(sql: Sql, who: number, people: readonly number[]): Promise<number[]> {
   const rows = await sql.query<{ id: number }>(

@@ -21,7 +21,7 @@ function mustBeBelow(was: Standing, by: Who, refusal: ErrorName): void {
 
 /**
  * Runs `change` on a member under the chat's lock. `change` gets the member's current status and rights, or null for
- * somebody who was never a member. If `change` returns null, the member stays as before. Fails if `by` lacks the right.
+ * somebody who was never a member. If `change` returns null, the member stays unchanged. Fails if `by` lacks the right.
  * Returns whether the member was changed.
  */
 function moderate(

@@ -24,8 +24,9 @@ export const loadPlaces = (sql: Sql, user: number, chats: readonly number[] | nu
   where user_id = ${user} and (${chats}::bigint[] is null or chat_id = any(${chats}))`;
 
 /**
- * Removes the rows of chats that are no longer in the person's list, so that the rows have the bound of the list. Reads
- * the list in Postgres, because the copy in Redis may lack a chat that the person has just joined and pinned.
+ * Removes the rows of chats that are no longer in the person's list, so that the limit of the list also limits the
+ * rows. Reads the list in Postgres, because the copy in Redis may lack a chat that the person has just joined and
+ * pinned.
  */
 async function dropOthers(sql: Sql, user: number): Promise<void> {
   await lockPerson(sql, user);

@@ -45,7 +45,7 @@ export const hasStrays = (sql: Sql) => sql.some`select from ${fragment(strayMess
 export interface OldestRow {
   readonly chat_id: number;
   readonly user_id: number;
-  /** The first bytes of the oldest record, which contain its header. Null if no message is left. */
+  /** The first bytes of the oldest record, including its header. Null if no message is left. */
   readonly head: Buffer | null;
 }
 
@@ -136,7 +136,7 @@ export const estimateRows = async (sql: Sql, partition: Partition) =>
   (await sql.firstValue<number>`
     select greatest(reltuples, 0)::bigint as rows from pg_class where oid = ${partition}::regclass`) ?? 0;
 
-/** Returns the given files that are pictures of bots, current photos of chats, or in a set of stickers. */
+/** Returns those of the given files that are pictures of bots, current photos of chats, or in a set of stickers. */
 export async function picturesAmong(sql: Sql, keys: readonly string[]): Promise<Set<string>> {
   const pictures = await sql.column<string>`
     select k.key from unnest(${keys}::text[]) k (key),

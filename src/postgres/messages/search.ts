@@ -6,7 +6,7 @@ export interface SearchRange {
   readonly user: number;
   /** The search reads messages with lower ids than this, newest first. */
   readonly before: number;
-  /** The number of rows that the search reads at most, including those of deleted messages. */
+  /** The maximum number of rows that the search reads, including those of deleted messages. */
   readonly rows: number;
 }
 
@@ -26,7 +26,10 @@ export interface SearchedRow {
 /** The bytes of records that a range may have. */
 const bytes = fragment('(262144 + c.rows * 1024)');
 
-/** Ends any statement of this transaction that takes longer. Postgres then reports that the statement was cancelled. */
+/**
+ * Ends any statement of this transaction that takes longer than `ms`. Postgres then reports that the statement was
+ * cancelled.
+ */
 export const boundStatements = (tx: Sql, ms: number) => tx.run`
   select set_config('statement_timeout', ${`${ms}ms`}, true)`;
 

@@ -8,11 +8,11 @@ import type { Database, Sql } from '../sql.js';
 
 /** Selects the updates of one route. */
 export interface RouteRows {
-  /** The last bytes of the record of a dead letter. Records that are not dead letters end with another field. */
+  /** The last bytes of a dead letter's record. Records that are not dead letters end with another field. */
   readonly dead: Buffer;
-  /** The last bytes of the record of a delivered update. */
+  /** The last bytes of a delivered update's record. */
   readonly delivered: Buffer;
-  /** Excludes rows from before this time, which belong to a deleted route. */
+  /** Excludes rows from before this time, because those rows belong to a deleted route. */
   readonly since: Date;
 }
 

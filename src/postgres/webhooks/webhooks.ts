@@ -64,7 +64,7 @@ async function lockWebhook(sql: Sql, bot: number, only: number | null) {
   return only === null || was?.version === only ? { ...lives, was } : null;
 }
 
-/** Stores a row. Unless `sets` is true, `set_version`, the version of the last `setWebhook`, stays the same. */
+/** Stores a row. `set_version` (the version of the last `setWebhook`) changes only if `sets` is true. */
 const saveWebhook = (sql: Sql, bot: number, next: WebhookColumns, signing: Buffer, sets: boolean) =>
   sql.one<Pick<WebhookRow, 'version' | 'set_version'>>`
     insert into webhooks as w
