@@ -72,7 +72,7 @@ export interface Backends {
   readonly wakeQueue: WakeQueue;
   readonly figures: Figure[];
   readonly troubles: Troubles;
-  /** Reports this process to the others. The reports start when the process starts to serve. */
+  /** Reports this process to the other processes. The reports start when the process starts to serve. */
   readonly node: OwnNode;
   readonly traces: Traces | undefined;
   readonly managementBot: number;

@@ -61,7 +61,7 @@ async function failingWebhooks({ store, shards }: Backends): Promise<WebhookFact
         slot === 0 ? [] : store.webhooks.routes(bot),
         store.queues.info(queue),
       ]);
-      // A single failure is no finding, even if its retry is minutes away.
+      // A single failure is not a finding, even if its retry is minutes away.
       if (webhook === null || error === null || (error.date - since) * 1_000 < ms) return [];
       const route = routes.find((each) => each.slot === slot)?.name ?? null;
       const { host } = new URL(webhook.url);

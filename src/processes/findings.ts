@@ -40,7 +40,7 @@ export interface WebhookFacts {
 
 export interface Facts {
   readonly engine: { readonly note: string | undefined };
-  /** The warnings about the configuration of Redis, which is checked before Redis is used. */
+  /** The warnings about the configuration of Redis. It is checked before Redis is used. */
   readonly warnings: readonly string[];
   readonly servers: readonly ServerFacts[];
   readonly journal: {
@@ -51,8 +51,8 @@ export interface Facts {
   };
   readonly overdueWebhooks: number;
   /**
-   * Webhooks whose attempts have all failed for processLimits.failing_finding_ms, the last to fail first. The list has
-   * at most processLimits.failing_findings_max webhooks.
+   * Webhooks whose attempts have all failed for processLimits.failing_finding_ms, the most recent failure first. The
+   * list has at most processLimits.failing_findings_max webhooks.
    */
   readonly failingWebhooks: readonly WebhookFacts[];
   /** The number of flushers seen recently. `nodes` counts all roles. */
@@ -191,7 +191,8 @@ function ofWebhook({ username, route, host, since, error }: WebhookFacts): Findi
   const which = route === null ? 'the webhook' : `the webhook route ${route}`;
   const start = new Date(since * 1_000).toISOString().slice(0, 16).replace('T', ' ');
   return {
-    // The receiver of one owner is no fault of the installation, and must not fail the operator's health checks.
+    // One owner's failing receiver is not a fault of the installation, so it must not fail the operator's health
+    // checks.
     bad: false,
     what: `${which} of @${username} at ${host} has failed every attempt since ${start} UTC: ${error}`,
     todo: 'ask the owner of the bot to check the receiver; updates that fail for a day become dead letters',

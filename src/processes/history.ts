@@ -1,7 +1,7 @@
 /**
  * Records figures of the last hour for the charts of the operations page. Every process adds its own figures to a point
- * that all processes share. The points are in one hash in Redis: history_points_max of them, of up to
- * history_point_bytes_max bytes. Readers skip names that they do not know, because another version may have added them.
+ * that all processes share. One hash in Redis has up to history_points_max points of up to history_point_bytes_max
+ * bytes. Readers skip names that they do not know, because another version may have added them.
  */
 import { durationBounds } from '../obs/distribution.js';
 import type { CallFigures } from '../obs/requests.js';
@@ -61,7 +61,7 @@ export function startHistory(
   let timer: Timer | undefined;
   let stopped = false;
 
-  /** Returns the levels of all roles, and how much their counts have grown since the last call. */
+  /** Returns the current values of all roles, and how much their counters have grown since the last call. */
   function grown(): string[] {
     const now = new Map<string, number>();
     const parts: string[] = [];
@@ -92,8 +92,8 @@ export function startHistory(
     return added.rest_ms;
   }
 
-  // Writes in the middle of each point by the clock of Redis. A slightly early or late timer therefore still writes to
-  // every point once.
+  // Writes in the middle of each point's interval, by the clock of Redis. Even a slightly early or late timer therefore
+  // writes to every point once.
   const round = async (): Promise<void> => {
     const rest = await add().catch((error: Error) => {
       onError(error);

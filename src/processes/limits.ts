@@ -8,8 +8,8 @@ export const processLimits = {
    */
   backlog_wait_ms_max: 2_000,
   /**
-   * The interval at which a process reports to the operations page. After these times without a report, it counts as
-   * silent or as ended.
+   * How often a process reports to the operations page, and how long after its last report it counts as silent and as
+   * ended.
    */
   node_tell_ms: 2_000,
   node_silent_ms: 7_000,

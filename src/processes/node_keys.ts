@@ -95,8 +95,8 @@ export function createNodeKeys(options: NodeKeysOptions) {
     others,
     leave,
     /**
-     * Announces this node to the others until it shuts down. Errors: StartError when a running node has conflicting
-     * keys.
+     * Announces this node to the other nodes until it shuts down. Errors: StartError when a running node has
+     * conflicting keys.
      */
     async join(log: Logger) {
       const deadline = time.monotonic() + storeLimits.ring_age_ms_max + storeLimits.ring_interval_ms;

@@ -45,8 +45,8 @@ export function tracedRequests(traces: Traces, handler: RequestHandler, meter: R
 }
 
 /**
- * Sets the header `traceparent` of a poll's answer. The value names the trace of the first update in the answer whose
- * trace is kept.
+ * Sets the header `traceparent` of a poll's answer. The value names the first kept trace among the updates in the
+ * answer.
  */
 function traceBatch(traces: Traces, request: ApiRequest, updates: readonly object[]): void {
   for (const update of updates) {
