@@ -1,8 +1,8 @@
 /**
- * Connects to the masters of a Redis Cluster, and maps partitions to masters. Refreshes the map every second, and at
- * once when a server connects, disconnects or redirects a call. Each refresh asks several servers, because an isolated
- * server reports an outdated map. A refresh also reads the run ids again, because a server may have become a replica and
- * then a master again in between.
+ * Connects to the masters of a Redis Cluster, and maps partitions to masters. Refreshes the map every second, and
+ * immediately when a server connects, disconnects or redirects a call. Each refresh asks several servers, because an
+ * isolated server reports an outdated map. A refresh also reads the run ids again, because a server may have become a
+ * replica and then a master again in between.
  */
 import { type Random, systemRandom } from '../random.js';
 import { systemTime, type Time, type Timer } from '../time.js';

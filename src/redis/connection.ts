@@ -77,7 +77,7 @@ export class RedisConnection implements RedisServers {
    * commands were unanswered.
    */
   #silence = { bytes: 0, ticks: 0 };
-  /** The timer of `#checkSilence`, which runs only while commands are unanswered. */
+  /** The timer of `#checkSilence`. It runs only while commands are unanswered. */
   #watch: Timer | undefined;
   /** True while writes are held back until the end of the event loop turn. */
   #held = false;

@@ -14,7 +14,7 @@ export const redisLimits = {
   unsettled_requests_max: 10_000,
   /** How long a Redis server with unanswered commands may send no data before it counts as unavailable. */
   redis_silence_ms: 1_500,
-  /** How long a front waits for an unavailable Redis server or a migrating slot before it answers 503. */
+  /** How long a front waits for an unavailable Redis server or a migrating slot before it responds with 503. */
   redis_wait_ms_max: 2_000,
   /**
    * How long background work waits for an unavailable Redis server or a migrating slot. No client waits for the result,

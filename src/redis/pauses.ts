@@ -8,7 +8,7 @@ export interface Pause {
   readonly partition: number;
   /** The time from the first blocked call to the next successful call. */
   readonly ms: number;
-  /** The number of calls that waited too long and were rejected and changed nothing. */
+  /** The number of calls that were rejected after waiting too long. They changed nothing. */
   readonly refused: number;
 }
 
@@ -28,7 +28,7 @@ export function createPauses(onEnd: (pause: Pause) => void = () => {}, time: Tim
       if (pause) pause.refused++;
     },
     ran(partition: number) {
-      // Returns early in the usual case, because rarely is any pause open.
+      // Returns early, because usually no pause is open.
       const pause = open.size === 0 ? undefined : open.get(partition);
       if (pause === undefined) return;
       open.delete(partition);

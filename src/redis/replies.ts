@@ -16,7 +16,7 @@ const carriageReturn = 13;
 const isOfResp2 = (type: number | undefined) =>
   type === SIMPLE_STRING || type === BLOB_STRING || type === NUMBER || type === ARRAY;
 
-/** Returns whether the reply is a single error, which has the same form in RESP2 and RESP3. */
+/** Returns whether the reply is a single error. An error has the same form in RESP2 and RESP3. */
 const isOneRefusal = (chunk: Buffer) =>
   chunk[0] === SIMPLE_ERROR && chunk.length > 2 && chunk.indexOf(carriageReturn) === chunk.length - 2;
 

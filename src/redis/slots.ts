@@ -13,7 +13,7 @@ export function clusterSlot(tag: string): number {
   return crc % clusterSlots;
 }
 
-/** Returns the slot of a key, which must begin with its hash tag. */
+/** Returns the slot of a key. The key must begin with its hash tag. */
 export function slotOf(key: string): number {
   return clusterSlot(key.slice(1, key.indexOf('}')));
 }

@@ -18,10 +18,13 @@ interface PendingCall {
   readonly reject: (error: unknown) => void;
 }
 
-/** The part of a request's key before its id. */
+/** The part of a request's key before the request id. */
 const mark = ':req:';
 
-/** Returns whether only this process may repeat a request. The ids of other requests have a dot. */
+/**
+ * Returns whether only this process may repeat a request. Ids of requests that other processes may repeat contain a
+ * dot.
+ */
 const isOfProcess = (key: string): boolean => !key.includes('.', key.indexOf(mark) + mark.length);
 
 /** The number of calls or messages, and the bytes of arguments. */
@@ -48,9 +51,7 @@ function sizeOf({ argNames, listArg }: CallShape, { args }: CallValues): Size {
   return { weight: Math.max(1, listed.length), bytes };
 }
 
-/**
- * Replaces a line number of the combined form in the message of an error by the file and line of the single form.
- */
+/** In an error message, replaces a line number of the combined form with the file and line of the single form. */
 const raised = ({ origin }: CombinedForm, { message }: Error): Error =>
   new ReplyError(message.replace(/user_script:(\d+)/g, (_, line) => `lua/${origin[Number(line) - 1]}`));
 
@@ -116,7 +117,7 @@ export class CombinedCalls {
 
   /**
    * Sends a call in the combined run of its script and partition. Resolves with the reply to the call. If the call
-   * shares a key with other calls, sets the `request` of this call, which a repeat of the call must use too.
+   * shares a key with other calls, sets the `request` of this call. A repeat of the call must use the same `request`.
    */
   send(
     node: RedisConnection,

@@ -83,7 +83,7 @@ export interface Script extends Source {
 
 const argsMax = 9;
 
-/** The maximum number of calls in a combined run, which are numbered from 10 to 99. */
+/** The maximum number of calls in a combined run. The calls are numbered from 10 to 99. */
 const callsMax = 90;
 
 /** Reports a script with an invalid header or body. The message names the file. */
@@ -252,8 +252,8 @@ function readShared(root: string): ReadonlyMap<string, Part> {
 }
 
 /**
- * Returns the shared parts that a body uses, each after the parts that it depends on. Redis creates every function of a
- * script again at each call, which often costs more than running the script. Unused parts are therefore not sent to
+ * Returns the shared parts that a body uses, each after the parts that it depends on. At each call, Redis creates every
+ * function of the script again. This often costs more than running the script. Unused parts are therefore not sent to
  * Redis.
  */
 function usedParts(shared: ReadonlyMap<string, Part>, body: readonly Line[], combined = false): Part[] {

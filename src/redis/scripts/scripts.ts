@@ -39,7 +39,7 @@ export interface RunnerOptions {
   readonly recover: (partition: number, runId: string) => Promise<void>;
   /** Called after each successful call, if set. */
   readonly onCall?: ((name: string, ms: number) => void) | undefined;
-  /** The longest time after its start that a repeatable call waits for a reconnect or a slot migration. */
+  /** How long after its start a repeatable call may wait for a reconnect or a slot migration. */
   readonly reconnectMsMax?: number;
   /** Receives the pauses that slot migrations cause. */
   readonly pauses?: Pauses;
@@ -90,9 +90,9 @@ interface Retried extends CallValues {
 }
 
 /**
- * Matches the errors of a slot that is being migrated, whose keys are split between two servers. Redis may report a
- * migration before the script runs (TRYAGAIN). It may also report one while the script runs, if a derived key has moved
- * or the server is still importing the slot. In the second case, part of the script may have run.
+ * Matches the errors of a migrating slot. Its keys are split between two servers. Redis may report a migration before
+ * the script runs (TRYAGAIN). It may also report one while the script runs, if a derived key has moved or the server is
+ * still importing the slot. In the second case, part of the script may have run.
  */
 const isMoving = /^TRYAGAIN|non local key/;
 /** The first pause before a retry during a slot migration. Each further pause is twice as long. */
@@ -112,7 +112,7 @@ const luaRoot = fileURLToPath(new URL('../../../lua', import.meta.url));
 
 let shipped: ReadonlyMap<string, Script> | undefined;
 
-/** Returns the scripts of lua/, which a process reads only once. */
+/** Returns the scripts of lua/. A process reads them only once. */
 export function readShippedScripts(): ReadonlyMap<string, Script> {
   shipped ??= readScripts(luaRoot);
   return shipped;
@@ -130,7 +130,7 @@ const prepare = (script: Script, times: Distributions): Loaded => ({
 function located(script: Script, message: string): Error {
   const line = /user_script:(\d+)/.exec(message)?.[1];
   const place = line ? script.origin[Number(line) - 1] : undefined;
-  // Leaves out `cause`, because the client's error contains the command's arguments, which must not be logged.
+  // Leaves out `cause`, because the client's error contains the command's arguments. Arguments must not be logged.
   return new Error(`${script.name}${place ? ` (lua/${place})` : ''}: ${message}`);
 }
 

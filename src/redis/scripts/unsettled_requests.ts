@@ -1,5 +1,5 @@
 /**
- * Remembers the requests of failed or refused calls with an earlier attempt that may have been applied, or may still be
+ * Remembers the request of a failed or refused call if an earlier attempt may have been applied or may still be
  * applied. The store may repeat such a call, for instance after it has loaded a missing chat. The repeated call must be
  * sent alone, under the request id of its earlier attempts. A new combined run would not find the answer of these
  * attempts.
