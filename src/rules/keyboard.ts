@@ -91,7 +91,8 @@ export function checkKeyboard(rows: Rows | undefined): { inline_keyboard: Stored
 }
 
 /**
- * The data that a reply button may request from the person. The application shares none of them and shows the reason.
+ * The kinds of data that a reply button may request from the person. The application shares no such data, and shows the
+ * reason.
  */
 export const shareKinds = ['contact', 'location', 'poll', 'users', 'chat', 'web_app'] as const;
 
@@ -153,8 +154,8 @@ function replyRows(rows: ReplyKeyboardInput['keyboard'] = []): ReplyButton[][] {
 }
 
 /**
- * Returns the reply keyboard to store, which is rows of buttons, its removal or a forced reply. Returns null if the
- * parameter is none of these. Errors: `reply_button_text_empty`, `keyboard_too_large`, `placeholder_too_long`.
+ * Returns the reply keyboard to store: rows of buttons, the removal of a keyboard, or a forced reply. Returns null for
+ * any other parameter. Errors: `reply_button_text_empty`, `keyboard_too_large`, `placeholder_too_long`.
  */
 export function checkReplyKeyboard(given: ReplyKeyboardInput): ReplyKeyboard | null {
   const rows = replyRows(given.keyboard);

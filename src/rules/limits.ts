@@ -52,7 +52,7 @@ export const ruleLimits = {
   /** Ids of bots are below 10^13. The queue ids of webhook routes depend on this limit. */
   bot_id_length_max: 13,
   routes_max: 10,
-  /** Route slots are not used again at once, because the queue of a deleted route may still have updates. */
+  /** Route slots are not reused immediately, because the queue of a deleted route may still have updates. */
   route_slots_max: 30,
   route_name_length_max: 32,
   route_chats_max: 100,
@@ -87,8 +87,8 @@ export const ruleLimits = {
   /** A live location with this period is live until the bot stops it. */
   live_period_s_forever: 0x7fff_ffff,
   /**
-   * How far an edit may move the end of a live location: the first limit counts from the former end, the second from
-   * the edit.
+   * How far an edit may move the end of a live location. The first limit counts from the previous end, the second from
+   * the time of the edit.
    */
   live_extension_s_max: 86_400,
   live_remaining_s_max: 90 * 86_400,
@@ -117,7 +117,7 @@ export const ruleLimits = {
   delivery_failures_looked_at_max: 1_000,
   delivery_outcomes_max: 50,
   delivery_answer_kept_bytes: 1_024,
-  /** How many bytes of the answer to a ping the owner of a webhook sees. */
+  /** How many bytes of a ping's answer are shown to the owner of the webhook. */
   ping_answer_shown_bytes: 2_048,
   /** How long a server waits for requests in flight when it stops. */
   shutdown_ms_max: 10_000,

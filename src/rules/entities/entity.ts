@@ -44,7 +44,7 @@ const codes: ReadonlySet<string> = new Set(codeTypes);
 
 /** Styles may overlap with everything except code. If a style would cross another entity, it is split. */
 export const isStyle = (type: string): type is StyleType => styles.has(type);
-/** Quotes may contain other entities, but no quotes. */
+/** Quotes may contain other entities, except quotes. */
 export const isQuote = (type: string): boolean => quotes.has(type);
 /** Code contains no other entities. */
 export const isCode = (type: string): boolean => codes.has(type);

@@ -18,7 +18,7 @@ import { parseMarkdown } from './markdown.js';
 import { parseMarkdownV2 } from './markdown_v2.js';
 import { compareEntities, endOf, normalizeEntities, trimFormatted } from './normalize.js';
 
-/** An entity whose structure has been checked, but not its values. */
+/** An entity with a checked structure. Its values are not checked yet. */
 export interface EntityInput {
   readonly type: string;
   readonly offset: number;

@@ -37,7 +37,7 @@ export function readAttributes(
   tag: string,
   marks: Marks,
 ): { readonly attributes: ReadonlyMap<string, string>; readonly end: number } {
-  // Returns at once in the usual case, because a text may contain tens of thousands of tags without attributes.
+  // Returns immediately in the usual case, because a text may contain tens of thousands of tags without attributes.
   if (source[from] === '>') return { attributes: noAttributes, end: from + 1 };
   const attributes = new Map<string, string>();
   let at = skip(space, source, from);

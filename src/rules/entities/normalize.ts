@@ -2,9 +2,9 @@
 import { type Entity, type FormattedText, isCode, isQuote, isStyle } from './entity.js';
 
 /**
- * Trims a text as clients of the Bot API expect. Removes all white space at the end, but at the start only the white
- * space before the first entity. Moves and shortens entities accordingly. First removes entities that contain only
- * white space, except code. Otherwise such an entity would keep its white space from being trimmed.
+ * Trims a text as clients of the Bot API expect. Removes all white space at the end. At the start, removes only the
+ * white space before the first entity. Moves and shortens entities accordingly. First removes entities that contain
+ * only white space, except code. Otherwise such an entity would keep its white space from being trimmed.
  */
 export function trimFormatted(text: string, entities: readonly Entity[]): FormattedText {
   const visible = withoutBlank(text, entities);
