@@ -123,8 +123,8 @@ const isCall = (value: unknown): value is Params & { readonly method: string } =
   typeof value === 'object' && value !== null && typeof (value as Params).method === 'string';
 
 /**
- * Returns the calls in an answer, which is an object with a `method`, or an array of such objects. Returns an empty
- * list for any other body.
+ * Returns the calls in an answer. The answer is an object with a `method`, or an array of such objects. Returns an
+ * empty list for any other body.
  */
 function callsIn(body: Buffer): readonly unknown[] {
   const begin = body.find((byte) => byte > 0x20);

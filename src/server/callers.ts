@@ -144,7 +144,7 @@ export class Callers {
       time.cancel(timer);
       forget();
     };
-    // Checks at once, because the token may have been revoked before this watch started.
+    // Checks immediately, because the token may have been revoked before this watch started.
     void check();
     return end;
   }

@@ -81,7 +81,7 @@ export function createDownloads(files: Files) {
 
   /**
    * Replies with the file. Downloads with the same `caller` (the id of a bot or person) are counted together. Errors:
-   * `not_found`, `unavailable`, `too_many_requests` for more than `limits.downloads_max` downloads at once, or more
+   * `not_found`, `unavailable`, `too_many_requests` for more than `limits.downloads_max` concurrent downloads, or more
    * than `limits.downloads_per_caller_max` of one caller.
    */
   async function send(request: ApiRequest, file: MediaFile, caller: number): Promise<void> {

@@ -14,7 +14,7 @@ export const isDurable = ({ durable }: CallContext, { prefer }: ApiRequest): boo
 
 /**
  * Runs `answer` on a store that records the changes of `answer`. Resolves with the result of `answer` once these
- * changes are in Postgres. Rejects at once if `answer` rejects. The call counts against the limits of `account`.
+ * changes are in Postgres. Rejects immediately if `answer` rejects. The call counts against the limits of `account`.
  * Errors: `too_many_requests`, `not_durable`.
  */
 export const durably = (

@@ -92,8 +92,8 @@ export interface EndpointContext<U> {
   readonly downloads: Downloads;
   readonly request: ApiRequest;
   /**
-   * Calls `listener` once when the token of the call is no longer accepted, for replies that outlive the call, such as
-   * streams. Returns a function that stops watching.
+   * Calls `listener` once when the token of the call is no longer accepted. Needed by replies that outlive the call,
+   * such as streams. Returns a function that stops watching.
    */
   readonly onRevoked: (listener: () => void) => () => void;
   readonly leakKeys: LeakKeys | null;
@@ -169,7 +169,7 @@ type Definition<P extends z.ZodType, U> = Omit<
       })
   );
 
-/** Defines an endpoint. Without the schema of an answer, its result is `true`. */
+/** Defines an endpoint. If there is no schema of an answer, the result is `true`. */
 const define = <P extends z.ZodType, U>(caller: Endpoint['caller'], definition: Definition<P, U>) => {
   const { result, body, contentType } = definition;
   const answer = result ?? body ?? contentType;

@@ -79,7 +79,7 @@ function targetOf(request: ApiRequest, { endpoint, segments }: Match): string {
     if (typeof given === 'string') named.push(given);
   }
   const text = named.join(' ').replace(/[\u0000-\u001f\u007f]/g, '');
-  // Converts the text to a buffer and back, which replaces half a surrogate pair at the end.
+  // Converts the text to a buffer and back. This replaces half a surrogate pair at the end.
   return Buffer.from(maskTokens(text).slice(0, limits.admin_target_length_max)).toString();
 }
 

@@ -1,6 +1,6 @@
 /** Sets the limits of calls: parameters, shares of a front, idempotency keys and downloads. */
 export const callLimits = {
-  /** The number of calls as which a change of a bot's settings counts. */
+  /** How many calls a change of a bot's settings counts as. */
   settings_call_weight: 20,
   /**
    * How many changes of settings one process runs in parallel for all bots of one owner. The same limit applies to
@@ -8,7 +8,7 @@ export const callLimits = {
    */
   settings_calls_at_once: 2,
   settings_calls_waiting_max: 20,
-  /** The number of calls as which a search of a person counts. */
+  /** How many calls a person's search counts as. */
   search_call_weight: 5,
   /** How many searches one front runs in parallel, per person and in total. Further searches wait in order. */
   searches_per_person_at_once: 1,
@@ -26,11 +26,11 @@ export const callLimits = {
   webhook_answer_calls_max: 100,
   /**
    * The share of a front's event loop that one account gets while other accounts make calls, and the longest time that
-   * an account may use the event loop at once.
+   * an account may use the event loop without a break.
    */
   cpu_share: 0.15,
   cpu_burst_ms: 20,
-  /** How long waiting calls run before other calls get a turn. The body size from which a call has to wait. */
+  /** How long waiting calls run before other calls get a turn, and the body size from which a call has to wait. */
   cpu_slice_ms: 1,
   large_body_bytes_min: 16 * 1024,
   /** The maximum number of waiting calls of one account in one front, and the maximum bytes of their bodies. */

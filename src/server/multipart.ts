@@ -16,7 +16,7 @@ export interface MultipartPart {
   readonly filename: string;
   /** The content type in lower case, without parameters. It is 'text/plain' if absent. */
   readonly contentType: string;
-  /** The content of the part, which shares memory with the body. */
+  /** The content of the part. It shares memory with the body. */
   readonly bytes: Buffer;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Serves the pages of posts, which readers without an account can open (decision 0075). The readers at one client address
- * share its calls and its time on the front.
+ * Serves the pages of posts, which readers without an account can open (decision 0075). All readers at one client
+ * address share one limit of calls and of time on the front.
  */
 import { ApiError, fail } from '../errors.js';
 import { type CallContext, inTurn } from './call_context.js';

@@ -7,13 +7,13 @@ const ofPerson = createTurns(limits.searches_per_person_at_once, limits.searches
 const ofFront = createTurns(limits.searches_at_once, limits.searches_waiting_max);
 
 /**
- * Counts a search against the person and runs it when it is its turn. A search first waits for earlier searches by the
- * same person, then for one of the front's slots. Error: `too_many_requests`.
+ * Counts a search against the person, and runs the search when its turn comes. A search first waits for earlier
+ * searches by the same person, then for one of the front's slots. Error: `too_many_requests`.
  */
 export async function searching<T>(store: Store, user: number, work: () => Promise<T>): Promise<T> {
   await store.fairUse?.more({ id: user, isBot: false }, limits.search_call_weight - 1);
   return ofPerson.run(user, () => ofFront.run(0, work));
 }
 
-/** Runs a search of an administrator when it is its turn. Error: `too_many_requests`. */
+/** Runs an administrator's search when its turn comes. Error: `too_many_requests`. */
 export const searchingAsAdministrator = <T>(work: () => Promise<T>): Promise<T> => ofFront.run(0, work);

@@ -41,7 +41,7 @@ const measured_bytes_min = 1_024;
 const sample_of = 8;
 /** The upper limit for the measured time of one call, because a garbage collection may run during the call. */
 const sampled_ms_max = 1;
-/** How long no other account may have made a call before an account counts as the only caller. */
+/** An account counts as the only caller if no other account has made a call for this long. */
 const several_ms = 1_000;
 /** How long slices pause after a call that ran on arrival. */
 const yields_ms = 100;
@@ -56,7 +56,7 @@ export class Shares {
   /** The account of the latest call, and when its current sequence of calls started. */
   #latest: Account | undefined;
   #since = Number.NEGATIVE_INFINITY;
-  /** When the previous sequence of calls, which belonged to another account, started. */
+  /** When the previous sequence of calls started. That sequence belonged to another account. */
   #othersAt = Number.NEGATIVE_INFINITY;
   /** When a call last ran on arrival. Not updated before the first slice. */
   #atOnceAt = Number.NEGATIVE_INFINITY;
@@ -71,8 +71,8 @@ export class Shares {
   }
 
   /**
-   * Runs `work` at once or in a slice. `bytes` is the size of its parameters. Error: `too_many_requests` if too many
-   * calls of the account wait.
+   * Runs `work` immediately or in a slice. `bytes` is the size of its parameters. Error: `too_many_requests` if too
+   * many calls of the account wait.
    */
   run<T>(account: Account, bytes: number, work: () => T | Promise<T>): T | Promise<T> {
     if (account !== this.#latest) {
