@@ -7,7 +7,7 @@ export const storeLimits = {
   edit_age_ms_max: 48 * 3_600_000,
   edit_interval_ms_min: 1_000,
   /**
-   * The total size of pending edits in one partition: of the edits of one owner's bots, and of the edits of all bots.
+   * The total size of pending edits in one partition: the limit for the bots of one owner, and the limit for all bots.
    */
   pending_edits_bytes_per_owner_max: 4 * 1024 * 1024,
   pending_edits_bytes_max: 16 * 1024 * 1024,
@@ -17,7 +17,7 @@ export const storeLimits = {
   pending_edit_overhead_bytes: 1024,
   /** How long until a pending edit that a node could not apply is due again. */
   pending_edit_retry_ms: 1_000,
-  /** How many pending edits of one partition a node applies at once. */
+  /** How many pending edits of one partition a node applies at a time. */
   pending_edits_batch_max: 64,
   granted_edits_max: 2,
   granted_edit_ttl_ms: 60_000,
@@ -47,7 +47,7 @@ export const storeLimits = {
   memberships_ended_at_once: 100,
   sticker_sets_per_bot_max: 100,
   /**
-   * How many host names may be looked up at once for webhooks and push subscriptions. The full number is available
+   * How many host names may be looked up in a burst for webhooks and push subscriptions. The full number is available
    * again after a minute.
    */
   host_look_ups_per_bot_max: 20,
@@ -109,10 +109,12 @@ export const storeLimits = {
   /** How many answers from one bot are stored, and their total size. */
   inline_answers_max: 1_000,
   inline_answers_bytes_max: 4 * 1024 * 1024,
-  /** How many inline queries a person may send at once, and the interval after which the person may send one more. */
+  /**
+   * How many inline queries a person may send in a burst, and the interval after which the person may send one more.
+   */
   inline_queries_per_person_max: 30,
   inline_query_per_person_ms: 500,
-  /** How many inline queries a bot may get at once, and the interval after which the bot may get one more. */
+  /** How many inline queries a bot may get in a burst, and the interval after which the bot may get one more. */
   inline_queries_per_bot_max: 300,
   inline_query_per_bot_ms: 20,
   /** How long a draft of a bot is shown after its last change. */
@@ -140,7 +142,7 @@ export const storeLimits = {
   guess_memory_max: 10_000,
   guess_questions_max: 4,
   /**
-   * How many unknown tokens may be looked up for one slowed address at once. After that, one lookup per interval is
+   * How many unknown tokens may be looked up in a burst for one slowed address. After that, one lookup per interval is
    * allowed.
    */
   guess_look_ups_max: 10,

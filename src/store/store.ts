@@ -80,7 +80,7 @@ export interface Store extends Aggregates, Changing {
   /**
    * Returns a store for a single call that may be attempted again. The call's changes derive their request ids from
    * `seed`, so that scripts recognise the changes of an earlier attempt (law 4). `again` means that there may have been
-   * an earlier attempt. A change that needs a lookup first checks whether it was already made.
+   * an earlier attempt. If a change needs a lookup, it first checks whether it was already made.
    */
   under(seed: string, again: boolean, origin?: CallOrigin): Store;
   /**

@@ -146,7 +146,7 @@ export class Auth {
     this.#epoch = result.epoch;
     this.#incarnation = result.incarnation;
     this.#leaseUntil = sent + limits.auth_lease_ms;
-    // Acknowledges the new epoch at once, because the call that revokes a token waits for this acknowledgement.
+    // Acknowledges the new epoch immediately, because the call that revokes a token waits for this acknowledgement.
     if (moved) await this.#renewOnce();
   }
 

@@ -17,7 +17,7 @@ interface Slowed {
 }
 
 export interface Guessing {
-  /** The number of guesses allowed at once, or 0 for no limit. */
+  /** The number of guesses allowed in a burst, or 0 for no limit. */
   readonly burst: number;
   readonly perMinute: number;
 }

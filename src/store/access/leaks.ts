@@ -1,4 +1,4 @@
-/** Revokes leaked tokens at once. Records their owners and where the tokens were found (behaviour §13). */
+/** Revokes leaked tokens immediately. Records their owners and where the tokens were found (behaviour §13). */
 
 import * as rows from '../../postgres/accounts/leaks.js';
 import { maskTokens, parseToken, type TokenKind, type TokenOwner } from '../../rules/token.js';

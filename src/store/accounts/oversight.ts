@@ -13,7 +13,7 @@ import type { Webhooks } from '../webhooks/webhooks.js';
 export type { AccountRow, OverseenBotRow, OverseenPersonRow } from '../../postgres/accounts/overseen.js';
 
 export interface FoundAccounts {
-  /** Newest first, after those with exactly this id or username. */
+  /** Accounts with exactly this id or username come first. The others follow, newest first. */
   readonly accounts: readonly seen.AccountRow[];
   /** The id below which the search continues, or 0 if it is done. */
   readonly next: number;
@@ -22,7 +22,7 @@ export interface FoundAccounts {
 const textsOf = ({ username, name, last_name }: seen.AccountRow): string[] =>
   [username && `@${username}`, name, last_name].filter((text) => text !== null);
 
-/** Returns the id and the username that a query may be. */
+/** Returns the id and the username that a query may stand for. */
 function exactOf(words: readonly string[]) {
   const [word = ''] = words.length === 1 ? words : [];
   return { id: /^\d{1,13}$/.test(word) ? Number(word) : 0, username: word.replace(/^@/, '') };

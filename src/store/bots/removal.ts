@@ -56,7 +56,7 @@ export function createRemovalFollowing(
       }
       await dropReplays(shards.at(keys.partitions.of(id)), id);
       await Promise.all([control.refresh('commands', id), closeQueue(id, gone.version)]);
-      // Passes the bot's version, which makes the script drop the queue.
+      // Passes the bot's version, because it makes the script drop the queue.
       await webhooks.refresh(id, gone.version);
       await leaveChats(id);
     },

@@ -1,4 +1,4 @@
-/** Stores sets of stickers in Postgres. A set belongs to the bot that made it, whoever owns the bot. */
+/** Stores sets of stickers in Postgres. A set belongs to the bot that made it, even if the bot gets another owner. */
 import { fail } from '../../errors.js';
 import * as rows from '../../postgres/bots/sticker_sets.js';
 import type { Database } from '../../postgres/sql.js';
@@ -52,7 +52,7 @@ export function createStickerSets({ db }: StoreContext) {
     async find(name: string): Promise<rows.StickerSet> {
       return (await rows.loadStickerSet(db, name)) ?? fail('sticker_set_invalid');
     },
-    /** Returns whether the file `key` is in the set `name`, and whether the set belongs to the bot. */
+    /** Returns whether the set `name` contains the file `key` and belongs to the bot. */
     contains: (bot: number, name: string, key: string) => contains(db, bot, name, key),
     /**
      * Checks in advance whether the bot may add a set, before files are stored for the set. `add` checks again. Errors:

@@ -17,7 +17,7 @@ export interface ActiveChat {
    * joined.
    */
   readonly date: number;
-  /** The id of the newest message, also if it was deleted. 0 in a chat without messages. */
+  /** The id of the newest message, even if it was deleted. 0 in a chat without messages. */
   readonly newest: number;
 }
 

@@ -1,4 +1,4 @@
-/** Manages the records of chats in Redis, which are copies of control rows, sequences and pins in Postgres. */
+/** Manages the records of chats in Redis. They are copies of control rows, sequences and pins in Postgres. */
 import { fail } from '../../errors.js';
 import * as rows from '../../postgres/chats/chats.js';
 import { type Profile, pack, unpack } from '../core/codec.js';

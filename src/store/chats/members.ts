@@ -153,8 +153,8 @@ export class Members extends ChatCopies {
         this.context.db,
         pending.map(({ id }) => id),
       );
-      // Forwards the outbox at once. Otherwise messages in direct chats, which bypass the outbox, could overtake these
-      // events. The sweep retries failures.
+      // Forwards the outbox immediately. Otherwise messages in direct chats, which bypass the outbox, could overtake
+      // these events. The sweep retries failures.
       await this.#forwarder.forwardAll(this.context.keys.partitions.of(chat.id)).catch(() => undefined);
       if (pending.length < limits.member_events_batch_max) return;
     }

@@ -4,7 +4,9 @@ import type { ChatRef } from '../core/keys.js';
 
 /** The prefix of a hint with a new read mark. A chat id and a message id follow the prefix. */
 export const readHint = 'read ';
-/** The prefix of a hint that the person muted, pinned or archived a chat, or undid it. The chat id follows. */
+/**
+ * The prefix of a hint that the person muted, pinned or archived a chat, or undid such a change. The chat id follows.
+ */
 export const settingsHint = 'settings ';
 
 /** Ignores errors, because the change is stored. Other windows show it when they load the chat again. */

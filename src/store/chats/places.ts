@@ -19,8 +19,8 @@ export type Places = ReturnType<typeof createPlaces>;
 export const pinOf = (places: ChatPlaces, chat: ChatRef): number => places.get(chat.id)?.pin ?? 0;
 
 /**
- * Returns whether a chat with the given newest message is in the archive. A message that is newer than the archiving
- * brings the chat back, unless the chat is muted.
+ * Returns whether a chat with the given newest message is in the archive. A message sent after the archiving brings the
+ * chat back, unless the chat is muted.
  */
 export function isArchived(places: ChatPlaces, chat: ChatRef, newest: number): boolean {
   const { archived_through: through = null, muted = false } = places.get(chat.id) ?? {};
@@ -43,7 +43,7 @@ export function createPlaces(context: StoreContext, chats: Pick<Chats, 'find'>) 
       }
     },
     /**
-     * Pins a chat in the person's list, above the other pinned chats. Takes it from the archive. Errors:
+     * Pins a chat in the person's list, above the other pinned chats. Removes the chat from the archive. Errors:
      * `chat_not_found`, `too_many_pinned_chats`, `unavailable`.
      */
     async pin(user: number, chat: ChatRef) {

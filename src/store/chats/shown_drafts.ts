@@ -58,8 +58,9 @@ interface Paused {
 }
 
 /**
- * Shows at most one draft of a chat per `draft_show_interval_ms`, and none until the client has read the former draft.
- * While a draft is pending, a newer one replaces it. A slow client therefore gets fewer drafts and is not disconnected.
+ * Shows at most one draft of a chat per `draft_show_interval_ms`, and none until the client has read the previous
+ * draft. While a draft is pending, a newer one replaces it. A slow client therefore gets fewer drafts and is not
+ * disconnected.
  */
 export class DraftPace {
   readonly #time: Time;

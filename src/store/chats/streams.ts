@@ -60,7 +60,7 @@ export interface StreamListener {
   draftStopped(chat: ChatRef, stopped: StoppedDraft): void;
   /** Reports that the person has read a chat up to a message. The report is not stored. */
   read(chat: number, message: number): void;
-  /** Reports that the person muted, pinned or archived a chat, or undid it. The report is not stored. */
+  /** Reports that the person muted, pinned or archived a chat, or undid such a change. The report is not stored. */
   settings(chat: number): void;
   /** Reports that this node is shutting down. The stream reports no more changes. */
   leave(): void;
@@ -123,8 +123,8 @@ async function readChanges(
     rows.push(...(read.rows as RawRow[]));
   }
   const version = upTo ?? after;
-  // Reports only changes up to `version`, because the next read returns the later ones again. Reports a gap at once,
-  // although the next read may report the same gap again.
+  // Reports only changes up to `version`, because the next read returns the later ones again. Reports a gap
+  // immediately, although the next read may report the same gap again.
   const shown = rows.filter((row) => Number(row[3]) <= version || String(row[1]) === 'gap');
   return { version, rows: shown };
 }

@@ -88,7 +88,7 @@ export interface Media {
   readonly title?: string;
   readonly performer?: string;
   readonly spoiler?: true;
-  /** The emoji and the name of the set of a sticker. */
+  /** The emoji of a sticker, and the name of its set. */
   readonly emoji?: string;
   readonly set?: string;
   readonly thumb?: Media;

@@ -25,7 +25,7 @@ export type Changes = Map<number, string>;
 export interface DurableCall {
   /** The account that the call counts against: the id of a person, or an address. */
   readonly account: number | string;
-  /** Calls the listener when the caller disconnects, or at once if the caller has already disconnected. */
+  /** Calls the listener when the caller disconnects, or immediately if the caller has already disconnected. */
   onGone(listener: () => void): void;
 }
 

@@ -149,9 +149,9 @@ export class Keys {
   readonly changes = (chat: ChatRef) => `${this.#near(chat.id)}:changes:${chatText(chat)}`;
   /** HASH: the draft of the message that a bot is writing. Bounded by limits.content_bytes_max. Expires. */
   readonly draft = (chat: ChatRef) => `${this.#near(chat.id)}:draft:${chatText(chat)}`;
-  /** CHANNEL: carries a hint when a chat changes, and actions and drafts of bots. */
+  /** CHANNEL: carries hints about changes of a chat, and the actions and drafts of bots. */
   readonly chatChannel = (chat: ChatRef) => `${this.#near(chat.id)}:on_chat:${chatText(chat)}`;
-  /** CHANNEL: carries a hint when a control record of a user or bot changes, the chat list or a read mark. */
+  /** CHANNEL: carries a hint when a control record of a user or bot, the chat list or a read mark changes. */
   readonly userChannel = (user: number) => `${this.#near(user)}:on_user:${user}`;
   /**
    * STREAM of a bot's pending updates, with ids `update_id-0`. Bounded by limits.queue_length_max and queue_bytes_max.

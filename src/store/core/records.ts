@@ -30,7 +30,7 @@ export function createRecords({ shards, scripts, keys }: StoreContext) {
     read,
     /**
      * Adds the messages to which the given messages in one chat refer, by a reply or a pin. `known` contains records
-     * that are already loaded. Loads all missing records at once. Skips the load if no message refers to another.
+     * that are already loaded. Loads all missing records together. Skips the load if no message refers to another.
      */
     async relate(chat: ChatRef, messages: readonly StoredMessage[], known: ReadonlyMap<number, Buffer>) {
       const wanted = new Set(messages.map(({ record }) => relatedId(record)).filter((id) => id !== 0));

@@ -44,7 +44,7 @@ export interface RemovedRoute {
 
 export interface RouteRecord {
   readonly routes: readonly Route[];
-  /** The latest deleted routes. Their slots are not used again yet. */
+  /** The latest deleted routes. Their slots are not reused yet. */
   readonly removed: readonly RemovedRoute[];
 }
 
@@ -71,8 +71,8 @@ function freeSlot({ routes, removed }: RouteRecord): number {
 }
 
 /**
- * Adds a route or replaces the route with this name. A change of the URL, secret token, certificate, connections or retry
- * policy counts as setting its webhook: failed updates become due at once. Error: `too_many_routes`.
+ * Adds a route or replaces the route with this name. A change of the URL, secret token, certificate, connections or
+ * retry policy counts as setting its webhook: failed updates become due immediately. Error: `too_many_routes`.
  */
 export function putRoute(
   record: RouteRecord,

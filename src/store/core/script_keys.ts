@@ -62,7 +62,7 @@ export function sharedKeys(keys: Keys, chat: ChatRef, request: string, who: numb
   };
 }
 
-/** Returns the keys of the queue of a bot or of a route. */
+/** Returns the keys of a bot's or a route's queue. */
 export function queueKeys(keys: Keys, queue: number) {
   const partition = keys.partitions.of(botOf(queue));
   return {

@@ -50,7 +50,7 @@ export interface ShownAnswer {
 }
 
 /**
- * The number of digits at the end of a query id that name the partition. A front can thus find the partition of a
+ * The number of final digits of a query id. These digits name the partition. A front can thus find the partition of a
  * choice from the id alone.
  */
 const partitionDigits = 3;

@@ -39,7 +39,7 @@ export class InlineWaits {
    */
   async answer<T>({ bot, ask, read, onGone }: Waiting<T>): Promise<T | null> {
     const { keys, time } = this.#context;
-    /** The queries of the bot whose answers arrived before the caller knew the id of its own query. */
+    /** The bot's queries whose answers arrived before the caller knew the id of its own query. */
     const answered = new Set<string>();
     let id = '';
     let gone = false;

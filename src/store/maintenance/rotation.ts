@@ -153,7 +153,7 @@ export class Rotation {
     );
   }
 
-  /** Re-encrypts stored answers, which are only in Redis, for one day. */
+  /** Re-encrypts stored answers. They are only in Redis, for one day. */
   async #sealAnswers(): Promise<number> {
     let sealed = 0;
     for (const node of this.#connection.nodes()) {

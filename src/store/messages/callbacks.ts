@@ -11,7 +11,7 @@ import type { ReadBack } from './read_back.js';
 import { refused } from './refusals.js';
 
 /**
- * The number of digits at the end of a query id that name the partition. A front can thus find the partition of an
+ * The number of final digits of a query id. These digits name the partition. A front can thus find the partition of an
  * answer from the id alone.
  */
 const partitionDigits = 3;

@@ -81,7 +81,7 @@ function newRecord(chat: ChatRef, sender: Sender, message: NewMessage, replyTo: 
     content: message.content,
     markup: message.markup,
     origin: message.origin === undefined ? origin : { ...origin, ...message.origin },
-    // The script sets these.
+    // The script sets the following fields.
     version: 0,
     date: 0,
     editedAt: 0,
@@ -145,8 +145,8 @@ export class Messages extends Batches {
   }
 
   /**
-   * Edits the message that `find` returns, which must be in this partition. Does not call `find` if an earlier attempt
-   * already made this edit.
+   * Edits the message that `find` returns. The message must be in this partition. Does not call `find` if an earlier
+   * attempt already made this edit.
    */
   async editFound(
     partition: number,

@@ -61,7 +61,7 @@ export function createRepeats(
       const ids = Array.from({ length: count }, (_, i) => first + i);
       return { ids, messages: await show(chat, await records.read(chat, ids)) };
     },
-    /** Returns the chat and the message id of a reaction's post, which may have been deleted since then. */
+    /** Returns the chat and the message id of a reaction's post. The post may have been deleted since then. */
     reacted: (
       partition: number,
       request: string,

@@ -83,8 +83,8 @@ export class PostReadBack {
   }
 
   /**
-   * Extends the lists of reactors that have become shorter than the number of reactors to show. Returns false at once
-   * if no list is too short. Otherwise resolves with true once the lists are extended.
+   * Extends the lists of reactors that have become shorter than the number of reactors to show. Returns false
+   * immediately if no list is too short. Otherwise resolves with true once the lists are extended.
    */
   refill(post: number, reactions: readonly PostReaction[]): false | Promise<true> {
     const { reactorsListed } = this.#context;

@@ -27,7 +27,7 @@ export function createPostCounts({ scripts, keys, uniqueText }: StoreContext, co
   }
 
   return {
-    /** Sends due counts, which stay due while the outbox is full. */
+    /** Sends due counts. They stay due while the outbox is full. */
     async tellCounts(partition: number) {
       const at = {
         meta: keys.meta(partition),

@@ -1,5 +1,5 @@
 /**
- * Notifies viewers when a post changes. A hint triggers the notification at once, and a check every second finds
+ * Notifies viewers when a post changes. A hint triggers the notification immediately, and a check every second finds
  * changes whose hints were lost.
  */
 

@@ -198,7 +198,7 @@ export class Posts {
       const isHidden = found.status === 'member_missing' && who.id === anyone.id;
       if (found.status === 'not_found' || isHidden) return fail('post_not_found');
       if (found.status === 'ok') {
-        // Loads the reactions that Redis lacks from Postgres. The result may lack changes that are made after the call.
+        // Loads from Postgres the reactions that Redis lacks. The result may lack changes that are made after the call.
         const own = found.own ?? (who.isBot ? '' : await this.#cold.loadOwn(post, who.id));
         return this.#stateOf(post, found.fields, own);
       }

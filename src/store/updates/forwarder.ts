@@ -105,8 +105,8 @@ class Outbox {
   }
 
   /**
-   * Forwards one batch. Returns true if there may be more entries. Bots for which forwarding fails are skipped from
-   * then on.
+   * Forwards one batch. Returns true if there may be more entries. Once forwarding to a bot has failed, later batches
+   * skip this bot.
    */
   async #forwardBatch(failures: unknown[]): Promise<boolean> {
     const detour = this.#detour;
@@ -259,14 +259,14 @@ export class Forwarder {
 
   /**
    * After a change, forwards the outbox of this id's partition, or wakes the workers of the bot's queues. Each bit of
-   * `wake` stands for the queue of one slot. Returns at once. The sweep retries failures.
+   * `wake` stands for the queue of one slot. Returns immediately. The sweep retries failures.
    */
   follow(id: number, change: { readonly forward?: boolean; readonly wake?: number }): void {
     if (change.forward) this.#outbox(this.#partitionOf(id)).forward(retryMs).catch(this.#onError);
     if (change.wake) for (const queue of queuesIn(id, change.wake)) this.#wake(queue);
   }
 
-  /** Forwards the outbox of this partition after a change. Returns at once. The sweep retries failures. */
+  /** Forwards the outbox of this partition after a change. Returns immediately. The sweep retries failures. */
   followPartition(partition: number, { forward }: { readonly forward: boolean }): void {
     if (forward) this.#outbox(partition).forward(retryMs).catch(this.#onError);
   }

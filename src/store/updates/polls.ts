@@ -46,7 +46,7 @@ interface Step {
   readonly waitMs: number;
   /** How long a waiting poll pauses after this step. Hints do not end this pause. */
   readonly pauseMs: number;
-  /** Whether a stream may get more updates in another step at once. */
+  /** Whether a stream may get more updates from another step immediately. */
   readonly more: boolean;
 }
 
@@ -413,7 +413,8 @@ export class Polls {
     const entries = (rows as unknown[]).map(readUpdate);
     sent?.learn(held, entries.length, full, this.#context.time.monotonic());
     // This step decided after which update the stream continues. If the client accepts none of these updates, the next
-    // step reads all unconfirmed ones. If there are none, `Last-Event-ID` says nothing about later updates.
+    // step reads all unconfirmed ones. If there are no unconfirmed updates, `Last-Event-ID` says nothing about later
+    // updates.
     if (sent !== undefined && first && (entries.length > 0 || held === 0)) sent.last = 0;
     return { entries, waitMs, pauseMs, more: rest };
   }

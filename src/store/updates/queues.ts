@@ -174,7 +174,7 @@ export function createQueues({ db, shards, scripts, keys, secrets, random }: Sto
       }
       return fail('unavailable', { retry_after: 1 });
     },
-    /** Returns the state of the queue of a bot or of a route. */
+    /** Returns the state of a bot's or a route's queue. */
     async info(queue: number): Promise<QueueInfo> {
       const info = await scripts.call('updates/info', partitionOf(queue), at(queue), {});
       const { pending, mask, failed, why, strayed, now, dead, next } = info;

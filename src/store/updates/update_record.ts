@@ -25,8 +25,8 @@ function packLong(text: string): Buffer {
 }
 
 /**
- * Returns the last bytes of the records of a route's updates: of dead letters, which a script packs, and of delivered
- * updates, which `packUpdate` packs. The last field of each record is `l`, the slot of the route.
+ * Returns the last bytes of the records of a route's updates. A script packs dead letters, and `packUpdate` packs
+ * delivered updates. The last field of each record is `l`, the slot of the route.
  */
 export const recordEnds = (slot: number): Omit<RouteRows, 'since'> => ({
   dead: Buffer.concat(['l', String(slot)].map(packLong)),

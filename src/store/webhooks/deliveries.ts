@@ -1,6 +1,6 @@
 /**
- * Gives a delivery worker access to a queue, under a lease that has a fence. `bot` is the id of the queue, which is also
- * the id of the bot unless it is the queue of a route (`../core/queue_ids.ts`).
+ * Gives a delivery worker access to a queue, under a lease that has a fence. `bot` is the id of the queue. Except for
+ * the queue of a route, it is also the id of the bot (`../core/queue_ids.ts`).
  */
 import type { Hints } from '../../redis/hints.js';
 import type { Scripts } from '../../redis/scripts/scripts.gen.js';
@@ -63,7 +63,7 @@ export interface Step {
   readonly updates: number;
   readonly error: string;
   readonly gone: 'set' | 'clear' | '';
-  /** How long no worker may check the bot, in ms, or 0 for no pause. Used only if `leave` is now. */
+  /** How long no worker may check the bot, in ms, or 0 for no pause. Used only if `leave` is `now`. */
   readonly holdMs: number;
   readonly probes: number;
 }

@@ -27,7 +27,7 @@ export interface DeadLetter {
   readonly reason: string;
   /** When Petrel stopped retrying the delivery, as Unix time in ms. */
   readonly date: number;
-  /** The name of the route of the update. Undefined for the webhook itself, and for a route that was deleted. */
+  /** The name of the update's route. Undefined for the webhook itself and for a deleted route. */
   readonly route: string | undefined;
 }
 
@@ -101,7 +101,10 @@ export class Replays {
     return this.#context.shards.at(this.#context.keys.partitions.of(bot));
   }
 
-  /** Records a replay in the audit log. After a crash between the two steps, the log may contain the replay twice. */
+  /**
+   * Records a replay in the audit log. After a crash between the log entry and `replayNoted`, the log may contain the
+   * replay twice.
+   */
   async #note(
     bot: number,
     { id, updateIds }: dead.TakenReplay,
