@@ -354,7 +354,10 @@ export class World {
     }
   }
 
-  /** Returns the parameters of a recorded action with the ids of this world, whose recording so far is `entries`. */
+  /**
+   * Returns the parameters of a recorded action with the ids of this world. `entries` is the recording of this world so
+   * far.
+   */
   #translated(entry: RecordedEntry, before: Names, entries: readonly RecordedEntry[]): Record<string, Json> {
     const now = new Names({ world: this.#names(), entries });
     const chat = before.chatOf(entry);
