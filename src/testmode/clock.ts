@@ -87,7 +87,7 @@ export class TestClock {
       client.zcount(keys.retries(bot), '-inf', String(time.now())),
     ]);
     const [hook, hold] = state;
-    // Read after the answer of Redis, because a worker that took updates before the answer is still busy.
+    // Reads this after the answer of Redis, because a worker that took updates before the answer is still busy.
     const delivering = worker.stateOf(bot);
     if (isDelayed(botOf(bot))) return true;
     if (delivering === 'busy') return false;

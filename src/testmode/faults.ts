@@ -8,7 +8,7 @@ import { testModeLimits as limits } from './limits.js';
 export interface Fault {
   /** How long the fault delays the call or delivery, in ms. */
   readonly delay_ms: number;
-  /** The HTTP status that replaces the answer. If undefined, the fault only delays. */
+  /** The HTTP status that replaces the answer. If undefined, the fault only delays the call or delivery. */
   readonly status: number | undefined;
   /** Seconds. */
   readonly retry_after: number | undefined;

@@ -10,7 +10,7 @@ export interface InnerCall {
   readonly path: string;
   readonly token: string;
   readonly params?: Readonly<Record<string, unknown>>;
-  /** A form with uploaded files, which replaces `params`. */
+  /** A form with uploaded files. It replaces `params`. */
   readonly form?: Pick<ApiRequest, 'contentType' | 'body'> | undefined;
 }
 

@@ -72,8 +72,8 @@ export class MovableTime extends Time {
   }
 
   /**
-   * Moves the clock forward by `ms` at once. Resolves when the timers that became due have fired in order. A repeating
-   * timer fires once.
+   * Moves the clock forward by `ms` in one step. Resolves when the timers that became due have fired in order. A
+   * repeating timer fires once.
    */
   async advance(ms: number): Promise<void> {
     this.#addedMs += ms;

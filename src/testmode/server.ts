@@ -115,7 +115,9 @@ interface TestBackends {
   readonly connection: { nodes(): ReadonlyArray<{ readonly client: ReadingClient }> };
 }
 
-/** Connects the endpoints of the test server, which the front serves, with the role that delivers to webhooks. */
+/**
+ * Connects the endpoints of the test server with the role that delivers to webhooks. The front serves these endpoints.
+ */
 export class TestMode {
   readonly #recording: Recording;
   readonly #faults = new Faults();
