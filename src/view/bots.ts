@@ -35,7 +35,7 @@ export const viewOwnBot = (
   ...(bot.inline === undefined ? {} : { inline_mode: bot.inline }),
 });
 
-/** Returns the rights without `can_manage_chat`, which every administrator has. */
+/** Returns the rights without `can_manage_chat`, because every administrator has this right. */
 const rightsIn = (asked: DefaultRights): DefaultRights =>
   Object.fromEntries(
     Object.entries(asked).map(([type, names]) => [

@@ -45,7 +45,7 @@ export function viewRights(
 }
 
 /**
- * Builds a `ChatMember`: `status` and the fields that belong to it. `viewer` is the bot that gets the object, and can
+ * Builds a `ChatMember`: `status` and the fields that belong to it. `viewer` is the bot that gets the object. It can
  * edit the administrators that it promoted.
  */
 export function viewMember(

@@ -29,7 +29,10 @@ export function viewUser(profile: Profile): UserView {
   return view;
 }
 
-/** Returns a user who may share no chat with the viewer. Leaves out the language and the external id. */
+/**
+ * Returns a user as seen by a viewer who need not share a chat with the user. Leaves out the language and the external
+ * id.
+ */
 export function viewStranger(profile: Profile): UserView {
   const { language_code: _, ...view } = viewUser(profile);
   return view;
@@ -42,7 +45,7 @@ export function viewPerson(profile: Profile): UserView & { readonly external_id?
   return view;
 }
 
-/** Returns the caller with the language, which only the caller may see. */
+/** Returns the caller with the language. Only the caller may see the language. */
 export const viewSelf = (profile: Profile): UserView & { readonly external_id?: string } => ({
   ...viewUser(profile),
   ...viewPerson(profile),
