@@ -63,7 +63,7 @@ const guidesPolicy = [
  */
 const operatorsPolicy = `${guidesPolicy}; require-trusted-types-for 'script'; trusted-types 'none'`;
 
-/** Allows the pages of posts the same as the operators' page, because strangers write their text. */
+/** Allows pages of posts only what the operators' page allows, because strangers write the text of posts. */
 export const postPolicy = operatorsPolicy;
 
 /** Allows the styles, fonts and images that the renderer's script contains. */

@@ -1,4 +1,4 @@
-/** Builds the page of a post, which can be read without scripts and without an account (decision 0075). */
+/** Builds the page of a post. The page needs neither scripts nor an account (decision 0075). */
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { heart } from '../rules/emoji.js';

@@ -63,7 +63,7 @@ export const postWords: Readonly<Record<Language, PostWords>> = {
 
 const accepted_length_max = 200;
 
-/** Returns the first language of an Accept-Language header that the pages have, or English. */
+/** Returns the first language of an Accept-Language header in which the pages exist, or English. */
 export function chosenLanguage(accepted: string): Language {
   for (const part of accepted.slice(0, accepted_length_max).toLowerCase().split(',')) {
     const [code = '', weight = ''] = part.split(';');

@@ -19,7 +19,7 @@ export interface CallOptions {
   /** A token to use instead of the current token. A 401 for this token does not sign the person out. */
   as?: string;
   signal?: AbortSignal;
-  /** Is called with the number of bytes of the body that were sent so far. A repeated call starts again. */
+  /** Called with the number of bytes of the body that were sent so far. A repeated call starts again. */
   onProgress?: (bytes: number) => void;
 }
 
@@ -87,7 +87,7 @@ async function once(verb: string, path: string, body: Body, options: CallOptions
   throw new ApiFailure(answer.status, reply.description ?? answer.statusText, reply.parameters?.retry_after);
 }
 
-/** Returns whether a call is safe to repeat. Reads and calls with an idempotency key are. */
+/** Returns whether a call is safe to repeat. This applies to reads and to calls with an idempotency key. */
 const repeats = (verb: string, options: CallOptions) => verb === 'GET' || options.key !== undefined;
 
 /** Returns the `result` of a call, or the whole body if it has no envelope. Throws an ApiFailure, or the error of `fetch`. */
@@ -114,7 +114,7 @@ export const get = <T>(path: string, signal?: AbortSignal) => call<T>('GET', pat
 const blobs = new Map<string, Promise<string>>();
 const blobs_max = 300;
 
-/** Returns a blob URL for a stored file, which is valid in this page only. Loads each file once. */
+/** Returns a blob URL for a stored file. The URL is valid only in this page. Loads each file once. */
 export function fileUrl(path: string): Promise<string> {
   const known = blobs.get(path);
   if (known) return known;

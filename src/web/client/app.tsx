@@ -44,7 +44,7 @@ function Welcome() {
   );
 }
 
-/** Opens the page of a username, which may belong to a bot, a person or a chat. */
+/** Opens the page of a username. The username may belong to a bot, a person or a chat. */
 function Opening({ username }: { username: string }) {
   const [missing, setMissing] = useState(false);
   useEffect(() => {

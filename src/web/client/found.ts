@@ -1,4 +1,4 @@
-/** Finds the words of a search in a text, to highlight them. The service compares texts in the same way. */
+/** Finds the words of a search in a text, to highlight them. Compares texts like the service. */
 
 export interface Piece {
   readonly text: string;

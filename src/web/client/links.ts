@@ -5,7 +5,7 @@ import { say } from './notes.js';
 import type { Post } from './types.js';
 import { t } from './words.js';
 
-/** Copies the address of a post, which also works for readers without an account. */
+/** Copies the address of a post. The address also works for readers without an account. */
 export const copyPostLink = ({ external_id }: Pick<Post, 'external_id'>) =>
   attempt(async () => {
     await copyText(`${location.origin}/post/${external_id}`);

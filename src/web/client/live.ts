@@ -26,7 +26,7 @@ const unseen_ms = 3_000;
 
 /**
  * Keeps a stream open until `close` is called. Waits up to `rest_ms_max` before it reconnects a broken stream.
- * Reconnects at once to report that the window became visible or hidden. No event is lost.
+ * Reconnects immediately to report that the window became visible or hidden. No event is lost.
  */
 export class LiveStream<E extends Events> {
   readonly #options: LiveOptions<E>;

@@ -93,7 +93,7 @@ function take(secret: string): void {
 
 /**
  * Asks the other tabs for their session. Resolves when one has answered, or when none is likely to answer. `byLink` is
- * true on a page that is a link itself.
+ * true on a page whose path is a link, for example the page of a post.
  */
 export function joinSession(byLink = false): Promise<void> {
   const page = location.hash.replace(/^#\/?/, '');

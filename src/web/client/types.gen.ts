@@ -555,7 +555,7 @@ export type AdminCall = {
   times: number;
 };
 
-/** A bot or person that a search of an administrator found. */
+/** A bot or person that an administrator’s search found. */
 export type FoundAccount = {
   type: "bot" | "person";
   id: number;
@@ -885,7 +885,7 @@ export type ChatReadEvent = {
   message_id: number;
 };
 
-/** The caller muted, pinned or archived a chat, or undid it, in this or another session. Read the chat again. */
+/** The caller muted, pinned or archived a chat, or undid such a change, in this or another session. Read the chat again. */
 export type ChatSettingsEvent = {
   /** Id of the chat */
   chat_id: number;
@@ -1397,7 +1397,7 @@ export type OperatorQueue = {
   latency_p99_ms?: number;
 };
 
-/** A process of the installation, from its last report. */
+/** A process of the installation, according to its last report. */
 export type Node = {
   id: string;
   role: string;

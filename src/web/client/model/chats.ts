@@ -179,7 +179,7 @@ const loadInvitations = () =>
   );
 
 /**
- * Joins the chat or declines the invitation. Then reloads the list, which drops invitations that expired or were
+ * Joins the chat or declines the invitation. Then reloads the list, because invitations may have expired or been
  * answered in another window.
  */
 export async function answerInvitation(chat: number, answer: 'accept' | 'decline'): Promise<void> {
@@ -207,7 +207,7 @@ export const isMuted = ({ muted, muted_until }: ChatSummary): boolean =>
 /** Returns whether a chat is still archived after a new message. Only a muted chat stays in the archive. */
 const archivedAfterMessage = (chat: ChatSummary) => (isMuted(chat) ? chat.archived : undefined);
 
-/** Pins or archives a chat for the person, or undoes it. If it fails, shows the reason. */
+/** Pins or archives a chat for the person, or undoes such a change. If the call fails, shows the reason. */
 export const setPlace = (chat: number, place: 'list_pin' | 'archive', set: boolean): Promise<void> =>
   attempt(async () => {
     await call(set ? 'PUT' : 'DELETE', `/api/chats/${chat}/${place}`);

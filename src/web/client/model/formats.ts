@@ -39,7 +39,10 @@ function withoutMarks({ text, from, to }: Selected, before: string, after: strin
   return { from, to, insert, selection: [from, from + insert.length] };
 }
 
-/** Does the same for marks without braces. The underscores of `snake_case_name` are not marks. */
+/**
+ * Removes marks without braces around the selection, or at its ends. The underscores of `snake_case_name` are not
+ * marks.
+ */
 function withoutPlainMarks(selected: Selected, mark: string): Change | null {
   const change = withoutMarks(selected, mark, mark);
   return change && isSeparate(selected.text, change.from, change.to) ? change : null;

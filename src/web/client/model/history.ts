@@ -325,8 +325,8 @@ export class History extends Signal {
   }
 
   /**
-   * Shows new messages at once, and sends them after all earlier unsent messages. Returns false if there are too many
-   * unsent messages.
+   * Shows new messages immediately, and sends them after all earlier unsent messages. Returns false if there are too
+   * many unsent messages.
    */
   send(given: Draft): boolean {
     const drafts = draftsOf(given, randomName());
@@ -376,7 +376,7 @@ export class History extends Signal {
     this.changed();
   }
 
-  /** Sends all messages that failed for lack of a connection again, in order. */
+  /** Resends all messages that failed because there was no connection, in order. */
   resume(): void {
     const last = this.outgoing.findLast(({ lost }) => lost);
     if (last) this.retry(last);
@@ -416,8 +416,8 @@ export class History extends Signal {
   }
 
   /**
-   * Moves the files and the text of an unsent message, and of the other unsent messages of its send, back to the
-   * composer. Returns them, or null if they have no room there.
+   * Moves an unsent message back to the composer, together with the other unsent messages of its send. Returns their
+   * files and text, or null if the composer has no room for them.
    */
   recall(outgoing: Outgoing): Draft | null {
     const parts = this.outgoing.filter(
@@ -434,8 +434,8 @@ export class History extends Signal {
   async #deliver(outgoing: Outgoing): Promise<void> {
     // The person may have stopped the message before its turn.
     if (outgoing.failed !== undefined || !this.outgoing.includes(outgoing)) return;
-    // Fails if sending an earlier message failed. Otherwise, if the connection returned between the two, this message
-    // would overtake the earlier message.
+    // Fails if sending an earlier message failed. Otherwise, if the connection returned between the two calls, this
+    // message would overtake the earlier message.
     const lost = this.outgoing.find((one) => one.lost || one === outgoing);
     if (lost?.lost) {
       outgoing.failed = lost.failed;
@@ -488,8 +488,8 @@ export class History extends Signal {
 }
 
 /**
- * Checks that the person may store so many more bytes, before they are uploaded. If the service does not answer in
- * time, only the service checks this. Error: the refusal that the service would answer.
+ * Checks before an upload that the person may store so many more bytes. Skips the check if the service does not answer
+ * in time, because the service checks every upload itself. Error: the refusal that the service would return.
  */
 async function checkStored(bytes: number): Promise<void> {
   const asked = get<StoredUploads>('/api/me/uploads', AbortSignal.timeout(stored_ms_max));

@@ -141,13 +141,13 @@ const lockOf = (window: string) => `petrel-window-${window}`;
 
 /**
  * Runs `work` once the window is closed. A browser without locks cannot detect that a window is closed, so there `work`
- * runs at once.
+ * runs immediately.
  */
 const afterClose = (window: string, work: () => Promise<void>): Promise<void> =>
   navigator.locks ? navigator.locks.request(lockOf(window), work) : work();
 
 /**
- * Passes the messages that closed windows have not sent to this window, oldest first. If another open window has unsent
+ * Passes the unsent messages of closed windows to this window, oldest first. If another open window has unsent
  * messages, waits until that window is closed.
  */
 export async function takeOver(take: (message: KeptMessage) => void): Promise<void> {

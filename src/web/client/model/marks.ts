@@ -59,7 +59,7 @@ function targetOf({ type, url = '', user, custom_emoji_id }: MessageEntity): str
   return type === 'custom_emoji' ? `tg://emoji?id=${custom_emoji_id}` : url;
 }
 
-/** The limits of some parts keep the time short in which a text without the end of such a part is read. */
+/** Some parts have a length limit. It limits the time to read a text in which such a part has no end. */
 const escaped = String.raw`(?:[^\\${'`'}]|\\[\\${'`'}])+`;
 const tokens = new RegExp(
   [
@@ -165,7 +165,7 @@ class Reader {
     return marks.includes(this.#open[at]?.mark ?? '') ? at : -1;
   }
 
-  /** Ends an open mark. Marks that began inside of it stay in the text, and so do marks around nothing. */
+  /** Ends an open mark. Marks that began inside of it stay in the text, as do marks around an empty text. */
   #close(at: number, token: string, type: MessageEntity['type'], more: object = {}): void {
     const { piece } = this.#open[at] as { piece: number };
     this.#open.length = at;
@@ -298,7 +298,8 @@ function plain(text: string, { isProtected }: Form): string {
 
 function writeSolid({ type, language = '' }: MessageEntity, text: string, { hasBraces }: Form): string {
   const mark = type === 'pre' ? '```' : '`';
-  // A bot may name any language. Marks cannot express these characters, and must not become text of the message.
+  // A bot may name any language. Replaces the characters that marks cannot express, because they must not become text
+  // of the message.
   const name = language.replace(/[\n`]/g, ' ').trim();
   const [before, after] = type === 'pre' ? [`${mark}${name}\n`, `\n${mark}`] : [mark, mark];
   if (!hasBraces) return `${before}${text}${after}`;

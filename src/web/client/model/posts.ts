@@ -117,7 +117,7 @@ class Posts extends Signal {
     this.changed();
   }
 
-  /** Adds or removes the person's reaction. Shows the change at once, and corrects it when the service answers. */
+  /** Adds or removes the person's reaction. Shows the change immediately, and corrects it when the service answers. */
   async toggle(id: number, emoji: string): Promise<void> {
     const post = this.#byId.get(id);
     if (!post) return;

@@ -54,8 +54,8 @@ const rest = (ms: number, signal: AbortSignal) =>
   });
 
 /**
- * Calls `ask` at once and then every `ms` milliseconds, except while paused or while the page is hidden. Starts again
- * when `of` changes. `ask` must not reject.
+ * Calls `ask` immediately and then every `ms` milliseconds, except while paused or while the page is hidden. Starts
+ * again when `of` changes. `ask` must not reject.
  */
 export function useRepeated(ask: () => Promise<void>, ms: number, paused: boolean, of = ''): void {
   const latest = useRef(ask);
@@ -88,7 +88,7 @@ export interface Loaded {
   failure: string;
 }
 
-/** Loads a range once. Then loads only the new points of an hour, and all points of a longer range. */
+/** Loads a range. Later loads only the new points if the range is an hour, and all points if it is longer. */
 export function useHistory(range: HistoryRange, paused: boolean): Loaded {
   const [loaded, setLoaded] = useState({ range, history: null as History | null, failure: '' });
   const latest = useRef(loaded);

@@ -260,7 +260,7 @@ function Everything({ view, paused }: { view: View; paused: boolean }) {
   );
 }
 
-/** Shows one account, and moves the keyboard focus to the way back when it opens. */
+/** Shows one account. When it opens, moves the keyboard focus to the link to the overview. */
 function Account({ place, paused }: { place: Place; paused: boolean }) {
   const back = useRef<HTMLAnchorElement>(null);
   useEffect(() => back.current?.focus(), []);

@@ -187,7 +187,7 @@ interface ConfirmedProps {
   question: string;
   yes: string;
   busy: boolean;
-  /** Whether the action takes something away, which the buttons then show. */
+  /** Whether the action takes something away. The buttons then show this. */
   danger?: boolean;
   act: () => void;
 }

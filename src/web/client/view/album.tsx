@@ -17,7 +17,10 @@ export interface AlbumItem {
   readonly caption: Caption | undefined;
 }
 
-/** Opens a picture or video in the viewer, which shows `all` media around it: by default the media of the chat. */
+/**
+ * Opens a picture or video in the viewer. The viewer also shows the other media in `all`, by default the media of the
+ * chat.
+ */
 export type OnOpen = (item: AlbumItem, all?: readonly AlbumItem[]) => void;
 
 const pictureKinds: readonly string[] = ['photo', 'video', 'animation'];

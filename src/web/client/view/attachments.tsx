@@ -123,7 +123,7 @@ export function OutgoingFiles({ outgoing, files }: { outgoing: Outgoing; files: 
 
 const isFolder = (item: DataTransferItem) => item.webkitGetAsEntry()?.isDirectory === true;
 
-/** Returns the dropped or pasted files. Says so if there is a folder among them, and returns none of them. */
+/** Returns the dropped or pasted files. If a folder is among them, shows a note and returns no file. */
 function filesOf(data: DataTransfer): File[] {
   if (![...data.items].some(isFolder)) return [...data.files];
   say(t('attach_folder'));
@@ -145,7 +145,7 @@ function useGivenFiles({ zone, take }: DropZoneProps): boolean {
     const onDrag = (event: DragEvent) => {
       const { type, target, dataTransfer: data } = event;
       if (!data?.types.includes('Files')) return;
-      // Otherwise the browser would open the dropped file instead of the application.
+      // Prevents the browser from leaving the application to open the dropped file.
       event.preventDefault();
       const hits = latest.current !== null && !isCovered() && zone.current?.contains(target as Node) === true;
       data.dropEffect = hits ? 'copy' : 'none';
@@ -158,7 +158,7 @@ function useGivenFiles({ zone, take }: DropZoneProps): boolean {
     const onPaste = (event: ClipboardEvent) => {
       const { clipboardData: data, target } = event;
       const isElsewhere = (target as Element).closest('input') !== null || isCovered();
-      // Office programs copy a text also as a picture of the text.
+      // Office programs copy a text together with a picture of the text.
       if (!latest.current || isElsewhere || !data?.files.length || data.types.includes('text/rtf')) return;
       event.preventDefault();
       latest.current(filesOf(data));

@@ -251,7 +251,7 @@ function useJump(history: History) {
   return { target, jump };
 }
 
-/** Returns the newest text of the signed-in person that can be edited. */
+/** Returns the newest editable text that the signed-in person sent. */
 const lastOwnOf = ({ messages }: History): Message | undefined =>
   messages.findLast(({ from, via_bot, text }) => !via_bot && from?.id === me.value?.id && text);
 

@@ -204,8 +204,8 @@ const markedTextOf = ({ text, entities, caption, caption_entities }: Message): s
   text === undefined ? writeMarks(caption ?? '', caption_entities) : writeMarks(text, entities);
 
 /**
- * Returns the text of the edited message, with marks. If no message is being edited, returns the draft of the chat,
- * which changes while the person types.
+ * Returns the text of the edited message, with marks. If no message is being edited, returns the draft of the chat. The
+ * draft changes while the person types.
  */
 function useText(chat: number, editing: Message | null) {
   const [text, setText] = useState(draftOf(chat));

@@ -123,7 +123,10 @@ function ranked(data: EmojiData, sought: string): EmojiData {
   return { ...data, categories: [{ index: 0, label: t('emoji') }], emojis };
 }
 
-/** Builds the data of a picker. The locale is a language, then a space and the search, because only a new locale is loaded. */
+/**
+ * Builds the data of a picker. The locale consists of the language, a space and the search text, because the picker
+ * loads data only for a new locale.
+ */
 function createResolver(): EmojiDataResolver {
   const loaded = new Map<string, Promise<EmojiData>>();
   return async (locale, options) => {

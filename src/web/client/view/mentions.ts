@@ -21,7 +21,7 @@ interface Loaded extends Pick<Model, 'mentionable' | 'mentionChange'> {
   readonly members: readonly User[];
 }
 
-/** Loads the code and the members once the person types a mention. Returns null before. */
+/** Loads the code and the members once the person types a mention. Returns null until then. */
 function useMembers(chat: number, isWanted: boolean): Loaded | null {
   const [loaded, setLoaded] = useState<Loaded | null>(null);
   useEffect(() => {

@@ -14,7 +14,7 @@ const EmojiPanel = lazy(() => import('./emoji.js'));
 const QuickRow = lazy(async () => ({ default: (await import('./quick_row.js')).QuickRow }));
 const Reactors = lazy(async () => ({ default: (await import('./reactors.js')).Reactors }));
 
-/** Adds a reaction. A press opens the emoji picker. The mouse over the button, or a long press, shows the quick row. */
+/** Adds a reaction. A press opens the emoji picker. Hovering over the button, or a long press, shows the quick row. */
 function AddReaction({ post }: { post: Post }) {
   const button = useRef<HTMLButtonElement>(null);
   const [picking, setPicking] = useState<DOMRect | null>(null);

@@ -290,8 +290,8 @@ interface MenuProps {
 }
 
 /**
- * Shows a menu at a position in the window. Arrow keys move between its items, and Escape closes it. Then the element
- * that had the focus before gets it back.
+ * Shows a menu at a position in the window. Arrow keys move between its items, and Escape closes it. When the menu
+ * closes, the element that had the focus before gets it back.
  */
 export function Menu({ at, label, items, close }: MenuProps) {
   const ref = useRef<HTMLDivElement>(null);

@@ -69,7 +69,7 @@ function useZoom(stage: RefObject<HTMLElement | null>) {
   useEffect(() => {
     const box = stage.current;
     const onWheel = (event: WheelEvent) => {
-      // Otherwise a pinch on a touchpad would enlarge the whole page.
+      // Prevents a pinch on a touchpad from enlarging the whole page.
       event.preventDefault();
       zoom(Math.exp(-event.deltaY / 400), { x: event.clientX, y: event.clientY });
     };
