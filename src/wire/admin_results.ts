@@ -82,7 +82,7 @@ export type NodeCore = z.output<typeof nodeCore>;
 
 const node = z
   .strictObject({ ...core, ...z.object(details).partial().shape, reported_ms: ms, silent_ms: ms })
-  .meta({ id: 'Node', description: 'A process of the installation, from its last report.' });
+  .meta({ id: 'Node', description: 'A process of the installation, according to its last report.' });
 
 const server = z.strictObject({
   server: z.string(),
@@ -199,7 +199,7 @@ const rankedBot = z
 export const rankedBots = z.strictObject({ items: z.array(rankedBot) });
 export type RankedBot = z.output<typeof rankedBot>;
 
-/** A dead letter without the content of the message, which only the bot's owner may see. */
+/** A dead letter without the content of the message. Only the bot's owner may see the content. */
 export const operatorLetters = pageOf(
   z
     .strictObject({
@@ -227,7 +227,7 @@ const accountName = {
 export const accountPage = pageOf(
   z
     .strictObject({ type: z.enum(['bot', 'person']), ...accountName, suspended: z.boolean() })
-    .meta({ id: 'FoundAccount', description: 'A bot or person that a search of an administrator found.' }),
+    .meta({ id: 'FoundAccount', description: 'A bot or person that an administrator’s search found.' }),
 );
 
 const perSecond = z.number().min(0).describe('Attempts per second among the attempts of `outcomes`');
@@ -317,7 +317,7 @@ export const operatorPerson = z
   })
   .meta({ id: 'OperatorPerson', description: 'A person as administrators see them.' });
 
-/** Delivery attempts without the answers of the receivers, which only the bot's owner may see. */
+/** Delivery attempts without the answers of the receivers. Only the bot's owner may see the answers. */
 export const operatorAttempts = pageOf(
   deliveryAttempt.omit({ answer: true }).meta({
     id: 'OperatorAttempt',

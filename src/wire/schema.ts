@@ -75,7 +75,7 @@ export const messageText = z
 
 /**
  * Removes null members of objects, because they count as absent. Returns whether more than `valuesMax` values remain.
- * Stops counting there. `parseJson` limits how deeply values are nested.
+ * Stops counting at that number. `parseJson` limits how deeply values are nested.
  */
 function holdsTooMuch(value: unknown, valuesMax: number): boolean {
   let left = valuesMax;
@@ -162,7 +162,7 @@ export const routeName = z
 const policyNumber = (min: number, max: number) =>
   z.number(badPolicy).min(min, badPolicy).max(max, badPolicy);
 
-/** Accepts how failed deliveries of a webhook are retried (behaviour §10). */
+/** Accepts the retry policy for failed deliveries of a webhook (behaviour §10). */
 export const retryPolicy = optional(
   json(
     z.strictObject(
@@ -200,7 +200,7 @@ export const chatId = z
   )
   .describe('Id of the chat, `@username` of a public chat, or id of the person for a direct chat');
 
-/** Accepts the id of the person in a direct chat. Calls with it do not count against the limit of the chat. */
+/** Accepts the id of the person in a direct chat. Calls with this id do not count against the limit of the chat. */
 export const privateChatId = z
   .preprocess(asNumber, z.number(noChat).int(noChat).min(-idMax, noChat).max(idMax, noChat))
   .describe('Id of the person');

@@ -1,4 +1,4 @@
-/** Defines the data of each event on streams, by the name of the event (behaviour §9 and §11). */
+/** Maps the name of each stream event to the event's data (behaviour §9 and §11). */
 import { z } from 'zod';
 import { reactionPayload } from './post_results.js';
 import { draftEvent, message, messageEvent, messageReference, update } from './results.js';
@@ -47,7 +47,7 @@ export const streamEvents = {
   chat_settings: z.strictObject({ chat_id: chatId }).meta({
     id: 'ChatSettingsEvent',
     description:
-      'The caller muted, pinned or archived a chat, or undid it, in this or another session. Read the chat again.',
+      'The caller muted, pinned or archived a chat, or undid such a change, in this or another session. Read the chat again.',
   }),
   chat_action: z
     .strictObject({
