@@ -20,8 +20,8 @@ export interface SleepOptions {
 }
 
 /**
- * The clock and the timers of one node. `now` follows the time of Redis, because the machine's own clock may be wrong or
- * change. Signatures, expiries, retries and removal by age use it. Intervals use `monotonic`.
+ * The clock and the timers of one node. `now` follows the time of Redis, because the machine's own clock may be wrong
+ * or change. Signatures, expiries, retries and removal by age use `now`. Intervals use `monotonic`.
  */
 export abstract class Time {
   /** The difference between Unix time and the monotonic clock, in ms. Undefined before the first answer from Redis. */
@@ -60,7 +60,7 @@ export abstract class Time {
   /**
    * Sets `now` from the reply of TIME. Redis sent the reply between the two readings of the monotonic clock. If the
    * reply was late, only a range of times is known, and the clock moves to the nearest time in the range. Returns false
-   * for a late answer.
+   * for a late reply.
    */
   follow([seconds, micros]: readonly [string, string], sentMs: number, gotMs: number): boolean {
     const timeMs = Number(seconds) * 1_000 + Number(micros) / 1_000;
