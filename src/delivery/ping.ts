@@ -99,7 +99,10 @@ async function ping(bot: number, webhook: Webhook, { guard, signer, time }: Ping
   };
 }
 
-/** Sends the pings of one process. Concurrent pings are limited to one per bot and limits.webhook_pings_max in all. */
+/**
+ * Creates the function that sends the pings of one process. Concurrent pings are limited to one per bot and
+ * limits.webhook_pings_max in all.
+ */
 export function createPings(options: PingOptions): Pings {
   const open = new Set<number>();
   return {

@@ -50,8 +50,8 @@ function configuration(
     `appendonly ${appendonly ? 'yes' : 'no'}`,
     `appendfsync ${appendfsync}`,
     'maxmemory-policy noeviction',
-    // Frees expired keys in the background, so that a large key does not block other clients. For example, the set of a
-    // post's latest reactors may have a million members.
+    // Frees expired keys in the background, so that a large key does not block other clients. For example, the set of
+    // people who reacted to a post within an hour may have a million members.
     'lazyfree-lazy-expire yes',
     '',
   ].join('\n');
