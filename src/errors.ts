@@ -291,6 +291,9 @@ export const catalogue = {
   route_name_invalid: bad('route name must have 1 to 32 letters, digits, hyphens and underscores'),
   route_position_invalid: bad('position must be from 1 to 10'),
   route_chats_invalid: bad('chat_ids must have 1 to 100 ids of chats'),
+  route_commands_invalid: bad(
+    'commands must have 1 to 100 commands of 1 to 32 lowercase letters, digits and underscores',
+  ),
   route_percent_invalid: bad('percent must be from 1 to 100'),
   route_filters_exclusive: bad('chat_ids and percent cannot be used together'),
   too_many_routes: bad('too many webhook routes'),

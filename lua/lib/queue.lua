@@ -113,12 +113,29 @@ local function push_update(q, at, version, now_ms, kind_bit, kind, chat, id, rec
     -- script that sends.
     local found = q.mask == 0 and redis.call('HMGET', (at.state:gsub('queue_state', 'routes', 1)), 'list', chat)
     if not found or not found[1] then return end
+    local command, addressee
     for place, route in ipairs(cmsgpack.unpack(found[1])) do
-      local slot, mask, name, percent, listed = unpack(route)
+      local slot, mask, name, percent, listed, _, _, commands, username = unpack(route)
       local takes = bit.band(mask == DEFAULT_MASK and DEFAULT_KINDS or mask, kind_bit) ~= 0
         and (not listed or bit.band(found[2] or 0, 2 ^ place) ~= 0)
         and (percent == LIMITS.route_percent_max
           or tonumber(redis.sha1hex(name .. ':' .. chat):sub(1, 8), 16) % LIMITS.route_percent_max < percent)
+      if takes and commands then
+        if not command then
+          -- Decodes the record at most once, and only records of messages and of edits (kind bits 1 to 8) that contain a
+          -- command. A command in a caption does not count, so the kind of the message must be 1, a text.
+          command, addressee = '', ''
+          local start, header, content
+          if kind_bit < 16 and record:find('bot_command', 1, true) then start, header = cmsgpack.unpack_one(record) end
+          if header and header[6] == 1 then start, content = cmsgpack.unpack_one(record, start) end
+          for _, entity in ipairs(content and content.entities or {}) do
+            if entity.type == 'bot_command' and entity.offset == 0 then
+              command, addressee = content.text:sub(2, entity.length):lower():match('^([^@]*)@?(.*)$')
+            end
+          end
+        end
+        takes = commands:find(' ' .. command .. ' ', 1, true) and (addressee == '' or addressee == username)
+      end
       local last = -#at.bot - 1
       local bot = ('%.0f'):format(slot) .. ('0'):rep(LIMITS.bot_id_length_max - #at.bot) .. at.bot
       local r = takes and read_queue(at.state:sub(1, last) .. bot)

@@ -27,7 +27,7 @@ end
 -- Replaces the routes of a bot. `at` contains the keys `state` and `routes`, and `bot`. `r` contains `version` and two
 -- lists. In `list`, each route has a slot, mask, name, percentage of chats, whether it lists chats, and two webhook
 -- versions as text: the version of its settings ('' if the webhook is paused), and the version at which the route was
--- last set. `chats` contains each listed chat, followed by the routes that list it: bit n stands for route n. While a
+-- last set. A route with commands also has their names, between spaces, and the username of the bot in lowercase. `chats` contains each listed chat, followed by the routes that list it: bit n stands for route n. While a
 -- bot has routes, its own mask is in `own`, and its `mask` is 0. `push_update` therefore notices routes without a
 -- further read.
 local function install_routes(at, r)

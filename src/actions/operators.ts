@@ -89,6 +89,7 @@ function sharesOf(route: Route | null): Partial<Queue> {
     route: route.name,
     ...(route.chats === null ? {} : { chat_count: route.chats.length }),
     ...(route.percent === ruleLimits.route_percent_max ? {} : { percent: route.percent }),
+    ...(route.commands ? { command_count: route.commands.names.length } : {}),
   };
 }
 

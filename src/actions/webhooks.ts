@@ -61,7 +61,7 @@ export async function webhookNamed(store: Store, bot: number, name?: string): Pr
 export async function webhookRouteStates(store: Store, bot: number) {
   const routes = await store.webhooks.routeStates(bot);
   return routes.map(
-    ({ name, url, certificate, maxConnections, address, retry, mask, chats, percent, info }) => ({
+    ({ name, url, certificate, maxConnections, address, retry, mask, chats, percent, commands, info }) => ({
       name,
       url,
       has_custom_certificate: certificate !== null,
@@ -76,6 +76,7 @@ export async function webhookRouteStates(store: Store, bot: number) {
       ...(mask === defaultUpdateMask ? {} : { allowed_updates: maskNames(mask) }),
       ...(chats === null ? {} : { chat_ids: chats.map((chat) => peerOf(chat)) }),
       ...(percent === ruleLimits.route_percent_max ? {} : { percent }),
+      ...(commands ? { commands: [...commands.names] } : {}),
     }),
   );
 }

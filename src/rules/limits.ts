@@ -56,6 +56,7 @@ export const ruleLimits = {
   route_slots_max: 30,
   route_name_length_max: 32,
   route_chats_max: 100,
+  route_commands_max: 100,
   /** A route with a percentage of 100 takes all chats. */
   route_percent_max: 100,
   /** The maximum size of all routes of a bot as JSON. */

@@ -246,6 +246,7 @@ const operatorQueue = z
     allowed_updates: z.array(z.string()).optional().describe('Absent if the bot gets the default kinds'),
     chat_count: count.optional().describe('Number of chats that the route lists'),
     percent: z.int().optional().describe('Percentage of chats that the route takes'),
+    command_count: count.optional().describe('Number of commands that the route lists'),
     pending_update_count: count,
     dead_count: count.describe('Number of updates of this queue that became dead letters so far'),
     failing_date: unixSeconds

@@ -445,6 +445,7 @@ export const webhookRoute = z
     allowed_updates: z.array(z.string()).optional(),
     chat_ids: z.array(z.int()).optional().describe('The chats whose updates the route takes'),
     percent: z.int().min(1).max(99).optional().describe('The percentage of chats that the route takes'),
+    commands: z.array(z.string()).optional().describe('The commands that the route takes'),
   })
   .meta({ id: 'WebhookRoute', description: 'The settings and the state of a webhook route.' });
 

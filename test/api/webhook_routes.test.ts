@@ -40,6 +40,8 @@ const clear = async () => {
   for (const name of await names()) await call('deleteWebhookRoute', { name });
 };
 
+const commandsError =
+  'commands must have 1 to 100 commands of 1 to 32 lowercase letters, digits and underscores';
 const policyError =
   'retry_policy must have first_delay from 1 to 3600, factor from 1 to 10 and max_age from 60 to 86400';
 const policy = { first_delay: 2, factor: 1.5, max_age: 600 };
@@ -73,6 +75,13 @@ describe('a refused setWebhookRoute keeps the routes', () => {
     ['0 percent', { percent: 0 }, 'percent must be from 1 to 100'],
     ['101 percent', { percent: 101 }, 'percent must be from 1 to 100'],
     ['chats and a share', { percent: 10, chat_ids: [1] }, 'chat_ids and percent cannot be used together'],
+    ['no commands', { commands: [] }, commandsError],
+    ['a command in upper case', { commands: ['Start'] }, commandsError],
+    ['an empty command', { commands: ['/'] }, commandsError],
+    ['a long command', { commands: ['x'.repeat(33)] }, commandsError],
+    ['a command with a username', { commands: ['start@routed_bot'] }, commandsError],
+    ['a number as command', { commands: [7] }, commandsError],
+    ['too many commands', { commands: Array.from({ length: 101 }, (_, i) => `c${i}`) }, commandsError],
     ['place 0', { position: 0 }, 'position must be from 1 to 10'],
     ['place 11', { position: 11 }, 'position must be from 1 to 10'],
     ['a short delay', { retry_policy: { ...policy, first_delay: 0 } }, policyError],
@@ -128,6 +137,27 @@ test('getWebhookRoutes shows the routes in order, with their settings', async ()
   expect(await call('deleteWebhookRoute', { name: 'b' })).toMatchObject(
     described('Webhook route is already deleted'),
   );
+  await clear();
+});
+
+test('a route takes only its commands, which getWebhookRoutes and the owner see', async () => {
+  await resultOf(set('orders', { commands: ['/pay', 'order', 'pay'], percent: 100 }));
+  expect(await routes()).toMatchObject([{ name: 'orders', commands: ['pay', 'order'] }]);
+  expect((await resultOf(own('GET', 'routes'))).items).toEqual(await routes());
+  const before = books.taken.length;
+  const { username } = bot;
+  for (const text of ['/pay', '/help', `/Order@${username} 5`, 'pay', `/pay@other_bot`]) await say(text);
+  await expect
+    .poll(() => books.taken.slice(before).map(({ text }) => text))
+    .toEqual(['/pay', `/Order@${username} 5`]);
+  const polled = (await resultOf(call('getUpdates'))) as Array<{
+    update_id: number;
+    message: { text: string };
+  }>;
+  expect(polled.map(({ message }) => message.text).slice(-3)).toEqual(['/help', 'pay', '/pay@other_bot']);
+  await resultOf(call('getUpdates', { offset: (polled.at(-1)?.update_id as number) + 1 }));
+  await resultOf(set('orders'));
+  expect((await routes())[0]).not.toHaveProperty('commands');
   await clear();
 });
 

@@ -1,6 +1,7 @@
 /** Test cases for webhook routes: installing them, and choosing the route of an update. */
 import { createHash } from 'node:crypto';
 import { expect } from 'vitest';
+import { type Entity, messageKinds, packMessage } from '../../src/store/core/codec.js';
 import { queueId } from '../../src/store/core/queue_ids.js';
 import { packRoutes, type Route, type RouteRecord } from '../../src/store/core/route_record.js';
 import type { Case } from './cases.js';
@@ -175,7 +176,12 @@ const installs: Case[] = [
 
 const marks = `queue_marks:${bot}`;
 const group = '-100777';
-const accept = (what: string, routes: readonly Route[], more: More, updates = update(base + 1)): Case => ({
+const accept = (
+  what: string,
+  routes: readonly Route[],
+  more: More,
+  updates: readonly unknown[] = update(base + 1),
+): Case => ({
   ...{ script: 'updates/accept_forwarded', what },
   keys: { ...at, marks: keys.queueMarks(bot) },
   args: { bot: `${bot}`, source: '5', expected: run, updates },
@@ -188,6 +194,65 @@ const into = (queue: number, wake: number): Pick<Case, 'answer' | 'changes'> => 
 });
 const share = (name: string) =>
   Number.parseInt(createHash('sha1').update(`${name}:${group}`).digest('hex').slice(0, 8), 16) % 100;
+
+/** Builds an update about a message. Without entities, the whole text is a command. */
+const said = (text: string, kind = ['1', 'message'], entities?: readonly Entity[], caption = false) => {
+  const command = { type: 'bot_command', offset: 0, length: text.length };
+  const media = { type: 'photo', id: 'p', unique: 'p' } as const;
+  const record = packMessage({
+    ...{ version: base, date: 1_800_000_000, editedAt: 0, sender: 1, flags: 0, post: 0 },
+    kind: caption ? messageKinds.media : messageKinds.text,
+    content: { text, entities: entities ?? [command], ...(caption ? { media } : {}) },
+    ...{ markup: null, origin: {} },
+  });
+  return update(base + 1, 'x', kind).map((each) => (each === 'r' ? record : each));
+};
+const orders = [
+  route(1, 'a', { commands: { names: ['pay', 'order_2'], username: 'shop_bot' } }),
+  route(2, 'b', { commands: { names: ['help', 'pay'], username: 'shop_bot' } }),
+  route(3, 'c'),
+];
+const press = ['16', 'callback_query'];
+const commands: Case[] = (
+  [
+    ['takes a command', '/pay', first],
+    ['takes a command of another route', '/help', second],
+    ['takes a command in upper case', '/PAY', first],
+    ['takes a command that names the bot, in any case', '/order_2@Shop_Bot', first],
+    ['takes a command in a post', '/pay', first, ['4', 'channel_post']],
+    ['takes an edited command', '/pay', first, ['2', 'edited_message']],
+    ['leaves a command that names another bot', '/pay@other_bot', third],
+    ['leaves a command of no route', '/order', third],
+    ['leaves a longer command', '/payment', third],
+    ['leaves a text without a command', 'pay', third, undefined, []],
+    ['leaves a press of a button below a command', '/pay', third, press],
+    ['leaves a command in a caption', '/pay', third, undefined, undefined, true],
+    [
+      'leaves a command after other words',
+      'now /pay',
+      third,
+      undefined,
+      [{ type: 'bot_command', offset: 4, length: 4 }],
+    ],
+    [
+      'takes a bold command with further words',
+      '/pay now',
+      first,
+      undefined,
+      [
+        { type: 'bold', offset: 0, length: 8 },
+        { type: 'bot_command', offset: 0, length: 4 },
+      ],
+    ],
+  ] as ReadonlyArray<[string, string, number, string[]?, Entity[]?, boolean?]>
+).map(([what, text, queue, kind, entities, caption]) =>
+  accept(
+    `${what}, for a route with commands`,
+    orders,
+    into(queue, 2 ** [bot, first, second, third].indexOf(queue)),
+    said(text, kind, entities, caption),
+  ),
+);
 
 const choices: Case[] = [
   accept(
@@ -351,4 +416,4 @@ const others: Case[] = [
   },
 ];
 
-export const webhookRouteCases: readonly Case[] = [...installs, ...choices, ...others];
+export const webhookRouteCases: readonly Case[] = [...installs, ...choices, ...commands, ...others];

@@ -249,6 +249,8 @@ async function fillWebhook(service: Service, { alice, guide }: Gallery): Promise
   const presses = { name: 'bookings', allowed_updates: ['callback_query'], ...to };
   await resultOf(service.bot(guide, 'setWebhookRoute', presses));
   await resultOf(service.bot(guide, 'setWebhookRoute', { name: 'trial', percent: 1, ...to }));
+  const orders = { name: 'orders', commands: ['book', 'cancel', 'invoice'], ...to };
+  await resultOf(service.bot(guide, 'setWebhookRoute', orders));
   const count = async (what: string) =>
     (await resultOf(service.app(alice, 'GET', `/api/me/bots/${guide.id}/webhook/${what}`))).items.length;
   const patience = { timeout: 60_000, interval: 100 };

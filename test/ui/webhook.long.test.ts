@@ -143,6 +143,7 @@ test('the page of a webhook shows the routes with their state', async () => {
   const set = (params: object) =>
     resultOf(world.service.bot(bot, 'setWebhookRoute', { url, certificate: certificate.cert, ...params }));
   await set({ name: 'payments', allowed_updates: ['callback_query'], percent: 5 });
+  await set({ name: 'orders', commands: ['pay', 'order'] });
   await set({ name: 'support', chat_ids: [owner.id] });
   await say('stuck');
   await expect.poll(() => received.length, { timeout: 20_000 }).toBeGreaterThan(0);
@@ -155,6 +156,7 @@ test('the page of a webhook shows the routes with their state', async () => {
     .poll(facts, { timeout: 20_000, interval: 500 })
     .toEqual([
       `payments Address ${url} Share of chats 5 % Kinds of updates callback_query Pending updates 0 Max connections 40 Last error none Send a test`,
+      `orders Address ${url} Commands /pay, /order Pending updates 0 Max connections 40 Last error none Send a test`,
       expect.stringMatching(
         /^support Address \S+ Listed chats 1 Pending updates 1 Max connections 40 Last error Wrong response from the webhook: 503 .* Next attempt .* Send a test$/,
       ),

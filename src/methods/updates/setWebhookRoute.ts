@@ -26,6 +26,19 @@ const chats = json(
     .max(limits.route_chats_max, badChats),
 );
 
+const badCommands = { error: answer('route_commands_invalid') };
+const command = z
+  .string(badCommands)
+  .regex(new RegExp(`^/?[a-z0-9_]{1,${limits.command_name_length_max}}$`), badCommands);
+const commands = json(
+  z.array(command, badCommands).min(1, badCommands).max(limits.route_commands_max, badCommands),
+);
+
+/** Removes the leading slashes and repeated commands. */
+const namesOf = (commands: readonly string[]): string[] => [
+  ...new Set(commands.map((command) => command.replace(/^\//, ''))),
+];
+
 const within = (max: number, kind: 'route_percent_invalid' | 'route_position_invalid') => {
   const bad = { error: answer(kind) };
   return integer(answer(kind)).pipe(z.number().min(1, bad).max(max, bad));
@@ -53,6 +66,9 @@ export const setWebhookRoute = defineMethod({
     percent: optional(within(limits.route_percent_max, 'route_percent_invalid')).describe(
       'The route takes only this percentage of chats, 1 to 100. The name of the route decides which chats these are',
     ),
+    commands: optional(commands).describe(
+      `The route takes only texts that begin with one of these commands, up to ${limits.route_commands_max}. A command that names another bot is not taken`,
+    ),
     position: optional(within(limits.routes_max, 'route_position_invalid')).describe(
       'Place in the list, from 1. Absent keeps the place, or appends a new route',
     ),
@@ -60,7 +76,7 @@ export const setWebhookRoute = defineMethod({
   errors: [
     ...receiverErrors,
     ...(['route_name_invalid', 'route_position_invalid', 'route_chats_invalid'] as const),
-    ...(['route_percent_invalid', 'route_filters_exclusive'] as const),
+    ...(['route_percent_invalid', 'route_commands_invalid', 'route_filters_exclusive'] as const),
     ...(['too_many_routes', 'routes_too_large'] as const),
   ],
   result: done,
@@ -74,6 +90,10 @@ export const setWebhookRoute = defineMethod({
       mask: p.allowed_updates === undefined ? null : updateMask(p.allowed_updates),
       chats: p.chat_ids === undefined ? null : textsOf(bot.id, p.chat_ids),
       percent: p.percent ?? limits.route_percent_max,
+      commands:
+        p.commands === undefined
+          ? null
+          : { names: namesOf(p.commands), username: bot.username.toLowerCase() },
       position: p.position ?? null,
       drop: p.drop_pending_updates ?? false,
     });

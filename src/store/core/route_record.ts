@@ -20,6 +20,14 @@ export interface RouteSettings {
   readonly chats: readonly string[] | null;
   /** The percentage of chats, 1 to 100. */
   readonly percent: number;
+  /** The commands, in lowercase. Null or absent if the route does not depend on commands. */
+  readonly commands?: RouteCommands | null;
+}
+
+/** The commands that a route takes. `/name@username` counts only with the username of the bot, in lowercase. */
+export interface RouteCommands {
+  readonly names: readonly string[];
+  readonly username: string;
 }
 
 export interface Route extends RouteSettings {
@@ -140,9 +148,11 @@ export function packRoutes({ routes }: RouteRecord, version: number, active: boo
     for (const chat of chats ?? []) listing.set(chat, (listing.get(chat) ?? 0) | (1 << (i + 1)));
   return pack({
     version,
-    list: routes.map(({ slot, mask, name, percent, chats, set }) => [
+    list: routes.map(({ slot, mask, name, percent, chats, set, commands }) => [
       ...[slot, mask, name, percent, chats !== null],
       ...[active ? String(version) : '', String(set)],
+      // Spaces around each name let the script find a whole name.
+      ...(commands ? [` ${commands.names.join(' ')} `, commands.username] : []),
     ]),
     chats: [...listing].flat(),
   });

@@ -1378,6 +1378,8 @@ export type OperatorQueue = {
   chat_count?: number;
   /** Percentage of chats that the route takes */
   percent?: number;
+  /** Number of commands that the route lists */
+  command_count?: number;
   pending_update_count: number;
   /** Number of updates of this queue that became dead letters so far */
   dead_count: number;

@@ -29,6 +29,7 @@ interface Route {
   allowed_updates?: string[];
   chat_ids?: number[];
   percent?: number;
+  commands?: string[];
 }
 
 interface Attempt {
@@ -111,8 +112,8 @@ function LastError({ of: { last_error_message: message, last_error_date: date } 
 }
 
 function RouteFacts({ route }: { route: Route }) {
-  const { url, pending_update_count, max_connections, next_try_date, allowed_updates, chat_ids, percent } =
-    route;
+  const { url, pending_update_count, max_connections, next_try_date } = route;
+  const { allowed_updates, chat_ids, percent, commands } = route;
   return (
     <dl className="facts">
       <dt>{t('address')}</dt>
@@ -127,6 +128,12 @@ function RouteFacts({ route }: { route: Route }) {
         <>
           <dt>{t('route_chats')}</dt>
           <dd>{chat_ids.length}</dd>
+        </>
+      )}
+      {commands && (
+        <>
+          <dt>{t('commands')}</dt>
+          <dd dir="ltr">{commands.map((command) => `/${command}`).join(', ')}</dd>
         </>
       )}
       {allowed_updates && (

@@ -38,7 +38,7 @@ const errorColumn = (of: (row: Queue) => ReactNode): Column<Queue> => ({
 const queueColumns: ReadonlyArray<Column<Queue>> = [
   {
     name: 'Queue',
-    show: ({ route, webhook_host: host, chat_count: chats, percent }) => (
+    show: ({ route, webhook_host: host, chat_count: chats, percent, command_count: commands }) => (
       <>
         {route === undefined ? (host ? 'webhook' : 'getUpdates') : `route ${route}`}
         {host && <small>{host}</small>}
@@ -48,6 +48,7 @@ const queueColumns: ReadonlyArray<Column<Queue>> = [
             {percent === undefined ? '' : `${percent} % of chats`}
           </small>
         )}
+        {commands !== undefined && <small>{count(commands)} commands</small>}
       </>
     ),
   },
