@@ -300,6 +300,8 @@ export const catalogue = {
   routes_too_large: bad('webhook routes are too large'),
   webhook_not_set: bad('webhook is not set'),
   deliveries_paused: forbidden('deliveries to the webhooks of the bot are paused'),
+  replay_running: conflict('a replay of this bot is running'),
+  replay_not_found: { code: 404, text: 'Not Found: replay not found' },
   route_not_found: { code: 404, text: 'Not Found: webhook route not found' },
   certificate_too_big: bad('certificate size is too big'),
   certificate_invalid: bad('bad webhook: certificate is not a valid PEM certificate'),

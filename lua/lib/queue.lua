@@ -54,7 +54,9 @@ local function dead_letter(q, at, entry, reason, now_ms)
   for _, value in ipairs({'w', reason, 'd', ('%.0f'):format(now_ms)}) do fields[#fields + 1] = value end
   if #bot > LIMITS.bot_id_length_max then
     slot, bot = bot:match('^(%d+)' .. ('%d'):rep(LIMITS.bot_id_length_max) .. '$'), bot:match('0*(%d+)$', -LIMITS.bot_id_length_max)
-    fields[#fields + 1], fields[#fields + 2] = 'l', slot
+    -- A dead letter of a replay belongs to the replay's target.
+    if tonumber(slot) == LIMITS.replay_slot then slot = redis.call('HGET', at.state, 'to') or '0' end
+    if slot ~= '0' then fields[#fields + 1], fields[#fields + 2] = 'l', slot end
   end
   journal_image(at, next_version(at.meta), 'dead:' .. bot .. ':' .. update_id, pack_bytes(fields))
   redis.call('HINCRBY', at.state, 'dead', 1)

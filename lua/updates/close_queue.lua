@@ -28,6 +28,7 @@ for slot = 1, slots do
     redis.call('SPUBLISH', (state:gsub('queue_state', 'on_bot', 1)), 'w')
   end
 end
+-- The queue of a replay is closed by its worker, which finds out that the bot has no webhook any more.
 redis.call('UNLINK', queue_key, routes_key)
 redis.call('HDEL', state_key, 'own')
 -- A route that was set just before the deletion must not be installed later.

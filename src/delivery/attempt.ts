@@ -28,15 +28,21 @@ export interface Destination {
 }
 
 export function destinationOf(
-  { url, certificate, signing, secretToken, retry = null }: Webhook,
+  { url, certificate, signing, secretToken, retry = null, replay }: Webhook,
   signer: SignerOptions,
 ): Destination {
-  const [secret = '', formerSecret] = signing;
+  const sign = makeSigner(
+    { secret: signing[0] ?? '', formerSecret: signing[1], secretToken: secretToken ?? undefined },
+    signer,
+  );
   const receiver = receiverOf(url, certificate ?? undefined);
   const { authorization } = receiver.target;
   return {
     receiver,
-    sign: makeSigner({ secret, formerSecret, secretToken: secretToken ?? undefined }, signer),
+    sign:
+      replay === undefined
+        ? sign
+        : (update) => ({ ...sign(update), [`X-${signer.service}-Replay`]: String(replay.id) }),
     secrets: [
       url,
       ...signing,

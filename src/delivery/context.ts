@@ -57,4 +57,6 @@ export interface AttemptFacts {
   /** The time of the next attempt in ms, by the clock of Redis, or null if there is none. */
   readonly nextAtMs: number | null;
   readonly secrets: readonly string[];
+  /** Whether the update is part of a replay into a webhook. */
+  readonly isReplay?: boolean;
 }

@@ -24,7 +24,7 @@
  */
 
 import { isBlocked } from '../store/core/control.js';
-import { botOf } from '../store/core/queue_ids.js';
+import { botOf, queueId } from '../store/core/queue_ids.js';
 import {
   type Advanced,
   type DeadReason,
@@ -75,6 +75,9 @@ export class Drain {
   /** The id of the queue. For the queue of a route, this id differs from the id of the bot. */
   readonly #queue: number;
   readonly #bot: number;
+  /** The queue to which the attempts belong. For a replay, this is the queue of its target. */
+  readonly #target: number;
+  readonly #isReplay: boolean;
   readonly #lease: Lease;
   readonly #buffer = new UpdateBuffer();
   readonly #report = new Report();
@@ -146,6 +149,8 @@ export class Drain {
     this.#timer = createWakeTimer(context.time, () => this.#pump());
     this.#queue = queue;
     this.#bot = botOf(queue);
+    this.#target = webhook.replay === undefined ? queue : queueId(this.#bot, webhook.replay.slot);
+    this.#isReplay = webhook.replay !== undefined;
     this.#lease = lease;
     this.#blocked = blocked;
     this.#breaker = createBreaker(lease.probes, webhook.retry);
@@ -324,12 +329,12 @@ export class Drain {
   }
 
   #facts({ secrets }: Destination, tries: number, nextAtMs: number | null = null): AttemptFacts {
-    return { tries: tries + 1, nextAtMs, secrets };
+    return { tries: tries + 1, nextAtMs, secrets, isReplay: this.#isReplay };
   }
 
   #giveUp(opened: InFlight, reason: DeadReason, outcome: Outcome | null, to: Destination): void {
     this.#deadLetters.add(opened.delivery, reason);
-    this.#context.onOutcome?.(this.#queue, opened.delivery, outcome, reason, this.#facts(to, opened.tries));
+    this.#context.onOutcome?.(this.#target, opened.delivery, outcome, reason, this.#facts(to, opened.tries));
   }
 
   #notMoved(chat: string, error: unknown): void {
@@ -348,7 +353,7 @@ export class Drain {
   async #delivered({ delivery, tries }: InFlight, outcome: Answered, to: Destination): Promise<void> {
     this.#breaker.success();
     this.#report.notGone(this.#gone !== null);
-    this.#context.onOutcome?.(this.#queue, delivery, outcome, null, this.#facts(to, tries));
+    this.#context.onOutcome?.(this.#target, delivery, outcome, null, this.#facts(to, tries));
     const asked = this.#context.onAnswer?.(this.#bot, delivery, outcome);
     if (asked) await asked.catch(this.#context.onError);
     if (this.#isOver()) return;
@@ -364,7 +369,7 @@ export class Drain {
     const former = !busy && to !== this.#destination;
     if (former)
       this.#context.onOutcome?.(
-        this.#queue,
+        this.#target,
         delivery,
         outcome,
         null,
@@ -387,7 +392,7 @@ export class Drain {
     );
     if (next.kind === 'dead') this.#giveUp(opened, 'expired', outcome, to);
     else {
-      this.#context.onOutcome?.(this.#queue, delivery, outcome, null, this.#facts(to, tries, next.atMs));
+      this.#context.onOutcome?.(this.#target, delivery, outcome, null, this.#facts(to, tries, next.atMs));
       this.#report.park(delivery.chat, next.atMs - nowMs, failures, this.#buffer.discard(delivery.chat));
     }
   }

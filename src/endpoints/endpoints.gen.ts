@@ -63,6 +63,7 @@ import { discardDeadLetters, listDeadLetters } from './webhooks/dead_letters.js'
 import { listDeliveries } from './webhooks/deliveries.js';
 import { pingWebhook } from './webhooks/ping.js';
 import { replayUpdates } from './webhooks/replay.js';
+import { cancelReplay, listReplays, startReplay } from './webhooks/replays.js';
 import { rotateSigningSecret, showSigningSecret } from './webhooks/secret.js';
 import { listWebhookRoutes, showWebhook } from './webhooks/state.js';
 import type { Endpoint } from '../server/endpoint.js';
@@ -196,6 +197,9 @@ export const endpoints: readonly Endpoint[] = [
   listDeliveries,
   pingWebhook,
   replayUpdates,
+  cancelReplay,
+  listReplays,
+  startReplay,
   rotateSigningSecret,
   showSigningSecret,
   listWebhookRoutes,

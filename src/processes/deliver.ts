@@ -4,6 +4,7 @@ import { createDeliveryMeter } from '../delivery/meter.js';
 import { createReceivers } from '../delivery/outbound/receivers.js';
 import { Sender } from '../delivery/outbound/send.js';
 import { Recorder } from '../delivery/recorder.js';
+import { createReplayer } from '../delivery/replayer.js';
 import { DeliveryWorker } from '../delivery/worker.js';
 import { Manager } from '../manage/manager.js';
 import { methods } from '../methods/methods.gen.js';
@@ -142,15 +143,19 @@ export async function startDeliver(
   const parts = createParts(backends, aroundSend);
   report(backends, parts);
   const { sender, recorder, manager, worker } = parts;
+  const onError = backends.troubles.onDelay('replays', 'replays into webhooks pause', isLate);
+  const replayer = createReplayer({ store, time: backends.time, onError });
   const pusher = startPusher(backends);
   await store.auth.start();
   store.sweep.start();
   recorder.start();
   worker.start();
   manager.start();
+  replayer.start();
   return {
     worker,
     async stop() {
+      await replayer.stop();
       await Promise.all([worker.stop(), manager.stop(), pusher?.stop()]);
       await sender.close();
       await recorder.stop();

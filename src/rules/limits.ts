@@ -54,6 +54,8 @@ export const ruleLimits = {
   routes_max: 10,
   /** Route slots are not reused immediately, because the queue of a deleted route may still have updates. */
   route_slots_max: 30,
+  /** The slot of the queue of a replay. It is not a slot of a route. */
+  replay_slot: 31,
   route_name_length_max: 32,
   route_chats_max: 100,
   route_commands_max: 100,

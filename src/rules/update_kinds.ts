@@ -35,6 +35,9 @@ export const defaultKinds = updateKinds
   .filter((kind) => !listedOnly.includes(kind))
   .reduce((mask, kind) => mask | kindBit(kind), 0);
 
+/** Returns the kinds that a mask stands for. */
+export const kindsOf = (mask: number): number => (mask === defaultUpdateMask ? defaultKinds : mask);
+
 /**
  * Marks a mask that was built from a list of kinds. Without this bit, such a mask could equal the mask of a bot that
  * sent no list.

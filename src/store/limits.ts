@@ -192,6 +192,20 @@ export const storeLimits = {
   webhook_error_age_ms_max: 24 * 3_600_000,
   replay_batch_max: 25,
   replay_max: 10_000,
+  /** How many updates of a replay into a webhook may be pending before the next ones are added. */
+  replay_pending_max: 25,
+  /** Replays wait while a live update has waited this long. */
+  replay_late_ms: 2_000,
+  replay_step_ms: 250,
+  /** How long a worker claims a replay. */
+  replay_claim_ms: 5_000,
+  /** How many replays one worker serves at a time. */
+  replays_served_max: 10,
+  /** How many replays of a bot are listed. */
+  replays_kept: 20,
+  /** How long Redis keeps the queue of a replay after the last step. Longer than an update may be pending. */
+  replay_state_ttl_ms: 25 * 3_600_000,
+  replay_connections_max: 10,
   stored_file_bytes_min: 4_096,
   unused_file_age_ms_min: 3_600_000,
   unused_files_batch_max: 100,

@@ -73,6 +73,7 @@ import { createQueues } from './updates/queues.js';
 import { createPollNumbers, Votes } from './votes/votes.js';
 import { createAttempts } from './webhooks/attempts.js';
 import { createDeliveries } from './webhooks/deliveries.js';
+import { HistoryReplays } from './webhooks/history_replays.js';
 import { Replays } from './webhooks/replays.js';
 import { Webhooks } from './webhooks/webhooks.js';
 
@@ -183,6 +184,7 @@ const changing = {
   bots: (own: StoreContext, p: Parts) => new Bots(own, p.db, p),
   webhooks: (own: StoreContext, p: Parts) => new Webhooks(own, p.control, p.queues, p.wake),
   replays: (own: StoreContext, p: Parts) => new Replays(own, p.queues, p.webhooks, p.wake),
+  historyReplays: (own: StoreContext, p: Parts) => new HistoryReplays(own, p.queues, p.webhooks, p.wake),
   signingSecrets: (own: StoreContext, p: Parts) => createSigningSecrets(own, p.bots, p.webhooks),
   oversight: (own: StoreContext, p: Parts) => createOversight(own, p),
   users: (own: StoreContext, p: Parts) => createUsers(own, p.db, p.control, p.auth, p.identities),

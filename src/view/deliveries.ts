@@ -3,6 +3,7 @@
 import type { SigningSecret } from '../store/bots/signing_secrets.js';
 import type { Profile } from '../store/core/codec.js';
 import type { AttemptRow } from '../store/webhooks/attempts.js';
+import type { HistoryReplay } from '../store/webhooks/history_replays.js';
 import type { DeadLetter } from '../store/webhooks/replays.js';
 import type { Time } from '../time.js';
 import { viewUpdate } from './updates.js';
@@ -39,4 +40,19 @@ export const viewSigningSecret = ({
 }: SigningSecret): Readonly<Record<string, unknown>> => ({
   secret,
   ...(formerUntil === null ? {} : { previous_valid_until: Math.floor(formerUntil / 1_000) }),
+});
+
+export const viewReplay = (replay: HistoryReplay): Readonly<Record<string, unknown>> => ({
+  replay_id: replay.id,
+  ...(replay.route === undefined ? {} : { route: replay.route }),
+  state: replay.ended === null ? 'running' : replay.cancelled ? 'cancelled' : 'done',
+  ...(replay.fromTime === null ? { from_update_id: replay.from } : { from_time: replay.fromTime }),
+  last_update_id: replay.last,
+  reached_update_id: replay.reached,
+  start_date: replay.started,
+  end_date: replay.ended,
+  delivered_count: Math.max(0, replay.fed - replay.pending - replay.dead),
+  pending_count: replay.pending,
+  dead_letter_count: replay.dead,
+  last_error_message: replay.error,
 });

@@ -62,6 +62,26 @@ export const deadLetterPage = pageOf(
     .meta({ id: 'DeadLetter', description: 'An update that could not be delivered.' }),
 );
 
+export const webhookReplay = z
+  .strictObject({
+    replay_id: z.int().positive(),
+    route: z.string().optional().describe('Name of the route that gets the updates. Absent for the webhook'),
+    state: z.enum(['running', 'done', 'cancelled']),
+    from_update_id: count.optional().describe('Absent for a replay from a time'),
+    from_time: unixSeconds.optional(),
+    last_update_id: count.describe('The newest update when the replay began. The replay ends with it'),
+    reached_update_id: count
+      .nullable()
+      .describe('Updates up to this id were replayed or skipped. Null before the first step'),
+    start_date: unixSeconds,
+    end_date: unixSeconds.nullable(),
+    delivered_count: count,
+    pending_count: count.describe('Updates of the replay that are being delivered or wait for a retry'),
+    dead_letter_count: count,
+    last_error_message: z.string().nullable().describe('Null after the end of the replay'),
+  })
+  .meta({ id: 'WebhookReplay', description: 'A replay of stored updates into a webhook.' });
+
 const header = (value: z.ZodType<string | null>) => z.strictObject({ name: z.string(), value });
 const ms = count.optional();
 

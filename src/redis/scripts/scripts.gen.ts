@@ -975,6 +975,25 @@ export interface Scripts {
       | { status: 'journal_full' }
       | { status: 'fenced' };
   };
+  /** Closes the queue of a replay. Its pending updates are dropped. */
+  'webhooks/close_replay': {
+    keys: { meta: string; state: string; due: string; channel: string };
+    args: { bot: string; replay: string };
+    result:
+      | { status: 'ok' }
+      | { status: 'stale_run' };
+  };
+  /** Adds the next updates of a replay to its queue, and moves its cursor. */
+  'webhooks/feed_replay': {
+    keys: { meta: string; journal: string; state: string; queue: string; due: string; channel: string };
+    args: { bot: string; replay: string; from: string; to: string; updates: readonly (Buffer | string)[] };
+    result:
+      | { status: 'ok'; wake: boolean }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'queue_missing' }
+      | { status: 'moved' };
+  };
   /** Makes more parked chats of a bot due now, after the bot's webhook changed. */
   'webhooks/hasten': {
     keys: { state: string; retries: string };
@@ -992,6 +1011,22 @@ export interface Scripts {
       | { status: 'no_webhook' }
       | { status: 'leased' }
       | { status: 'held' };
+  };
+  /** Opens the queue of a replay, in place of the queue of an earlier replay. */
+  'webhooks/open_replay': {
+    keys: { meta: string; state: string };
+    args: { bot: string; replay: string; slot: string; from: string };
+    result:
+      | { status: 'ok' }
+      | { status: 'stale_run' }
+      | { status: 'queue_missing' };
+  };
+  /** Reads the progress of a replay, and the pending updates that it may deliver next. */
+  'webhooks/read_replay': {
+    keys: { state: string; queue: string };
+    args: { bot: string; from: string; last: string; slots: readonly (string)[] };
+    result:
+      | { status: 'ok'; newest: number | null; replay: number | null; at: number | null; fed: number | null; pending: number; dead: number | null; why: string | null; late: boolean; found: unknown };
   };
   /** Adds dead letters to the end of a bot's queue again. Each keeps the id that receivers know. */
   'webhooks/replay': {

@@ -2,6 +2,7 @@
  * Manages the webhook settings of bots. A change is committed to Postgres first (law 2). Then `webhooks/switch`
  * switches the bot's queue between polling and webhook, by version. After a crash, the sweep calls that script again.
  */
+import { loadRunning } from '../../postgres/webhooks/history_replays.js';
 import {
   changeRoutes,
   loadWebhook,
@@ -9,6 +10,7 @@ import {
   setWebhook,
   type WebhookColumns,
 } from '../../postgres/webhooks/webhooks.js';
+import { ruleLimits } from '../../rules/limits.js';
 import { isSamePolicy, type RetryPolicy } from '../../rules/retry_policy.js';
 import { defaultUpdateMask } from '../../rules/update_kinds.js';
 import type { StoreContext } from '../core/context.js';
@@ -21,6 +23,7 @@ import {
   type RouteAsk,
   type RouteRecord,
   readRecord,
+  routeAt,
   withoutRoute,
   writeRecord,
 } from '../core/route_record.js';
@@ -45,6 +48,8 @@ export interface Webhook extends WebhookSettings {
   readonly version: number;
   /** The signing secrets as shown to owners. The current secret comes first. */
   readonly signing: readonly string[];
+  /** Set for the queue of a replay: the id of the replay, and the slot of its target (decision 0081). */
+  readonly replay?: { readonly id: number; readonly slot: number };
 }
 
 export interface WebhookAsk {
@@ -173,9 +178,24 @@ export class Webhooks {
     return route !== undefined && this.removeRoute(bot, route.name, false, version);
   }
 
+  /** Returns the webhook of a replay's target for the queue of the replay, which uses fewer connections. */
+  async #findReplay(bot: number): Promise<Webhook | null> {
+    const running = await loadRunning(this.#context.db, bot);
+    if (running === null) return null;
+    const { id, slot, started } = running;
+    // The slot of a deleted route may belong to another route.
+    if (slot !== 0 && !routeAt(await this.routes(bot), slot, started * 1_000)) return null;
+    const target = await this.find(queueId(bot, slot));
+    if (target === null) return null;
+    const share = Math.floor(target.maxConnections / 4);
+    const maxConnections = Math.max(1, Math.min(limits.replay_connections_max, share));
+    return { ...target, maxConnections, replay: { id, slot } };
+  }
+
   /** Returns the webhook of a queue. Returns null while the bot polls, and for a route that was deleted. */
   async find(queue: number): Promise<Webhook | null> {
     const bot = botOf(queue);
+    if (slotOf(queue) === ruleLimits.replay_slot) return this.#findReplay(bot);
     const sealed = await this.#control.read('webhook', bot);
     if (sealed === null || queue === bot) return sealed && this.#opened(bot, sealed);
     const { routes } = this.#record(bot, sealed.routes);

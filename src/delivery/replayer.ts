@@ -1,0 +1,55 @@
+/** Feeds the queues of replays (decision 0081). Any number of processes may run this, because every step can be repeated. */
+import { storeLimits as limits } from '../store/limits.js';
+import type { Store } from '../store/store.js';
+import type { HistoryReplays } from '../store/webhooks/history_replays.js';
+import type { Time } from '../time.js';
+
+const intervalMs = 1_000;
+/** How long one claim is used. The rest of the claim is for a last step that takes long. */
+const turnMs = limits.replay_claim_ms / 2;
+
+type Claimed = Awaited<ReturnType<HistoryReplays['claim']>>[number];
+
+export interface ReplayerOptions {
+  readonly store: Pick<Store, 'historyReplays'>;
+  readonly time: Time;
+  readonly onError: (error: unknown) => void;
+}
+
+export function createReplayer({ store: { historyReplays: replays }, time, onError }: ReplayerOptions) {
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  let running: Promise<void> | undefined;
+
+  async function serve(replay: Claimed): Promise<void> {
+    try {
+      const end = time.monotonic() + turnMs;
+      for (let more = await replays.begin(replay); more && !signal.aborted; ) {
+        more = await replays.step(replay);
+        if (!more || time.monotonic() + limits.replay_step_ms > end) break;
+        await time.sleep(limits.replay_step_ms, { signal });
+      }
+      await replays.release(replay);
+    } catch (error) {
+      // Another claim follows when this one ends.
+      onError(error);
+    }
+  }
+
+  async function run(): Promise<void> {
+    while (!signal.aborted) {
+      await replays.claim().then((claimed) => Promise.all(claimed.map(serve)), onError);
+      await time.sleep(intervalMs, { signal });
+    }
+  }
+
+  return {
+    start(): void {
+      running ??= run();
+    },
+    async stop(): Promise<void> {
+      stopping.abort();
+      await running;
+    },
+  };
+}

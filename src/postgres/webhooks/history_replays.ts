@@ -1,0 +1,133 @@
+/**
+ * Holds SQL statements for replays of stored updates into a webhook (decision 0081). A replay is open until its queue in
+ * Redis is closed.
+ */
+import { type Database, fragment, type Sql } from '../sql.js';
+
+export interface ReplayRow {
+  readonly id: number;
+  readonly bot: number;
+  /** The slot of the target, 0 for the webhook itself. */
+  readonly slot: number;
+  readonly from: number;
+  /** Unix time in s. Updates from before this time are skipped. */
+  readonly fromTime: number | null;
+  readonly last: number;
+  /** Unix time in s. */
+  readonly started: number;
+  readonly ended: number | null;
+  readonly cancelled: boolean;
+  readonly closed: boolean;
+  /** The figures of an ended replay. */
+  readonly reached: number | null;
+  readonly fed: number;
+  readonly dead: number;
+}
+
+export type NewReplay = Pick<ReplayRow, 'bot' | 'slot' | 'from' | 'fromTime' | 'last'>;
+
+const columns = fragment(`id, bot_id as bot, slot, from_update_id as "from",
+  extract(epoch from from_time)::bigint as "fromTime", last_update_id as "last",
+  extract(epoch from started_at)::bigint as started, extract(epoch from ended_at)::bigint as ended,
+  cancelled, closed, reached, fed, dead`);
+
+/**
+ * Starts a replay, and removes the bot's oldest replays beyond `kept`. Returns null if another replay of the bot is
+ * open, or if the bot was deleted.
+ */
+export function insertReplay(
+  db: Database,
+  { bot, slot, from, fromTime, last }: NewReplay,
+  kept: number,
+): Promise<ReplayRow | null> {
+  return db.transaction(async (sql) => {
+    const made = await sql.first<ReplayRow>`
+      insert into history_replays (bot_id, slot, from_update_id, from_time, last_update_id)
+      select b.id, ${slot}, ${from}, to_timestamp(${fromTime}::bigint), ${last}
+      from bots b where b.id = ${bot} and b.deleted_at is null
+      on conflict do nothing returning ${columns}`;
+    await sql.run`
+      delete from history_replays where bot_id = ${bot} and closed and id <= (
+        select id from history_replays where bot_id = ${bot} order by id desc offset ${kept} limit 1)`;
+    return made;
+  });
+}
+
+/** Loads the replays of a bot, newest first. Leaves out replays that an earlier owner started. */
+export const loadReplays = (sql: Sql, bot: number, since: Date, limit: number) => sql.rows<ReplayRow>`
+  select ${columns} from history_replays where bot_id = ${bot} and started_at >= ${since}
+  order by id desc limit ${limit}`;
+
+export const loadRunning = (sql: Sql, bot: number) => sql.first<ReplayRow>`
+  select ${columns} from history_replays where bot_id = ${bot} and ended_at is null`;
+
+/** Loads the replay of a bot that has ended and is still open. */
+export const loadUnclosed = (sql: Sql, bot: number) => sql.first<ReplayRow>`
+  select ${columns} from history_replays where bot_id = ${bot} and ended_at is not null and not closed`;
+
+/** Ends a replay. Its queue must still be closed. Returns false if the replay was ended before. */
+export const endReplay = (
+  sql: Sql,
+  bot: number,
+  id: number,
+  cancelled: boolean,
+  { reached, fed, dead }: { readonly reached: number | null; readonly fed: number; readonly dead: number },
+) => sql.some`
+  update history_replays set ended_at = now(), cancelled = ${cancelled}, reached = ${reached}, fed = ${fed},
+    dead = ${dead}
+  where bot_id = ${bot} and id = ${id} and ended_at is null returning 1`;
+
+export const closeReplay = (sql: Sql, id: number) => sql.run`
+  update history_replays set closed = true where id = ${id} and ended_at is not null`;
+
+/** Claims open replays that no other worker serves. */
+export const claimReplays = (sql: Sql, limit: number, forMs: number) => sql.rows<ReplayRow>`
+  update history_replays set claimed_until = now() + ${forMs}::bigint * interval '1 millisecond'
+  where id in (
+    select id from history_replays where not closed and claimed_until <= now()
+    order by claimed_until limit ${limit} for update skip locked)
+  returning ${columns}`;
+
+export const releaseReplay = (sql: Sql, id: number) => sql.run`
+  update history_replays set claimed_until = now() where id = ${id}`;
+
+export interface StoredUpdate {
+  readonly id: number;
+  readonly record: Buffer;
+}
+
+export interface StoredRange {
+  readonly after: number;
+  readonly last: number;
+  /** Updates that were delivered or given up before this time are older than the replay needs. */
+  readonly since: Date;
+  /** Since when the owner has the bot. */
+  readonly owned: Date;
+}
+
+/**
+ * Loads the next stored updates: dead letters, the last delivered updates, and with `UPDATES_DAYS` all delivered
+ * updates. An update that is stored several times is returned once.
+ */
+export const loadStored = (
+  sql: Sql,
+  bot: number,
+  { after, last, since, owned }: StoredRange,
+  limit: number,
+) => sql.rows<StoredUpdate>`
+  select distinct on (id) id, record from (
+    (select update_id as id, record from dead_updates
+      where bot_id = ${bot} and update_id > ${after} and update_id <= ${last} and record is not null
+        and created_at >= ${since}
+      order by update_id limit ${limit})
+    union all
+    (select distinct on (update_id) update_id, record from delivery_attempts
+      where bot_id = ${bot} and update_id > ${after} and update_id <= ${last} and record is not null
+        and delivered and at >= ${since} and at >= ${owned}
+      order by update_id, id desc limit ${limit})
+    union all
+    (select distinct on (update_id) update_id, record from kept_updates
+      where bot_id = ${bot} and update_id > ${after} and update_id <= ${last}
+        and at >= ${since} and at >= ${owned}
+      order by update_id, at limit ${limit})
+  ) as found order by id limit ${limit}`;

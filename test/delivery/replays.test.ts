@@ -1,0 +1,224 @@
+import { createHmac } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createReplayer } from '../../src/delivery/replayer.js';
+import type { RouteAsk } from '../../src/store/core/route_record.js';
+import { storeLimits as limits } from '../../src/store/limits.js';
+import type { TestNode } from '../support/store.js';
+import {
+  type Answer,
+  type Books,
+  keepBooks,
+  keepQueue,
+  makeChats,
+  settingsFor,
+  startWorld,
+  type World,
+} from './world.js';
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld();
+});
+afterAll(() => world.close());
+
+type Finishing = (end: () => Promise<void>) => void;
+
+async function books(onTestFinished: Finishing, answer?: Answer): Promise<Books> {
+  const kept = await keepBooks(answer);
+  onTestFinished(() => kept.close());
+  return kept;
+}
+
+const replayerOf = ({ store, errors }: TestNode) =>
+  createReplayer({
+    store,
+    time: store.time,
+    onError: (error) => {
+      errors.push(error);
+    },
+  });
+
+/** Starts a worker and a replayer, as the role `deliver` does. */
+async function startDeliver(onTestFinished: Finishing) {
+  const made = await world.worker();
+  const replayer = replayerOf(made.node);
+  replayer.start();
+  onTestFinished(async () => {
+    await replayer.stop();
+    await made.worker.stop();
+  });
+}
+
+const routeTo = (to: Books, name: string, more: Partial<RouteAsk> = {}): RouteAsk => ({
+  ...{ ...settingsFor(to), retry: null, name, mask: null, chats: null, percent: 100 },
+  ...{ position: null, drop: false, ...more },
+});
+/** The commands of a route that takes no live update of these tests. */
+const none = { names: ['none'], username: 'nobody_bot' };
+const routes = () => world.front.store.webhooks;
+const replays = () => world.front.store.historyReplays;
+const everything = { from: 0, fromTime: null };
+const latest = async (bot: number) => (await replays().list(bot))[0];
+const isReplay = ({ headers }: { headers: Record<string, unknown> }) =>
+  headers['x-service-replay'] !== undefined;
+
+test('a replay delivers the pending updates of a bot to a chosen route, signed and marked, in the order of each chat', async ({
+  onTestFinished,
+}) => {
+  await startDeliver(onTestFinished);
+  const later = await books(onTestFinished);
+  const { bot, users, say } = await makeChats(world.front, 3);
+  for (let n = 0; n < 20; n++) await Promise.all(users.map((_, person) => say(person, `${n}`)));
+  await routes().setRoute(bot.id, routeTo(later, 'later', { commands: none, secretToken: 'quiet' }));
+  const { id } = await replays().start(bot.id, { slot: 1, ...everything });
+  await later.tookIn(60);
+  await expect
+    .poll(() => latest(bot.id))
+    .toMatchObject({
+      id,
+      route: 'later',
+      fed: 60,
+      pending: 0,
+      dead: 0,
+      cancelled: false,
+      ended: expect.any(Number),
+    });
+  for (const { id: user } of users)
+    expect(later.taken.filter(({ chat }) => chat === user).map(({ text }) => text)).toEqual(
+      Array.from({ length: 20 }, (_, n) => `${n}`),
+    );
+  for (const { headers, body, updateId } of later.taken) {
+    expect(headers['x-service-replay']).toBe(String(id));
+    expect(headers['webhook-id']).toBe(`${bot.id}-${updateId}`);
+    expect(headers['x-service-signature']).toBe(createHmac('sha256', 'quiet').update(body).digest('hex'));
+    expect(headers['webhook-signature']).toMatch(/^v1,/);
+  }
+  // The updates are still pending for polls.
+  expect((await world.front.store.queues.info(bot.id)).pending).toBe(60);
+  expect(world.front.errors).toEqual([]);
+});
+
+test('a replay from an id begins with this update, and leaves out kinds that the route does not take', async ({
+  onTestFinished,
+}) => {
+  await startDeliver(onTestFinished);
+  const [early, edits] = [await books(onTestFinished), await books(onTestFinished)];
+  const { bot, say } = await makeChats(world.front, 1);
+  for (let n = 0; n < 5; n++) await say(0, `${n}`);
+  await routes().setRoute(bot.id, routeTo(early, 'early', { commands: none }));
+  await replays().start(bot.id, { slot: 1, ...everything });
+  await early.tookIn(5);
+  await expect.poll(async () => (await latest(bot.id))?.ended).not.toBeNull();
+  const third = early.taken[2]?.updateId as number;
+  await replays().start(bot.id, { slot: 1, from: third, fromTime: null });
+  await expect.poll(async () => (await latest(bot.id))?.fed).toBe(3);
+  await expect.poll(() => early.taken.slice(5).map(({ text }) => text)).toEqual(['2', '3', '4']);
+  await routes().setRoute(bot.id, routeTo(edits, 'edits', { commands: none, mask: 2 }));
+  await expect.poll(async () => (await latest(bot.id))?.ended).not.toBeNull();
+  await replays().start(bot.id, { slot: 2, ...everything });
+  await expect.poll(() => latest(bot.id)).toMatchObject({ slot: 2, fed: 0, ended: expect.any(Number) });
+  // Nothing is as young as this.
+  const fromTime = Math.ceil(Date.now() / 1_000) + 60;
+  await replays().start(bot.id, { slot: 1, from: 0, fromTime });
+  await expect.poll(() => latest(bot.id)).toMatchObject({ fromTime, fed: 0, ended: expect.any(Number) });
+  expect(edits.arrivals).toEqual([]);
+});
+
+test('live updates do not wait for a replay whose deliveries fail, not even in the same chat', async ({
+  onTestFinished,
+}) => {
+  await startDeliver(onTestFinished);
+  let refused = true;
+  const main = await books(onTestFinished, (arrival) => (isReplay(arrival) && refused ? 503 : 200));
+  const broken = await books(onTestFinished, () => 500);
+  const { bot, say } = await makeChats(world.front, 1);
+  const retry = { first_delay: 3_600, factor: 1, max_age: 86_400 };
+  await routes().setRoute(bot.id, routeTo(broken, 'broken', { retry }));
+  for (let n = 0; n < 60; n++) await say(0, `old ${n}`);
+  await routes().set(
+    bot.id,
+    settingsFor(main, { retry: { first_delay: 1, factor: 1, max_age: 86_400 } }),
+    keepQueue,
+  );
+  await routes().setRoute(bot.id, routeTo(broken, 'broken', { retry, commands: none }));
+  await replays().start(bot.id, { slot: 0, ...everything });
+  await expect.poll(() => main.arrivals.filter(isReplay).length).toBeGreaterThan(0);
+  for (let n = 0; n < 10; n++) await say(0, `new ${n}`);
+  await expect
+    .poll(() => main.taken.map(({ text }) => text))
+    .toEqual(Array.from({ length: 10 }, (_, n) => `new ${n}`));
+  await expect
+    .poll(() => latest(bot.id))
+    .toMatchObject({
+      pending: limits.replay_pending_max,
+      error: expect.stringContaining('503'),
+      ended: null,
+    });
+  expect((await world.front.store.queues.info(bot.id)).error).toBeNull();
+  refused = false;
+  await main.tookIn(70);
+  expect(main.taken.filter(isReplay).map(({ text }) => text)).toEqual(
+    Array.from({ length: 60 }, (_, n) => `old ${n}`),
+  );
+  await expect.poll(() => latest(bot.id)).toMatchObject({ fed: 60, pending: 0, ended: expect.any(Number) });
+});
+
+test('a replay goes on after its worker was killed', async ({ onTestFinished }) => {
+  const later = await books(onTestFinished);
+  const { bot, users, say } = await makeChats(world.front, 4);
+  for (let n = 0; n < 30; n++) await Promise.all(users.map((_, person) => say(person, `${n}`)));
+  await routes().setRoute(bot.id, routeTo(later, 'later', { commands: none }));
+  const doomed = await world.worker();
+  replayerOf(doomed.node).start();
+  await replays().start(bot.id, { slot: 1, ...everything });
+  await later.tookIn(20);
+  await doomed.kill();
+  expect(await latest(bot.id)).toMatchObject({ ended: null });
+  await startDeliver(onTestFinished);
+  await later.tookIn(120);
+  await expect.poll(() => latest(bot.id)).toMatchObject({ fed: 120, pending: 0, ended: expect.any(Number) });
+  expect(new Set(later.taken.map(({ updateId }) => updateId)).size).toBe(120);
+});
+
+test('a cancelled replay delivers nothing more, and a bot has one replay at a time', async ({
+  onTestFinished,
+}) => {
+  let refused = true;
+  const later = await books(onTestFinished, () => (refused ? 500 : 200));
+  const { bot, say } = await makeChats(world.front, 1);
+  for (let n = 0; n < 40; n++) await say(0, `${n}`);
+  await routes().setRoute(
+    bot.id,
+    routeTo(later, 'later', { commands: none, retry: { first_delay: 1, factor: 1, max_age: 60 } }),
+  );
+  await startDeliver(onTestFinished);
+  const { id } = await replays().start(bot.id, { slot: 1, ...everything });
+  await expect(replays().start(bot.id, { slot: 0, ...everything })).rejects.toThrow(
+    'a replay of this bot is running',
+  );
+  await expect.poll(() => later.arrivals.length).toBeGreaterThan(0);
+  expect(await replays().cancel(bot.id, id)).toMatchObject({
+    cancelled: true,
+    ended: expect.any(Number),
+    pending: 0,
+  });
+  expect(await replays().cancel(bot.id, id)).toMatchObject({ id, cancelled: true });
+  await expect(replays().cancel(bot.id, id + 1_000)).rejects.toThrow('replay not found');
+  refused = false;
+  // The next replay of the bot begins anew, and gets all updates once.
+  await replays().start(bot.id, { slot: 1, ...everything });
+  await later.tookIn(40);
+  expect(later.taken.length).toBe(40);
+});
+
+test('a replay ends when its route is deleted', async ({ onTestFinished }) => {
+  const later = await books(onTestFinished, () => 500);
+  const { bot, say } = await makeChats(world.front, 1);
+  await say(0, 'kept');
+  await routes().setRoute(bot.id, routeTo(later, 'later', { commands: none }));
+  await startDeliver(onTestFinished);
+  await replays().start(bot.id, { slot: 1, ...everything });
+  await expect.poll(() => later.arrivals.length).toBeGreaterThan(0);
+  await routes().removeRoute(bot.id, 'later', false);
+  await expect.poll(() => latest(bot.id)).toMatchObject({ cancelled: true, ended: expect.any(Number) });
+});
