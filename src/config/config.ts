@@ -267,6 +267,9 @@ export const settings = {
   MEDIA_DAYS: whole(1, limits.message_days_max)
     .optional()
     .describe('Days that uploaded files are kept; forever if absent'),
+  UPDATES_DAYS: int(0, 90, 0).describe(
+    'Days that updates are kept after their delivery to a webhook, for replays; 0 keeps only the last 100 of a bot. At most MESSAGE_DAYS',
+  ),
   DRAIN_MS: int(0, 60_000, 1_500).describe(
     'How long a front accepts connections after SIGTERM with `/readyz` at 503, so that load balancers notice (`dev`: 0)',
   ),

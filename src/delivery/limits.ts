@@ -66,6 +66,8 @@ export const deliveryLimits = {
   delivery_attempts_waiting_max: 5_000,
   delivery_records_waiting_bytes_max: 32 * 1024 * 1024,
   delivery_attempts_flush_ms: 500,
+  /** How many delivered updates one statement stores. */
+  kept_updates_batch_max: 500,
   delivery_successes_flush_ms: 2_000,
   delivery_successes_full_flush_ms: 10_000,
   blocked_look_ms: 4_000,

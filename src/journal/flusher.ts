@@ -24,6 +24,7 @@ import type { OnQuarantine } from './write.js';
 export interface FlusherOptions {
   readonly auditDays?: number;
   readonly messageDays?: number | undefined;
+  readonly updatesDays?: number | undefined;
   readonly connection: RedisServers;
   readonly runner: ScriptRunner;
   readonly shards: Shards;

@@ -2,10 +2,17 @@
  * Runs Postgres maintenance in flushers. It deletes rows past their maximum age, and creates partitions for future
  * days.
  */
-import { type ByDay, daysAhead, failuresByDay, keepDays, messagesByDay } from '../postgres/day_partitions.js';
+import {
+  type ByDay,
+  daysAhead,
+  failuresByDay,
+  keepDays,
+  keptByDay,
+  messagesByDay,
+} from '../postgres/day_partitions.js';
 import type { Pool } from '../postgres/pool.js';
 import { systemTime, type Time, type Timer } from '../time.js';
-import { attemptAgeMs, type Holds, purgeTombstones } from './purge.js';
+import { attemptAgeMs, type Holds, keptAgeMs, purgeTombstones } from './purge.js';
 
 const interval_ms = 60_000;
 const retry_ms = 5_000;
@@ -15,6 +22,8 @@ export interface MaintenanceOptions {
   readonly holds: () => Holds;
   readonly auditDays?: number;
   readonly messageDays?: number | undefined;
+  /** The days that delivered updates are kept. 0, the default, keeps none. */
+  readonly updatesDays?: number | undefined;
   readonly onError: (error: Error) => void;
   readonly time?: Time;
 }
@@ -27,11 +36,12 @@ export function createMaintenance({
   holds,
   auditDays,
   messageDays,
+  updatesDays = 0,
   onError,
   time = systemTime,
 }: MaintenanceOptions) {
   let purged = 0;
-  const ahead = { delivery_failures: Number.NaN, messages: Number.NaN };
+  const ahead = { delivery_failures: Number.NaN, kept_updates: Number.NaN, messages: Number.NaN };
   let timer: Timer | undefined;
   let stopped = false;
 
@@ -62,10 +72,12 @@ export function createMaintenance({
       days = await tried(keep(messagesByDay(messageDays), Number.POSITIVE_INFINITY));
       if (stopped) return;
       days = (await tried(keep(failuresByDay, attemptAgeMs(messageDays)))) && days;
+      if (stopped) return;
+      days = (await tried(keep(keptByDay, keptAgeMs(updatesDays, messageDays)))) && days;
     }
     if (stopped) return;
     const rows = await tried(
-      purgeTombstones(pool, auditDays, messageDays, holds()).then((ended) => {
+      purgeTombstones(pool, auditDays, messageDays, holds(), updatesDays).then((ended) => {
         purged += ended;
       }),
     );

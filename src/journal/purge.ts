@@ -96,6 +96,9 @@ const surplusAttempts = statement(
    ))`,
 );
 
+/** Deletes delivered updates of days without a partition. */
+const agedKept = aged('purge_kept_updates', 'kept_updates_default', 'ctid', 'at');
+
 /**
  * Deletes failures of days without a partition, and failures of bots with very many failures. Other failures disappear
  * when the partition of their day is dropped.
@@ -215,6 +218,10 @@ const messageAgeMs = (messageDays: number | undefined) =>
 export const attemptAgeMs = (messageDays: number | undefined): number =>
   Math.min(limits.delivery_attempt_age_ms_max, messageAgeMs(messageDays));
 
+/** Returns how long delivered updates are kept. They contain messages. */
+export const keptAgeMs = (updatesDays: number, messageDays: number | undefined): number =>
+  Math.min(updatesDays * 86_400_000, messageAgeMs(messageDays));
+
 export interface Holds {
   readonly control: boolean;
   readonly sharded: boolean;
@@ -225,6 +232,7 @@ function dueIn(
   bounded: boolean,
   auditDays: number,
   messageDays: number | undefined,
+  updatesDays: number,
 ): ReadonlyArray<readonly [Statement, number]> {
   const messageAge = messageAgeMs(messageDays);
   const ofShards: ReadonlyArray<readonly [Statement, number]> = [
@@ -233,6 +241,7 @@ function dueIn(
     [agedAttempts, attemptAgeMs(messageDays)],
     [surplusAttempts, limits.delivery_failures_kept],
     [agedFailures, attemptAgeMs(messageDays)],
+    [agedKept, keptAgeMs(updatesDays, messageDays)],
     [surplusFailures, limits.delivery_failures_kept],
     ...(messageDays === undefined
       ? []
@@ -262,19 +271,21 @@ function dueIn(
 /**
  * In one database, deletes tombstones older than limits.tombstone_age_ms_max and the rows that belonged to the deleted
  * records. Does nothing if the database was purged within the last minute. `auditDays` is AUDIT_DAYS. `messageDays` is
- * MESSAGE_DAYS, which also limits the age of copies of messages. Returns the number of deleted rows.
+ * MESSAGE_DAYS, which also limits the age of copies of messages. `updatesDays` is UPDATES_DAYS. Returns the number of
+ * deleted rows.
  */
 export async function purgeTombstones(
   pool: Pool,
   auditDays = 365,
   messageDays: number | undefined = undefined,
   holds: Holds = { control: true, sharded: true },
+  updatesDays = 0,
 ): Promise<number> {
   const claimed = await pool.query(claimPurge);
   if (claimed.count === 0) return 0;
   let purged = 0;
   const bounded = (await pool.query(claimBound)).count > 0;
-  for (const [deletion, bound] of dueIn(holds, bounded, auditDays, messageDays)) {
+  for (const [deletion, bound] of dueIn(holds, bounded, auditDays, messageDays, updatesDays)) {
     for (let chunk = 0; chunk < chunksMax; chunk++) {
       const { count } = await pool.query(deletion, [bound]);
       purged += count;

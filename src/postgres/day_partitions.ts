@@ -13,12 +13,14 @@ export const days_ahead = 3;
 const advisory_lock = 7_261_530_115;
 
 export interface ByDay {
-  readonly table: 'delivery_failures' | 'messages';
+  readonly table: 'delivery_failures' | 'kept_updates' | 'messages';
   readonly column: 'at' | 'day';
   readonly days: number;
 }
 
 export const failuresByDay: ByDay = { table: 'delivery_failures', column: 'at', days: 1 };
+
+export const keptByDay: ByDay = { table: 'kept_updates', column: 'at', days: 1 };
 
 /** The number of partitions into which MESSAGE_DAYS is divided. */
 const message_partitions = 10;

@@ -28,6 +28,7 @@ export const shardedTables: Readonly<Record<string, 'chat_id' | 'bot_id' | 'part
   delivery_attempts: 'bot_id',
   delivery_failures: 'bot_id',
   delivery_counts: 'bot_id',
+  kept_updates: 'bot_id',
   webhook_replays: 'bot_id',
   quarantine: 'partition',
   partitions: 'partition',

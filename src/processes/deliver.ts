@@ -3,8 +3,10 @@ import type { Send } from '../delivery/context.js';
 import { createDeliveryMeter } from '../delivery/meter.js';
 import { createReceivers } from '../delivery/outbound/receivers.js';
 import { Sender } from '../delivery/outbound/send.js';
+import { isDelivered } from '../delivery/outcome.js';
 import { Recorder } from '../delivery/recorder.js';
 import { createReplayer } from '../delivery/replayer.js';
+import { UpdateKeeper } from '../delivery/update_keeper.js';
 import { DeliveryWorker } from '../delivery/worker.js';
 import { Manager } from '../manage/manager.js';
 import { methods } from '../methods/methods.gen.js';
@@ -23,8 +25,26 @@ const held_look_ms = 500;
 const late =
   'deliveries are late: nothing is lost, pending updates are delivered when Redis and Postgres answer again';
 
+/** Creates the part that keeps delivered updates. Returns null without the setting UPDATES_DAYS. */
+function createKeeper({ config, time, store, figures, troubles }: Backends): UpdateKeeper | null {
+  if (config.UPDATES_DAYS === 0) return null;
+  const keeper = new UpdateKeeper({
+    time,
+    append: store.keptUpdates.append,
+    onError: troubles.onDelay('delivered updates', 'delivered updates are kept later', isLate),
+  });
+  figures.push({
+    name: 'petrel_updates_unkept_total',
+    help: 'Delivered updates that UPDATES_DAYS did not keep, because they were too large or too many waited for Postgres.',
+    kind: 'counter',
+    labels: [],
+    read: () => [[[], keeper.unkept()]],
+  });
+  return keeper;
+}
+
 /** Builds the parts of the role. `aroundSend` wraps the function that sends to webhooks. */
-function createParts(backends: Backends, aroundSend: (send: Send) => Send) {
+function createParts(backends: Backends, aroundSend: (send: Send) => Send, keeper: UpdateKeeper | null) {
   const { config, time, random, managementBot, log, store, files, wakeQueue, traces, troubles, held } =
     backends;
   const { onError, onDelay } = troubles;
@@ -76,6 +96,8 @@ function createParts(backends: Backends, aroundSend: (send: Send) => Send) {
     onOutcome(queue, delivery, outcome, dead, attempt) {
       const [bot, slot] = [botOf(queue), slotOf(queue)];
       recorder.note(queue, delivery, outcome, dead, attempt);
+      if (keeper && outcome !== null && isDelivered(outcome) && !attempt.isReplay)
+        keeper.note(queue, delivery);
       meter.note(delivery, outcome, dead, attempt);
       traced?.(bot, delivery, outcome, dead, attempt);
       if (dead !== null)
@@ -140,7 +162,8 @@ export async function startDeliver(
   aroundSend: (send: Send) => Send = (send) => send,
 ): Promise<Role & { readonly worker: DeliveryWorker }> {
   const { store } = backends;
-  const parts = createParts(backends, aroundSend);
+  const keeper = createKeeper(backends);
+  const parts = createParts(backends, aroundSend, keeper);
   report(backends, parts);
   const { sender, recorder, manager, worker } = parts;
   const onError = backends.troubles.onDelay('replays', 'replays into webhooks pause', isLate);
@@ -159,6 +182,7 @@ export async function startDeliver(
       await Promise.all([worker.stop(), manager.stop(), pusher?.stop()]);
       await sender.close();
       await recorder.stop();
+      await keeper?.stop();
       await store.sweep.stop();
       await store.auth.stop();
     },

@@ -82,6 +82,7 @@ export function startFlush(backends: Backends): Role {
     intervalMs: config.FLUSH_INTERVAL_MS,
     auditDays: config.AUDIT_DAYS,
     messageDays: config.MESSAGE_DAYS,
+    updatesDays: config.UPDATES_DAYS,
     onWritten: (rows) => noter.written(rows),
     onError(error) {
       if (time.monotonic() - loggedAt < 5_000) return;

@@ -74,6 +74,7 @@ import { createPollNumbers, Votes } from './votes/votes.js';
 import { createAttempts } from './webhooks/attempts.js';
 import { createDeliveries } from './webhooks/deliveries.js';
 import { HistoryReplays } from './webhooks/history_replays.js';
+import { createKeptUpdates } from './webhooks/kept_updates.js';
 import { Replays } from './webhooks/replays.js';
 import { Webhooks } from './webhooks/webhooks.js';
 
@@ -233,6 +234,7 @@ function createShared(shared: StoreContext, parts: Parts, options: StoreOptions)
     idempotency: createIdempotency(shared),
     deliveries: createDeliveries(shared, hints),
     attempts: createAttempts(shared, webhooks),
+    keptUpdates: createKeptUpdates(shared),
     audit: createAudit(shared),
     admins: createAdmins(shared, onError),
     retention: new Retention(shared, parts.erase),

@@ -1,8 +1,13 @@
 import { createHmac } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { deliveryLimits } from '../../src/delivery/limits.js';
+import { isDelivered } from '../../src/delivery/outcome.js';
 import { createReplayer } from '../../src/delivery/replayer.js';
+import { UpdateKeeper } from '../../src/delivery/update_keeper.js';
 import type { RouteAsk } from '../../src/store/core/route_record.js';
 import { storeLimits as limits } from '../../src/store/limits.js';
+import type { Delivery } from '../../src/store/webhooks/deliveries.js';
+import type { KeptUpdate } from '../../src/store/webhooks/kept_updates.js';
 import type { TestNode } from '../support/store.js';
 import {
   type Answer,
@@ -221,4 +226,90 @@ test('a replay ends when its route is deleted', async ({ onTestFinished }) => {
   await expect.poll(() => later.arrivals.length).toBeGreaterThan(0);
   await routes().removeRoute(bot.id, 'later', false);
   await expect.poll(() => latest(bot.id)).toMatchObject({ cancelled: true, ended: expect.any(Number) });
+});
+
+test('kept updates are all replayed, are not kept a second time, and are deleted with the person and the bot', async ({
+  onTestFinished,
+}) => {
+  const { node, worker } = await world.worker({
+    onOutcome: (queue, delivery, outcome, _, { isReplay }) => {
+      if (outcome !== null && isDelivered(outcome) && !isReplay) keeper.note(queue, delivery);
+    },
+  });
+  const { store, errors } = node;
+  const keeper = new UpdateKeeper({
+    ...{ append: store.keptUpdates.append, time: store.time },
+    onError: (error) => errors.push(error),
+  });
+  const replayer = replayerOf(node);
+  replayer.start();
+  onTestFinished(async () => {
+    await replayer.stop();
+    await worker.stop();
+  });
+  const [main, later] = [await books(onTestFinished), await books(onTestFinished)];
+  const { bot, users, say } = await makeChats(world.front, 2);
+  await routes().set(bot.id, settingsFor(main), keepQueue);
+  for (let n = 0; n < 70; n++) await Promise.all([0, 1].map((person) => say(person, `${n}`)));
+  await main.tookIn(140);
+  const kept = (user: number | null = null) =>
+    world.front.written.value<number>`
+      select count(*) as count from kept_updates
+      where bot_id = ${bot.id} and (${user}::bigint is null or user_id = ${user})`;
+  await expect.poll(() => kept()).toBe(140);
+  await routes().setRoute(bot.id, routeTo(later, 'later', { commands: none }));
+  await replays().start(bot.id, { slot: 1, ...everything });
+  await later.tookIn(140);
+  await expect.poll(() => latest(bot.id)).toMatchObject({ fed: 140, ended: expect.any(Number) });
+  await keeper.stop();
+  expect([await kept(), keeper.unkept()]).toEqual([140, 0]);
+  const [owner, other] = users.map(({ id }) => id) as [number, number];
+  const { accounts } = world.front.store;
+  await accounts.end(other);
+  // The last step waits until all earlier changes are in Postgres.
+  await expect
+    .poll(async () => {
+      await world.cluster.flush();
+      await accounts.continueRemoval();
+      return kept(other);
+    })
+    .toBe(0);
+  expect(await kept()).toBe(70);
+  await world.front.store.bots.remove(owner, bot.id);
+  await expect.poll(() => kept()).toBe(0);
+});
+
+test('updates wait while Postgres is away, and those above the limit are counted', async () => {
+  const { bot, say } = await makeChats(world.front, 1);
+  await say(0, 'one');
+  const to = await keepBooks();
+  const delivered: Delivery[] = [];
+  const { worker } = await world.worker({ onOutcome: (_, delivery) => delivered.push(delivery) });
+  await routes().set(bot.id, settingsFor(to), keepQueue);
+  await to.tookIn(1);
+  await worker.stop();
+  await to.close();
+  let away = true;
+  const stored: KeptUpdate[] = [];
+  const keeper = new UpdateKeeper({
+    time: world.front.store.time,
+    append: async (updates) => {
+      if (away) throw new Error('away');
+      stored.push(...updates);
+    },
+    onError: () => undefined,
+  });
+  const update = delivered[0] as Delivery;
+  for (let n = 0; n < deliveryLimits.delivery_attempts_waiting_max + 3; n++) keeper.note(bot.id, update);
+  keeper.note(bot.id, { ...update, bytes: deliveryLimits.delivery_record_kept_bytes_max + 1 });
+  keeper.note(bot.id, { ...update, entry: { ...update.entry, kind: 'inline_query' } });
+  expect(keeper.unkept()).toBe(4);
+  away = false;
+  await keeper.stop();
+  expect(stored.length).toBe(deliveryLimits.delivery_attempts_waiting_max);
+  expect(stored[0]).toMatchObject({
+    bot: bot.id,
+    updateId: update.entry.shownId,
+    user: update.entry.from.id,
+  });
 });

@@ -13,6 +13,7 @@ import type { Case } from './cases.js';
 import { chatCases } from './chats.cases.js';
 import { controlCases } from './control.cases.js';
 import { historyCases } from './history.cases.js';
+import { historyReplayCases } from './history_replays.cases.js';
 import { idempotencyCases } from './idempotency.cases.js';
 import { inlineCases } from './inline.cases.js';
 import { journalCases } from './journal.cases.js';
@@ -78,6 +79,7 @@ const cases: readonly Case[] = [
   ...postCountCases,
   ...voteCases,
   ...inlineCases,
+  ...historyReplayCases,
   ...webhookReplayCases,
   ...webhookRouteCases,
   ...writeAccessCases,

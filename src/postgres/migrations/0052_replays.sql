@@ -31,11 +31,11 @@ create table kept_updates (
   update_id bigint not null,
   at timestamptz not null,
   user_id bigint not null,
-  record bytea not null
+  record bytea not null,
+  primary key (bot_id, update_id, at)
 ) partition by range (at);
 comment on table kept_updates is 'Delivered updates that can be replayed. An update that was delivered twice has two rows.';
-comment on column kept_updates.user_id is 'The person of a direct chat. 0 for other chats.';
-create index on kept_updates (bot_id, update_id);
+comment on column kept_updates.user_id is 'The person or bot that caused the update. 0 for none. The rows of a deleted person are deleted.';
 create index on kept_updates (user_id) where user_id <> 0;
 create table kept_updates_default partition of kept_updates default;
 create index on kept_updates_default (at);

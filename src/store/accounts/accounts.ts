@@ -16,8 +16,9 @@ import { ApiError, fail } from '../../errors.js';
 import * as rows from '../../postgres/accounts/accounts.js';
 import { newestMessage } from '../../postgres/chats/chats.js';
 import { loadVotes } from '../../postgres/messages/polls.js';
-import { pageOfAll } from '../../postgres/shards.js';
+import { holding, pageOfAll } from '../../postgres/shards.js';
 import type { Database, Sql } from '../../postgres/sql.js';
+import { deleteKeptOfUser } from '../../postgres/webhooks/kept_updates.js';
 import { ruleLimits } from '../../rules/limits.js';
 import type { Auth } from '../access/auth.js';
 import type { RemovalFollowing } from '../bots/removal.js';
@@ -100,6 +101,7 @@ class RemovalStep {
       if (next === undefined) break;
       place = { ...place, phase: next, at: start };
     }
+    if (!(await this.#eraseKept())) return { place, over: false, restMs: 0 };
     await rows.forgetPerson(this.#sql, this.#user);
     return { place, over: true, restMs: 0 };
   }
@@ -145,6 +147,13 @@ class RemovalStep {
   async #isFlushed(marks: readonly number[]): Promise<boolean> {
     const present = await this.#journals();
     return present.every(({ first }, partition) => first === null || first > (marks[partition] ?? 0));
+  }
+
+  /** Deletes the kept updates that the person caused. Returns false if there may be more. */
+  async #eraseKept(): Promise<boolean> {
+    for (const { db } of holding(this.#context.shards))
+      while (await deleteKeptOfUser(db, this.#user)) if (this.#isOver()) return false;
+    return true;
   }
 
   async #eraseReactions(from: At): Promise<At | null> {

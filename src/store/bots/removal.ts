@@ -3,6 +3,7 @@
 import { askAgain, loadGone } from '../../postgres/accounts/removal.js';
 import { loadMemberships } from '../../postgres/chats/members.js';
 import { dropReplays } from '../../postgres/webhooks/dead_updates.js';
+import { deleteKeptOfBot } from '../../postgres/webhooks/kept_updates.js';
 import type { Auth } from '../access/auth.js';
 import type { Chats } from '../chats/chats.js';
 import type { StoreContext } from '../core/context.js';
@@ -54,6 +55,7 @@ export function createRemovalFollowing(
         await control.forget('bot', id);
         await auth.revoke(`bot:${id}`);
       }
+      await deleteKeptOfBot(shards.at(keys.partitions.of(id)), id);
       await dropReplays(shards.at(keys.partitions.of(id)), id);
       await Promise.all([control.refresh('commands', id), closeQueue(id, gone.version)]);
       // Passes the bot's version, because it makes the script drop the queue.

@@ -107,6 +107,7 @@ export const redisRecords: readonly RedisRecord[] = [
       ...all('gone strayed', again('when it happens again')),
       ...all('err err_at', lost('the last error of a webhook')),
       ...all('wi wv wp', rows('bots.write_policy')),
+      ...all('replay to at fed', again('the replay starts again')),
     },
   },
   single('queue', 'updates of a bot', lost('pending updates of bots')),

@@ -1,5 +1,5 @@
 /** Shows a bot's webhook: the state, the routes, test requests, each delivery attempt, and the dead letters. */
-import { useCallback, useEffect, useState } from 'react';
+import { lazy, Suspense, useCallback, useEffect, useState } from 'react';
 import { call, get } from '../api.js';
 import { attempt, reasonOf } from '../failures.js';
 import { say } from '../notes.js';
@@ -8,6 +8,8 @@ import type { BotProps } from '../types.js';
 import { Icon } from '../view/icons.js';
 import { Confirm, Spinner, Trouble } from '../view/ui.js';
 import { fullDate, t } from '../words.js';
+
+const Replays = lazy(() => import('./replays.js'));
 
 interface State {
   url: string;
@@ -325,6 +327,11 @@ export function WebhookPage({ bot }: BotProps) {
       {failure && <Trouble text={failure} retry={load} />}
       {state ? <StateCard base={base} state={state} /> : !failure && <Spinner />}
       {routes.length > 0 && <RoutesCard base={base} routes={routes} />}
+      {state && (state.url || routes.length > 0) && (
+        <Suspense>
+          <Replays base={base} routes={routes.map(({ name }) => name)} hasWebhook={state.url !== ''} />
+        </Suspense>
+      )}
       <section className="card stack">
         <header className="row wrap">
           <h3 className="grow">{t('dead_letters')}</h3>

@@ -1,0 +1,22 @@
+/** Keeps delivered updates for replays, with the setting UPDATES_DAYS (decision 0081). */
+import { byShard } from '../../postgres/shards.js';
+import { insertKept, type KeptUpdate } from '../../postgres/webhooks/kept_updates.js';
+import type { StoreContext } from '../core/context.js';
+
+export type { KeptUpdate } from '../../postgres/webhooks/kept_updates.js';
+export type KeptUpdates = ReturnType<typeof createKeptUpdates>;
+
+export function createKeptUpdates({ shards, keys }: StoreContext) {
+  return {
+    /** Stores updates. After an error, all of them may be stored again, because a repeat changes nothing. */
+    async append(updates: readonly KeptUpdate[]): Promise<void> {
+      const divided = byShard(shards, updates, ({ bot }) => keys.partitions.of(bot));
+      await Promise.all(
+        [...divided].map(([, own]) => {
+          const { bot } = own[0] as KeptUpdate;
+          return insertKept(shards.at(keys.partitions.of(bot)), own);
+        }),
+      );
+    },
+  };
+}
