@@ -74,7 +74,15 @@ const reads: Case[] = [
   read(
     'reads pending updates between two ids',
     {
-      seeds: [...opened, replaying(), seeds.entry(16), seeds.entry(17), seeds.entry(20), seeds.entry(31)],
+      seeds: [
+        seeds.open(home),
+        seeds.queue({ hook: 7, cur: 40 }),
+        replaying(),
+        seeds.entry(16),
+        seeds.entry(17),
+        seeds.entry(20),
+        seeds.entry(31),
+      ],
       answer: [
         ...['ok', 41, 5, 16, 2, 0, null, null, 0],
         expect.toSatisfy(([[rows, more]]) => rowsOf('17-0,20-0').asymmetricMatch(rows) && Number(more) === 0),

@@ -258,6 +258,8 @@ async function fillWebhook(service: Service, { alice, guide }: Gallery): Promise
   for (const text of ['first things first', 'Are you there?'])
     await resultOf(service.app(alice, 'POST', `/api/chats/${guide.id}/messages`, { text }));
   await vi.waitFor(async () => expect(await count('deliveries')).toBeGreaterThanOrEqual(2), patience);
+  const replay = { from_update_id: 0, route: 'orders' };
+  await resultOf(service.app(alice, 'POST', `/api/me/bots/${guide.id}/webhook/replays`, replay));
   return receiver;
 }
 

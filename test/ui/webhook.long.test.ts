@@ -167,6 +167,40 @@ test('the page of a webhook shows the routes with their state', async () => {
   await page.context().close();
 });
 
+test('an owner replays stored updates into a route, sees the progress, and cancels a replay', async () => {
+  const { bot, say, page } = await begin();
+  answer = [200, ''];
+  await hook(bot);
+  await say('old');
+  const path = `/api/me/bots/${bot.id}/webhook/deliveries?status=delivered`;
+  await expect
+    .poll(async () => (await resultOf(world.service.app(owner, 'GET', path))).items.length, {
+      timeout: 20_000,
+    })
+    .toBe(1);
+  const to = { url: `https://127.0.0.1:${receiver.port}/later`, certificate: certificate.cert };
+  await resultOf(world.service.bot(bot, 'setWebhookRoute', { name: 'later', commands: ['none'], ...to }));
+  await page.getByRole('button', { name: 'Refresh' }).click();
+  const card = page.locator('.replays');
+  await card.getByLabel('To').selectOption('later');
+  await card.getByRole('button', { name: 'Start a replay' }).click();
+  await card.getByText('later · done').waitFor();
+  expect(received).toEqual(['old', 'old']);
+  expect((await card.locator('.facts').innerText()).replace(/\s+/g, ' ')).toMatch(
+    /^From .+ Up to update \d+ \/ \d+ Delivered 1 Pending updates 0 Dead letters 0$/,
+  );
+  answer = [503, '', { 'retry-after': '600' }];
+  await card.getByRole('button', { name: 'Start a replay' }).click();
+  await card.getByText('webhook: 503').waitFor();
+  await page.setViewportSize({ width: 390, height: 800 });
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390);
+  await card.getByRole('button', { name: 'Cancel' }).click();
+  await card.getByText('later · cancelled').waitFor();
+  expect(await card.getByRole('button', { name: 'Start a replay' }).isEnabled()).toBe(true);
+  expect(world.faults()).toEqual([]);
+  await page.context().close();
+});
+
 test('an owner pings a webhook and a route, and sees the request and the answer of each ping', async () => {
   const { bot, page } = await begin();
   answer = [200, '{"fine":"<b>yes</b>"}', { 'x-version': '7' }];

@@ -133,7 +133,7 @@ export default function Replays({
   };
   return (
     <form
-      className="card stack routes"
+      className="card stack replays"
       onSubmit={(event) => {
         event.preventDefault();
         void change(start);
