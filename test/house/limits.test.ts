@@ -129,6 +129,19 @@ test.each([
     limits.webhook_retry_age_ms_max <= limits.queue_age_ms_max,
   ],
   [
+    'Redis must keep the queue of a replay longer than its updates are retried',
+    limits.replay_state_ttl_ms > limits.queue_age_ms_max,
+  ],
+  [
+    'the slot of a replay must not be the slot of a route',
+    limits.replay_slot > limits.route_slots_max &&
+      Number.isSafeInteger((limits.replay_slot + 1) * 10 ** limits.bot_id_length_max),
+  ],
+  [
+    'a worker must make several steps of a replay per claim',
+    limits.replay_claim_ms >= 8 * limits.replay_step_ms,
+  ],
+  [
     'messages removed for age must be past editing, deletion and the queue age',
     limits.message_days_min * 86_400_000 >= limits.edit_age_ms_max + limits.queue_age_ms_max &&
       limits.message_days_min * 86_400_000 > limits.delete_age_ms_max,
