@@ -314,6 +314,14 @@ export function scenesOf({ guide, quiet, fresh, group, channel, post }: Gallery)
       },
     },
     {
+      name: 'replays',
+      path: `${own}/webhook`,
+      act: async (page) => {
+        await page.locator('.replays .facts').waitFor();
+        await page.locator('.replays').evaluate((card) => card.scrollIntoView());
+      },
+    },
+    {
       name: 'discard',
       path: `${own}/webhook`,
       act: async (page, w) => {
