@@ -70,6 +70,9 @@ export const catalogue = {
   transfer_not_found: { code: 404, text: 'Not Found: transfer not found' },
   username_not_reserved: { code: 404, text: 'Not Found: username is not reserved' },
   cant_write_to_bot: forbidden("you can't write to this bot"),
+  cant_write_to_person: forbidden("you can't write to this person"),
+  person_blocked_by_you: forbidden('you blocked this person'),
+  too_many_blocked_people: bad('too many blocked people'),
 
   // Errors about chats and rights
   chat_id_empty: bad('chat_id is empty'),

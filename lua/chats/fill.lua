@@ -13,7 +13,7 @@
                           the messages whose reply keyboards are shown
 @arg     profile  bytes
 @arg     profile_version int
-@arg     kind     text    direct, blocked, group, channel or private
+@arg     kind     text    direct, blocked, group, channel, private, person or closed
 @arg     bots     text    ids of a group's bots, comma-separated
 @arg     ttl_ms   int
 @ok      filled   flag

@@ -7,7 +7,7 @@
 @key     channel {NN}:on_chat:<chat>       CHANNEL
 @arg     profile          bytes
 @arg     profile_version  int
-@arg     kind             text    direct, blocked, group, channel or private
+@arg     kind             text    direct, blocked, group, channel, private, person or closed
 @arg     bots             text
 @arg     permissions      text    the permissions of members that differ from the defaults
 @ok      refreshed  flag

@@ -28,7 +28,8 @@ local function read_chat(chat, inc)
 end
 
 -- The kind of a direct chat is 'direct', or 'blocked' if the user has blocked the bot. The other kinds are 'group',
--- 'channel' (public) and 'private' (a channel that only members can see).
+-- 'channel' (public), 'private' (a channel that only members can see), 'person' (a chat of two people) and 'closed' (a
+-- chat of two people in which nobody can write).
 local function is_channel(c)
   return c.kind == 'channel' or c.kind == 'private'
 end

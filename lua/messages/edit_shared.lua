@@ -14,6 +14,7 @@
 @ok      forward  flag    the outbox has new entries
 @ok      wait_ms  int?    time until a coalesced edit is due; null if it is applied
 @err     not_pending
+@err     chat_closed
 ]]
 local chat, message_id, editor, what, by_way, mode, detail, owner = unpack(cmsgpack.unpack(edit))
 local why, inc = closed(meta_key, journal_key, run)
@@ -57,6 +58,7 @@ local member = not by_way and read_member(member_key, inc)
 if not by_way then
   if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token, inc)) end
   if not is_member(member) then return refuse('not_member', c.kind) end
+  if c.kind == 'closed' then return refuse('chat_closed') end
 end
 if why then return refuse('journal_full') end
 if outbox_full(meta_key, outbox_key) then return refuse('outbox_full') end

@@ -8,6 +8,7 @@
 @arg     from     bytes   the pinning member's profile
 @arg     notify   text    1 to notify viewers, or empty
 @ok      forward  flag    the outbox has new entries
+@err     chat_closed
 ]]
 local chat, message_id, who = unpack(cmsgpack.unpack(pin))
 local why, inc = closed(meta_key, journal_key, run)
@@ -18,6 +19,7 @@ if remembered(request_key) then return ok(0) end
 local member = read_member(member_key, inc)
 if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token, inc)) end
 if not is_member(member) then return refuse('not_member', c.kind) end
+if c.kind == 'closed' then return refuse('chat_closed') end
 if not may_pin(member, c) then return refuse('not_allowed') end
 if tonumber(message_id) > c.seq then return refuse('not_found') end
 local record = redis.call('GET', message_key)

@@ -18,6 +18,7 @@
 @ok      reply     bytes?  record of the replied message
 @ok      forward   flag    the outbox has new entries
 @ok      post      int     id of the first post, 0 in a group; the post numbers of the others follow in order
+@err     chat_closed
 ]]
 local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
@@ -31,6 +32,7 @@ end
 local member = read_member(member_key, inc)
 if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token, inc)) end
 if not is_member(member) then return refuse('not_member', c.kind) end
+if c.kind == 'closed' then return refuse('chat_closed') end
 if is_channel(c) and not has_right(member, 'can_post_messages') then return refuse('not_allowed') end
 for i = 1, #tails do
   local kind_refused = forbidden_kind(member, c, tails[i])

@@ -6,6 +6,7 @@ import type { Profile } from '../store/core/codec.js';
 import type { Bot } from '../store/core/control.js';
 import { type ChatRef, isDirect } from '../store/core/keys.js';
 import { botProfile } from '../store/core/profiles.js';
+import { notMember } from '../store/messages/refusals.js';
 import type { Store } from '../store/store.js';
 import { chatOfBot } from './compose.js';
 
@@ -29,7 +30,7 @@ export async function botChat(
   const found = (await store.chats.find(chat)) ?? fail('chat_not_found');
   if (isDirect(chat)) return { chat, found };
   const { status } = await store.chats.member(chat, bot.id);
-  if (!isInChat(status)) fail(found.kind === 'group' ? 'not_group_member' : 'not_channel_member');
+  if (!isInChat(status)) notMember({ isBot: true }, found.kind);
   return { chat, found };
 }
 

@@ -6,6 +6,7 @@ import { ruleLimits as limits } from '../rules/limits.js';
 import { isPermitted } from '../rules/permissions.js';
 import { hasRight } from '../rules/rights.js';
 import type { StoredPicture } from '../store/bots/pictures.js';
+import type { ChatState } from '../store/chats/chats.js';
 import type { MutedChats } from '../store/chats/mutes.js';
 import { type ChatPlaces, isArchived, pinOf } from '../store/chats/places.js';
 import { messageKinds } from '../store/core/codec.js';
@@ -15,7 +16,7 @@ import type { StoredMessage } from '../store/core/stored_message.js';
 import type { Store } from '../store/store.js';
 import type { Time } from '../time.js';
 import { type Viewer, viewMessage } from '../view/messages.js';
-import { viewChat, viewStranger } from '../view/users.js';
+import { otherPerson, viewChat, viewStranger } from '../view/users.js';
 import { serviceNames } from '../wire/results.js';
 import { viewPicture } from './pictures.js';
 import { personViewer } from './reading.js';
@@ -51,7 +52,8 @@ function preview(message: StoredMessage, viewer: Viewer, time: Time): Readonly<R
 /**
  * Returns the bot's avatar in a direct chat, otherwise the photo of the group or channel. Empty if there is no picture.
  */
-async function pictureOf(store: Store, chat: ChatRef): Promise<readonly StoredPicture[]> {
+async function pictureOf(store: Store, { chat, profile }: ChatState): Promise<readonly StoredPicture[]> {
+  if (profile.t === 'person') return [];
   if (!isDirect(chat)) return (await store.chats.details(chat)).photo;
   return (await store.bots.descriptions(chat.id)).pictures.avatar ?? [];
 }
@@ -61,7 +63,7 @@ async function pictureOf(store: Store, chat: ChatRef): Promise<readonly StoredPi
  * may write in other chats. `can_delete` covers messages of others in groups and channels.
  */
 async function mayDo(store: Store, chat: ChatRef, type: string | undefined, user: User) {
-  if (isDirect(chat)) return { can_pin: true };
+  if (isDirect(chat) || type === 'person') return { can_pin: true };
   const [own, { permissions }] = await Promise.all([
     store.chats.member(chat, user.id),
     store.chats.details(chat),
@@ -76,6 +78,16 @@ async function mayDo(store: Store, chat: ChatRef, type: string | undefined, user
     ...(mayPin ? { can_pin: true } : {}),
     ...(hasRight(own, 'can_delete_messages') ? { can_delete: true } : {}),
   };
+}
+
+/**
+ * Returns why the person cannot write in a chat of two people: `blocked` if the person blocked the other one, otherwise
+ * `closed`. Other chats have no field.
+ */
+async function closedState(store: Store, { kind, profile }: ChatState, user: User) {
+  const other = kind === 'closed' ? otherPerson(profile, user.id) : null;
+  if (other === null) return {};
+  return (await store.people.hasBlocked(user.id, other.id)) ? { blocked: true } : { closed: true };
 }
 
 /**
@@ -119,7 +131,7 @@ export async function chatSummary(
     found.newest === 0 ? [] : store.history.list(chat, 0, 1),
     personViewer(store, chat, user),
     store.history.pinned(found),
-    pictureOf(store, chat),
+    pictureOf(store, found),
   ]);
   if (messages === null) return null;
   const last = messages[0];
@@ -127,7 +139,8 @@ export async function chatSummary(
   const isUnread = marks !== null && last !== undefined && last.id > mark && last.record.sender !== user.id;
   const count = isUnread ? await store.activity.countUnread(chat, last.id, mark, user.id) : 0;
   return {
-    ...viewChat(isDirect(chat) && viewer.bot ? viewer.bot : found.profile),
+    ...viewChat(isDirect(chat) && viewer.bot ? viewer.bot : found.profile, user.id),
+    ...(await closedState(store, found, user)),
     ...(picture.length > 0 ? { avatar: viewPicture(files, picture) } : {}),
     ...(found.profile.m === undefined ? {} : { member_count: found.profile.m }),
     ...(last

@@ -4,7 +4,7 @@ import type { Files } from '../files/files.js';
 import { ruleLimits as limits } from '../rules/limits.js';
 import { allPages } from '../server/pages.js';
 import type { StreamForm } from '../server/request.js';
-import { userProfile } from '../store/chats/chats.js';
+import { type ChatState, userProfile } from '../store/chats/chats.js';
 import type { Media } from '../store/core/codec.js';
 import type { User } from '../store/core/control.js';
 import { type ChatRef, isDirect } from '../store/core/keys.js';
@@ -51,12 +51,13 @@ function* messageLines(message: StoredMessage, viewer: Viewer, time: Time): Iter
 }
 
 /**
- * Returns messages in a chat, newest first: all messages in a direct chat, and only the person's own messages in other
- * chats.
+ * Returns messages in a chat, newest first: all messages in direct chats and in chats of two people, and only the person's
+ * own messages in other chats.
  */
-async function* chatLines(store: Store, chat: ChatRef, user: User): AsyncIterable<Line> {
+async function* chatLines(store: Store, { chat, profile }: ChatState, user: User): AsyncIterable<Line> {
   const viewer = await personViewer(store, chat, user);
-  const own = ({ record }: StoredMessage) => isDirect(chat) || record.sender === user.id;
+  const isAll = isDirect(chat) || profile.t === 'person';
+  const own = ({ record }: StoredMessage) => isAll || record.sender === user.id;
   for (let before = 0; ; ) {
     const found = (await store.history.list(chat, before, limits.page_size_max)) ?? [];
     for (const message of found) if (own(message)) yield* messageLines(message, viewer, store.time);
@@ -116,7 +117,7 @@ async function* directChats(store: Store, user: User): AsyncIterable<Line> {
     const blocked = found.kind === 'blocked' ? { blocked: true } : {};
     const own = await ownOf(store, chat, user, found.newest);
     yield { kind: 'chat', chat: side, status: 'member', ...blocked, ...own };
-    yield* chatLines(store, chat, user);
+    yield* chatLines(store, found, user);
   }
 }
 
@@ -128,12 +129,12 @@ async function* sharedChats(store: Store, user: User): AsyncIterable<Line> {
     const may = Object.keys(rights).length === 0 ? {} : { rights };
     yield {
       kind: 'chat',
-      chat: viewChat(found.profile),
+      chat: viewChat(found.profile, user.id),
       status,
       ...may,
       ...(await ownOf(store, chat, user, found.newest)),
     };
-    yield* chatLines(store, chat, user);
+    yield* chatLines(store, found, user);
   }
 }
 
@@ -150,6 +151,9 @@ export async function* exportLines(store: Store, files: Files, user: User): Asyn
   for await (const { at, notice } of store.exports.notices(user.id)) yield { kind: 'notice', at, notice };
   yield* directChats(store, user);
   yield* sharedChats(store, user);
+  const blocked = (before: number, limit: number) => store.people.blocked(user.id, before, limit);
+  for await (const { blocked_id, date } of all(blocked, idOf, limits.id_max))
+    yield { kind: 'blocked_person', user_id: blocked_id, date };
   for await (const { post, emoji, date } of store.exports.reactions(user.id))
     yield { kind: 'reaction', post_id: post, emoji, date };
   for await (const { poll, options: option_ids, date } of store.exports.votes(user.id))

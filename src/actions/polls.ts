@@ -195,9 +195,13 @@ export async function seenPoll(store: Store, user: User, chat: ChatRef, messageI
   return pollIn((message ?? fail('message_not_found')).record.content) ?? fail('message_not_poll');
 }
 
-/** Refuses votes in the direct chat with a blocked bot. Messages and button presses are refused there too. */
+/**
+ * Refuses votes in the direct chat with a blocked bot, and in a closed chat of two people. Messages are refused there too.
+ */
 export async function assertVotingAllowed(store: Store, chat: ChatRef): Promise<void> {
-  if (isDirect(chat) && (await store.chats.find(chat))?.kind === 'blocked') fail('bot_blocked_by_you');
+  const found = await store.chats.find(chat);
+  if (found?.kind === 'blocked') fail('bot_blocked_by_you');
+  if (found?.kind === 'closed') fail('cant_write_to_person');
 }
 
 /**

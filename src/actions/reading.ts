@@ -27,5 +27,5 @@ export async function readableChat(store: Store, user: User, chatId: number): Pr
  */
 export async function personViewer(store: Store, chat: ChatRef, user: User): Promise<Viewer> {
   const bot: Profile | null = isDirect(chat) ? await store.bots.profile(chat.id, user.languageCode) : null;
-  return { isBot: false, bot };
+  return { isBot: false, bot, person: user.id };
 }

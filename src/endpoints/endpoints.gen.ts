@@ -54,6 +54,9 @@ import { createToken, listTokens, removeToken } from './me/tokens.js';
 import { updateSelf } from './me/update.js';
 import { showUploads } from './me/uploads.js';
 import { findName } from './names/get.js';
+import { blockPerson, listBlocked, unblockPerson } from './people/block.js';
+import { getPerson } from './people/get.js';
+import { openPersonChat } from './people/open_chat.js';
 import { getPostEndpoint, listPosts } from './posts/get.js';
 import { addLike, addReaction, listReactions, removeLike, removeReactions } from './posts/reactions.js';
 import { searchChat, searchMessages } from './search/messages.js';
@@ -181,6 +184,11 @@ export const endpoints: readonly Endpoint[] = [
   updateSelf,
   showUploads,
   findName,
+  blockPerson,
+  listBlocked,
+  unblockPerson,
+  getPerson,
+  openPersonChat,
   getPostEndpoint,
   listPosts,
   addLike,

@@ -40,6 +40,14 @@ export const postgresLimits = {
   /** How often strangers may add the same person to chats per day, and how many people one stranger may add per day. */
   stranger_adds_per_day_max: 10,
   strangers_added_per_day_max: 50,
+  /**
+   * The number of chats of two strangers per day: how many one person opens, and how many others open with one person.
+   */
+  stranger_chats_opened_per_day_max: 50,
+  stranger_chats_received_per_day_max: 200,
+  /** How many chats others may have opened with one person. They do not count against `chats_per_user_max`. */
+  chats_opened_by_others_max: 1_000,
+  blocked_people_max: 1_000,
   /** The number of open invitations of one person, in total and from one inviter. */
   invitations_per_user_max: 100,
   invitations_per_inviter_max: 10,

@@ -38,7 +38,8 @@ export function notificationOf(
   const words = pinned ? `📌 ${reply ? wordsOf(reply.record) : ''}`.trim() : wordsOf(record);
   if (words === '') return null;
   const from = peer.t === 'group' && record.origin.from ? `${nameOf(record.origin.from)}: ` : '';
-  const title = isDirect(chat) ? nameOf(bot ?? { id: chat.id, n: '' }) : peer.n;
+  const other = isDirect(chat) ? bot : peer.t === 'person' ? record.origin.from : undefined;
+  const title = other === undefined ? peer.n : nameOf(other ?? { id: chat.id, n: '' });
   return {
     ...{ chat_id: chat.id, message_id: id, date: record.date },
     title: cut(title, limits.push_title_length_max),

@@ -33,6 +33,7 @@ import { Activity } from './chats/activity.js';
 import { Chats } from './chats/chats.js';
 import { History } from './chats/history.js';
 import { createMutes } from './chats/mutes.js';
+import { createPeople } from './chats/people.js';
 import { createPlaces } from './chats/places.js';
 import { createPresence } from './chats/presence.js';
 import { createPush } from './chats/push.js';
@@ -182,6 +183,7 @@ const changing = {
   inline: (own: StoreContext, p: Parts) => new InlineQueries(own, p),
   accounts: (own: StoreContext, p: Parts) => new Accounts(own, p.db, p, p.onError),
   chats: (own: StoreContext, p: Parts) => new Chats(own, p.control, p.forwarder),
+  people: (own: StoreContext, p: Parts) => createPeople(own, p.control, p.chats),
   bots: (own: StoreContext, p: Parts) => new Bots(own, p.db, p),
   webhooks: (own: StoreContext, p: Parts) => new Webhooks(own, p.control, p.queues, p.wake),
   replays: (own: StoreContext, p: Parts) => new Replays(own, p.queues, p.webhooks, p.wake),

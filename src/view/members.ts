@@ -26,7 +26,7 @@ const notHere = {
 
 export function viewRights(
   rights: Readonly<Record<string, boolean>>,
-  type: 'group' | 'channel' | undefined,
+  type: Profile['t'],
 ): Readonly<Record<string, boolean>> {
   const may = (name: string) => rights[name] === true;
   return {
@@ -51,7 +51,7 @@ export function viewRights(
 export function viewMember(
   profile: Profile,
   { status, rights, until_date, custom_title, promoted_by }: MemberState,
-  type: 'group' | 'channel' | undefined,
+  type: Profile['t'],
   viewer = 0,
 ): Readonly<Record<string, unknown>> {
   const user = viewUser(profile);

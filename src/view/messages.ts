@@ -9,6 +9,8 @@ import { viewChat, viewPerson, viewStranger, viewUser } from './users.js';
 export interface Viewer {
   readonly isBot: boolean;
   readonly bot: Profile | null;
+  /** The id of the viewer in the application API. Absent for bots. */
+  readonly person?: number;
 }
 
 const protectedFlag = 1;
@@ -79,7 +81,7 @@ function viewRecord(
   const view: Record<string, unknown> = { message_id: id };
   if (from !== undefined) view.from = user(from);
   if (peer.t === 'channel') view.sender_chat = viewChat(peer);
-  view.chat = viewChat(other);
+  view.chat = viewChat(other, viewer.person);
   view.date = record.date;
   if (record.origin.via !== undefined) view.via_bot = viewStranger(record.origin.via);
   if (record.origin.forward) Object.assign(view, viewForward(record.origin.forward));

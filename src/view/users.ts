@@ -51,8 +51,31 @@ export const viewSelf = (profile: Profile): UserView & { readonly external_id?: 
   ...viewPerson(profile),
 });
 
-/** Returns the chat of a message. For a direct chat, `profile` is the profile of the other side. */
-export function viewChat(profile: Profile): Readonly<Record<string, unknown>> {
+const other = ([first, second]: readonly [Profile, Profile], person: number): Profile =>
+  first.id === person ? second : first;
+
+/** Returns a chat of two people as `person`, one of them, sees it: with the name of the other one. */
+function viewPersonChat(id: number, { id: user_id, n, l, u }: Profile): Readonly<Record<string, unknown>> {
+  return {
+    id,
+    type: 'person',
+    user_id,
+    first_name: n,
+    ...(l === undefined ? {} : { last_name: l }),
+    ...(u === undefined ? {} : { username: u }),
+  };
+}
+
+/** Returns the other person of a chat of two people, or null for any other chat. */
+export const otherPerson = ({ pair }: Profile, person: number): Profile | null =>
+  pair === undefined ? null : other(pair, person);
+
+/**
+ * Returns the chat of a message. For a direct chat, `profile` is the profile of the other side. `person` is the id of the
+ * viewer in the application API.
+ */
+export function viewChat(profile: Profile, person = 0): Readonly<Record<string, unknown>> {
+  if (profile.pair !== undefined) return viewPersonChat(profile.id, other(profile.pair, person));
   const username = profile.u === undefined ? {} : { username: profile.u };
   if (profile.t !== undefined) return { id: profile.id, type: profile.t, title: profile.n, ...username };
   return {

@@ -9,6 +9,7 @@ export const self = user
     add_to_groups: z
       .enum(addPolicies)
       .describe('Who may add the caller to groups and channels. Everybody else can only invite the caller'),
+    start_chats: z.enum(addPolicies).describe('Who may start a chat with the caller'),
   })
   .meta({ id: 'Self', description: 'The caller.' });
 

@@ -32,6 +32,14 @@ export const listedChat = chat
       .optional()
       .describe('Time at which the caller joined. Only for chats without messages'),
     pinned_message: preview.optional(),
+    blocked: z
+      .literal(true)
+      .optional()
+      .describe('The caller blocked the other person of this chat. Nobody can write in it'),
+    closed: z
+      .literal(true)
+      .optional()
+      .describe('The other person of this chat blocked the caller, or deleted their account'),
     can_post: z
       .literal(true)
       .optional()

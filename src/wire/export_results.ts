@@ -44,7 +44,7 @@ export const exportLine = z
       blocked: z.literal(true).optional().describe('The person blocked the bot'),
     }).describe('A chat, on the line before its messages'),
     line('message', { chat_id: z.int(), message }).describe(
-      'A message: all messages of direct chats, and the person’s own messages in other chats, newest first. `chat_id` is the id in the application API',
+      'A message: all messages of direct chats and chats of two people, and the person’s own messages in other chats, newest first. `chat_id` is the id in the application API',
     ),
     line('media', {
       chat_id: z.int(),
@@ -56,6 +56,7 @@ export const exportLine = z
       mime_type: z.string().optional(),
       url: z.string().optional().describe('Present for media stored as a URL'),
     }).describe('A file of the preceding message. `GET /api/files/{file_id}` returns the bytes of the file'),
+    line('blocked_person', { user_id: z.int().positive(), date: unixSeconds }),
     line('reaction', { post_id: z.int().positive(), emoji: z.string(), date: unixSeconds }),
     line('vote', { poll_id: z.string(), option_ids: z.array(z.int().min(0)), date: unixSeconds }),
     line('wait', {}).describe('A line without data, which keeps the connection active'),

@@ -74,6 +74,10 @@ export const usernameOfPerson = z
   .string({ error: 'a username' })
   .regex(/^@?\w{1,32}$/, { error: 'a username' })
   .transform((name) => name.replace(/^@/, ''));
+/** Accepts a username, or the id of a person. Usernames begin with a letter. */
+export const usernameOrId = usernameOfPerson.describe(
+  'Username of the person, or the id of a person with whom the caller shares a chat',
+);
 export const personName = filled(limits.person_name_length_max, answer('name_invalid'));
 /** Accepts a name. Errors: `name_invalid`, `name_too_long`. */
 const nameOf = (max: number) =>

@@ -60,13 +60,19 @@ export const chat = z
     id: z
       .int()
       .describe(
-        'Negative for groups and channels. For a direct chat, the positive id of the other participant',
+        'Negative for groups, channels and chats of two people. For a direct chat with a bot, the positive id of the other participant',
       ),
-    type: z.enum(['private', 'group', 'channel']),
+    type: z
+      .enum(['private', 'group', 'channel', 'person'])
+      .describe('`person` is a chat of two people, which bots never see'),
     title: z.string().optional().describe('Groups and channels only'),
-    first_name: z.string().optional().describe('Name of the other participant of a direct chat'),
+    first_name: z
+      .string()
+      .optional()
+      .describe('Name of the other participant of a direct chat. Empty for a deleted account'),
     last_name: z.string().optional(),
     username: z.string().optional(),
+    user_id: z.int().positive().optional().describe('The other person. Only for type `person`'),
   })
   .meta({ id: 'Chat', description: 'The chat of a message.' });
 

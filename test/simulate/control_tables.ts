@@ -48,7 +48,13 @@ export const firstToken = (bot: number) => makeToken('bot', bot, Buffer.alloc(32
 
 const userRow = (id: number) => ({
   ...{ id, external_id: '', username: `user_${id}`, first_name: `User ${id}`, last_name: null, tokens: [] },
-  ...{ language_code: null, version: 1, suspended: false, add_to_groups: 'everyone' },
+  ...{
+    language_code: null,
+    version: 1,
+    suspended: false,
+    add_to_groups: 'everyone',
+    start_chats: 'everyone',
+  },
 });
 
 const memberRow = (id: number) => ({
@@ -105,7 +111,7 @@ const some = <T>(row: T | undefined | false): T[] => (row ? [row] : []);
 /** The statements that read rows that never change. */
 const constant: ControlAnswers = [
   [/from direct_chats where/, () => [{ incarnation: 1, blocked: false, version: 1 }]],
-  [/from chats c where c\.id/, ([id]) => some(sharedRows.find((row) => row.id === Number(id)))],
+  [/from chats c .*where c\.id/s, ([id]) => some(sharedRows.find((row) => row.id === Number(id)))],
   [
     /from chat_members where chat_id = \$1 and member_id/,
     ([, id]) => some(everybody.includes(Number(id)) && memberRow(Number(id))),

@@ -63,6 +63,7 @@ const reactor = (n: number): User => ({
     languageCode: null,
     tokens: [],
     addToGroups: 'everyone' as const,
+    startChats: 'everyone' as const,
   },
 });
 const partition = () => cluster.keys.partitions.of(made.bot.id);

@@ -51,6 +51,7 @@ const person = (n: number) => ({
     languageCode: null,
     tokens: [],
     addToGroups: 'everyone' as const,
+    startChats: 'everyone' as const,
   },
 });
 const set = (n: number, emoji = '👍', on = post) =>

@@ -39,6 +39,7 @@ const people = (count: number, from = 1): User[] =>
       languageCode: null,
       tokens: [],
       addToGroups: 'everyone' as const,
+      startChats: 'everyone' as const,
     },
   }));
 

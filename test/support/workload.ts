@@ -76,6 +76,7 @@ const reactors: User[] = Array.from({ length: 6 }, (_, i) => ({
     languageCode: null,
     tokens: [],
     addToGroups: 'everyone' as const,
+    startChats: 'everyone' as const,
   },
 }));
 

@@ -52,7 +52,8 @@ export const askInline = defineEndpoint({
     if (!found) return fail('chat_not_found');
     if (!bot) return fail('bot_not_found');
     if (!bot.inline || bot.state !== undefined) return fail('bot_not_inline');
-    const chat_type = found.profile.t ?? (chat.id === bot.id ? 'sender' : 'private');
+    const { t = 'person' } = found.profile;
+    const chat_type = t === 'person' ? (chat.id === bot.id ? 'sender' : 'private') : t;
     const question: InlineQuestion = { query, offset, chat_type };
     const answer =
       (await store.inline.cached(bot.id, user.id, question)) ??

@@ -32,7 +32,7 @@ export const leaveChat = defineEndpoint({
     const chat = chatOfUser(user.id, p.chat_id);
     await store.unlessApplied(async () => {
       await readableChat(store, user, p.chat_id);
-      if (isDirect(chat)) fail('chat_not_found');
+      if (isDirect(chat) || (await store.chats.find(chat))?.profile.t === 'person') fail('chat_not_found');
       const { status } = await store.chats.member(chat, user.id);
       if (status === 'creator') fail('creator_cant_leave');
     });

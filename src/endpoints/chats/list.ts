@@ -63,7 +63,13 @@ export const listChats = defineEndpoint({
     ]);
     const settings = { marks, muted, places };
     const shown = await page(rows, left.length > rows.length, cursorOf, (some) =>
-      Promise.all(some.map(({ chat, date }) => chatSummary(context, chat, user, settings, date))),
+      Promise.all(
+        some.map(async ({ chat, date, newest }) => {
+          const summary = await chatSummary(context, chat, user, settings, date);
+          // Leaves out chats of two people in which nobody has written, so that a stranger is noticed only by a message.
+          return newest === 0 && summary?.type === 'person' ? null : summary;
+        }),
+      ),
     );
     const archived_count = p.archived ? 0 : all.length - listed.length;
     return archived_count > 0 ? { ...shown, archived_count } : shown;

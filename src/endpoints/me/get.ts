@@ -10,5 +10,9 @@ export const getSelf = defineEndpoint({
   summary: 'Returns the profile of the caller.',
   params: z.object({}),
   result: self,
-  handler: ({ user }) => ({ ...viewSelf(userProfile(user)), add_to_groups: user.addToGroups }),
+  handler: ({ user }) => ({
+    ...viewSelf(userProfile(user)),
+    add_to_groups: user.addToGroups,
+    start_chats: user.startChats,
+  }),
 });

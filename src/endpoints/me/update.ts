@@ -9,7 +9,7 @@ export const updateSelf = defineEndpoint({
   verb: 'PATCH',
   path: '/api/me',
   summary:
-    'Sets the caller’s language, or who may add the caller to groups. Bots see the language as `language_code`.',
+    'Sets the caller’s language, who may add the caller to groups, or who may start a chat with the caller. Bots see the language as `language_code`.',
   params: z.object({
     language_code: optional(
       z
@@ -21,6 +21,9 @@ export const updateSelf = defineEndpoint({
     ).describe(
       'Who may add the caller to groups and channels: everyone, people they share a chat with, or nobody',
     ),
+    start_chats: optional(z.enum(addPolicies, { error: 'one of: everyone, shared_chats, nobody' })).describe(
+      'Who may start a chat with the caller: everyone, people they share a chat with, or nobody. Chats that exist stay open',
+    ),
   }),
   errors: ['language_invalid', 'user_not_found'],
   result: self,
@@ -28,6 +31,10 @@ export const updateSelf = defineEndpoint({
     const changed = Object.values(change).some((value) => value !== undefined)
       ? await store.users.change(user.id, change)
       : user;
-    return { ...viewSelf(userProfile(changed)), add_to_groups: changed.addToGroups };
+    return {
+      ...viewSelf(userProfile(changed)),
+      add_to_groups: changed.addToGroups,
+      start_chats: changed.startChats,
+    };
   },
 });

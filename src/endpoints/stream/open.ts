@@ -7,12 +7,11 @@ import { asSeenBy } from '../../actions/shown_messages.js';
 import { fail } from '../../errors.js';
 import { defineEndpoint, replied } from '../../server/endpoint.js';
 import type { Change, StreamListener } from '../../store/chats/streams.js';
-import type { Profile } from '../../store/core/codec.js';
 import { messageFlags } from '../../store/core/codec.js';
 import { type ChatRef, isDirect } from '../../store/core/keys.js';
 import { storeLimits as limits } from '../../store/limits.js';
 import type { Time } from '../../time.js';
-import { viewMessage } from '../../view/messages.js';
+import { type Viewer, viewMessage } from '../../view/messages.js';
 import { boolean, optional } from '../../wire/schema.js';
 import { streamEvents } from '../../wire/stream_results.js';
 
@@ -20,7 +19,7 @@ const nameOf = (chat: ChatRef) => chat.id;
 
 function eventOf(
   change: Change,
-  bot: Profile | null,
+  viewer: Viewer,
   time: Time,
 ): { readonly event: string; readonly data: unknown } | null {
   const chat_id = nameOf(change.chat);
@@ -34,14 +33,14 @@ function eventOf(
     case 'p': {
       // If a newer pin has replaced this pin, sends only the message id, because a later event shows the newer pin. An
       // unpin has no `pinned_message`.
-      const shown = change.message && viewMessage(change.message, { isBot: false, bot }, time);
+      const shown = change.message && viewMessage(change.message, viewer, time);
       const pinned = change.id === '0' ? {} : { pinned_message: shown ?? { message_id: Number(change.id) } };
       return { event: 'pinned', data: { chat_id, ...pinned, notify: change.notify } };
     }
     default: {
       // Sends nothing for a message that was edited again or deleted since. A later event reports that change.
       if (!change.message) return null;
-      const message = viewMessage(change.message, { isBot: false, bot }, time);
+      const message = viewMessage(change.message, viewer, time);
       const notify = (change.message.record.flags & messageFlags.silent) === 0;
       return change.kind === 'n'
         ? { event: 'message', data: { ...message, notify } }
@@ -83,13 +82,14 @@ export const openStream = defineEndpoint({
       order = order.then(work).catch(close);
     };
     write('retry: 1000\n\n');
+    const inShared: Viewer = { isBot: false, bot: null, person: user.id };
     try {
       const listener: StreamListener = {
         change(change) {
           inOrder(async () => {
-            const bot = isDirect(change.chat) ? (await personViewer(store, change.chat, user)).bot : null;
+            const viewer = isDirect(change.chat) ? await personViewer(store, change.chat, user) : inShared;
             const [message = null] = change.message ? await asSeenBy(store, user, [change.message]) : [];
-            const event = eventOf({ ...change, message }, bot, store.time);
+            const event = eventOf({ ...change, message }, viewer, store.time);
             if (event)
               write(`id: ${change.cursor}\nevent: ${event.event}\ndata: ${JSON.stringify(event.data)}\n\n`);
           });

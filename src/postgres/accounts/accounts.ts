@@ -1,6 +1,7 @@
 /** Ends an account and then removes its remaining data in steps. */
 import { noteAudit } from '../bots/audit.js';
 import { notifyPerson } from '../bots/notices.js';
+import { closePersonChats } from '../chats/people.js';
 import { type Database, fragment, noteStale, type Sql } from '../sql.js';
 import { endBots } from './removal.js';
 
@@ -9,13 +10,15 @@ export interface Ended {
   readonly bots: readonly number[];
   /** The bots that had a direct chat with the person, by id. */
   readonly direct: readonly number[];
+  /** The chats of two people, by id. */
+  readonly people: readonly number[];
   readonly identities: readonly number[];
 }
 
 const onlyShownToThem = [
   ...['notices', 'management_talks', 'bot_writers', 'bot_menu_buttons', 'read_marks'],
   ...['chat_invitations', 'join_requests', 'stranger_adds', 'bot_creations'],
-  ...['chat_mutes', 'chat_places', 'push_subscriptions', 'push_due'],
+  ...['chat_mutes', 'chat_places', 'push_subscriptions', 'push_due', 'person_blocks'],
 ];
 
 async function declineOffers(sql: Sql, user: number): Promise<void> {
@@ -58,13 +61,16 @@ export function endAccount(db: Database, user: number, holdMs: number): Promise<
     const direct = await sql.column<number>`
       update direct_chats set blocked = true, version = nextval('control_versions')
       where user_id = ${user} returning bot_id`;
+    const people = await closePersonChats(sql, user);
+    await sql.run`delete from person_blocks where blocked_id = ${user}`;
     await sql.run`insert into account_removals (user_id) values (${user})`;
     await noteStale(sql, [
       ['user_gone', user],
       ...identities.map((id) => ['identity', id] as const),
       ...direct.map((bot) => ['chat', bot, user] as const),
+      ...people.map((chat) => ['chat', chat] as const),
     ]);
-    return { bots, direct, identities };
+    return { bots, direct, people, identities };
   });
 }
 

@@ -17,6 +17,8 @@ export interface UserRow {
   readonly tokens: readonly string[];
   readonly suspended: boolean;
   readonly add_to_groups: AddPolicy;
+  /** Who may start a chat with the person. */
+  readonly start_chats: AddPolicy;
 }
 
 export interface NewUser {
@@ -155,6 +157,7 @@ export const noteTokensUsed = (sql: Sql, lookups: readonly Buffer[]) => sql.run`
 export interface UserChange {
   readonly language_code?: string | undefined;
   readonly add_to_groups?: AddPolicy | undefined;
+  readonly start_chats?: AddPolicy | undefined;
 }
 
 export function changeUser(db: Database, id: number, change: UserChange): Promise<boolean> {
@@ -162,6 +165,7 @@ export function changeUser(db: Database, id: number, change: UserChange): Promis
     const changed = await sql.some`
       update users set language_code = coalesce(${change.language_code ?? null}, language_code),
         add_to_groups = coalesce(${change.add_to_groups ?? null}, add_to_groups),
+        start_chats = coalesce(${change.start_chats ?? null}, start_chats),
         version = nextval('control_versions')
       where id = ${id} and deleted_at is null returning id`;
     if (changed) await noteStale(sql, [['user', id]]);
@@ -203,7 +207,7 @@ const raiseVersion = (sql: Sql, id: number) => sql.some`
 
 export const loadUser = (sql: Sql, id: number) => sql.first<UserRow>`
   select u.id, u.external_id, u.username, u.first_name, u.last_name, u.language_code, u.version,
-    u.suspended_at is not null as suspended, u.add_to_groups,
+    u.suspended_at is not null as suspended, u.add_to_groups, u.start_chats,
     coalesce((select array_agg(encode(t.hmac, 'base64') order by t.id)
       from user_tokens t where t.user_id = u.id), '{}') as tokens
   from users u where u.id = ${id} and u.deleted_at is null`;

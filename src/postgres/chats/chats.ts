@@ -10,7 +10,7 @@ export type { MemberStatus } from './events.js';
 
 export interface ChatRow {
   readonly id: number;
-  readonly type: 'group' | 'channel';
+  readonly type: 'group' | 'channel' | 'person';
   readonly title: string;
   readonly username: string | null;
   readonly private: boolean;
@@ -20,6 +20,11 @@ export interface ChatRow {
   readonly incarnation: number;
   readonly version: number;
   readonly bots: readonly number[];
+  /** The two people of a chat of type `person`. Null for groups and channels. */
+  readonly opener_id: number | null;
+  readonly peer_id: number | null;
+  /** Whether one of the two people has blocked the other. */
+  readonly blocked: boolean;
 }
 
 export interface MemberRow extends Standing {
@@ -52,13 +57,14 @@ export async function loadIncarnation(sql: Sql, partition: number): Promise<numb
 
 /**
  * Checks how many chats a person has, and raises the version of their chat list. Call this after adding or removing a
- * chat. Error: `too_many_chats`.
+ * chat. Chats that others opened with the person do not count. Error: `too_many_chats`.
  */
 export async function joinList(sql: Sql, user: number): Promise<void> {
   const { count } = await one<{ count: number }>(
     sql,
     `select (select count(*) from direct_chats where user_id = $1) +
-            (select count(*) from chat_members where member_id = $1 and ${present}) as count`,
+            (select count(*) from chat_members where member_id = $1 and ${present}) -
+            (select count(*) from person_chats where peer_id = $1) as count`,
     [user],
   );
   if (Number(count) > limits.chats_per_user_max) fail('too_many_chats');
@@ -159,8 +165,11 @@ export async function loadChat(sql: Sql, id: number): Promise<ChatRow | null> {
   const [row] = await sql.query<ChatRow>(
     `select c.id, c.type, c.title, c.username, c.private, c.member_count, c.permissions, c.incarnation, c.version,
             coalesce((select array_agg(m.member_id order by m.member_id) from chat_members m
-                       where m.chat_id = c.id and m.is_bot and m.${present}), '{}') as bots
-       from chats c where c.id = $1`,
+                       where m.chat_id = c.id and m.is_bot and m.${present}), '{}') as bots, p.opener_id, p.peer_id,
+            exists (select from person_blocks b
+                     where (b.user_id = p.opener_id and b.blocked_id = p.peer_id)
+                        or (b.user_id = p.peer_id and b.blocked_id = p.opener_id)) as blocked
+       from chats c left join person_chats p on p.chat_id = c.id where c.id = $1`,
     [id],
   );
   return row ?? null;

@@ -43,7 +43,7 @@ function changeInfo(
 ): Promise<boolean> {
   return db.transaction(async (sql) => {
     const [info] = await sql.query<ChatInfo>(
-      'select title, description, photo, permissions, version from chats where id = $1 for update',
+      "select title, description, photo, permissions, version from chats where id = $1 and type <> 'person' for update",
       [chat],
     );
     if (!info) return fail('chat_not_found');

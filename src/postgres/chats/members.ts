@@ -5,7 +5,7 @@ import { hasRight } from '../../rules/rights.js';
 import { lockPerson } from '../accounts/users.js';
 import { postgresLimits as limits } from '../limits.js';
 import { type Database, noteStale, one, type Sql } from '../sql.js';
-import { joinList, type MemberRow, memberColumns } from './chats.js';
+import { type ChatRow, joinList, type MemberRow, memberColumns } from './chats.js';
 import {
   type EventLink,
   isPresent,
@@ -53,7 +53,7 @@ function withRestrictions(was: Standing, became: Standing): Standing {
 }
 
 /** Returns the service message that a group shows when a member joins or leaves. Channels show none. */
-function serviceOf(type: 'group' | 'channel', was: Standing, became: Standing): MemberEvent['service'] {
+function serviceOf(type: ChatRow['type'], was: Standing, became: Standing): MemberEvent['service'] {
   const [before, after] = [isPresent(was.status), isPresent(became.status)];
   if (type !== 'group' || before === after) return null;
   return after ? { new_chat_members: true } : { left_chat_member: true };
@@ -162,7 +162,7 @@ export async function changeMember(
   );
   const bots = await countFew(sql, chat);
   // Changes the count by the difference. Counting all members would slow down large channels.
-  const { type } = await one<{ type: 'group' | 'channel' }>(
+  const { type } = await one<Pick<ChatRow, 'type'>>(
     sql,
     "update chats set member_count = member_count + $2, version = nextval('control_versions') where id = $1 returning type",
     [chat, Number(after) - Number(before)],
@@ -189,16 +189,17 @@ export async function changeMember(
 /**
  * Fails if the person `by` is not allowed to change this member. Callers have already checked copies in Redis, but a
  * copy may lack a change that was just committed. Only persons with `can_restrict_members` may add a banned person.
- * Adding the person ends the ban. Errors: `not_enough_rights`, `person_banned`.
+ * Adding the person ends the ban. Errors: `not_enough_rights`, `person_banned`, `chat_not_found` for a chat of two people.
  */
 export async function mayChange(
   sql: Sql,
   chat: number,
-  { permissions }: { readonly permissions: string },
+  { type, permissions }: Pick<ChatRow, 'type' | 'permissions'>,
   former: Standing | null,
   status: MemberStatus,
   by: number,
 ): Promise<void> {
+  if (type === 'person') fail('chat_not_found');
   const own = (await loadStanding(sql, chat, by)) ?? outside;
   const mayRestrict = hasRight(own, 'can_restrict_members');
   const may = status === 'kicked' ? mayRestrict : isPermitted(own, permissions, 'can_invite_users');
@@ -211,9 +212,9 @@ export async function mayChange(
 }
 
 /** Locks a chat, so that its members change one after another. Error: `chat_not_found`. */
-export async function lockChat(sql: Sql, chat: number): Promise<{ readonly permissions: string }> {
-  const [found] = await sql.query<{ permissions: string }>(
-    'select permissions from chats where id = $1 for update',
+export async function lockChat(sql: Sql, chat: number): Promise<Pick<ChatRow, 'type' | 'permissions'>> {
+  const [found] = await sql.query<Pick<ChatRow, 'type' | 'permissions'>>(
+    'select type, permissions from chats where id = $1 for update',
     [chat],
   );
   return found ?? fail('chat_not_found');

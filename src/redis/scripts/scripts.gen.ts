@@ -411,7 +411,8 @@ export interface Scripts {
       | { status: 'not_member'; kind: string }
       | { status: 'outbox_full' }
       | { status: 'not_permitted'; what: string }
-      | { status: 'not_pending' };
+      | { status: 'not_pending' }
+      | { status: 'chat_closed' };
   };
   /** Deletes messages in a chat because they are too old or because an account was deleted. */
   'messages/erase': {
@@ -463,7 +464,8 @@ export interface Scripts {
       | { status: 'not_allowed' }
       | { status: 'not_found' }
       | { status: 'service' }
-      | { status: 'outbox_full' };
+      | { status: 'outbox_full' }
+      | { status: 'chat_closed' };
   };
   /** Returns the given messages that are in Redis, if the caller is a member of the chat. */
   'messages/read_many': {
@@ -508,7 +510,8 @@ export interface Scripts {
       | { status: 'not_member'; kind: string }
       | { status: 'not_allowed' }
       | { status: 'not_permitted'; what: string }
-      | { status: 'outbox_full' };
+      | { status: 'outbox_full' }
+      | { status: 'chat_closed' };
   };
   /** Sends messages from a user to a bot, all or none, with consecutive ids. */
   'messages/send_to_bot': {

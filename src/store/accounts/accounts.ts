@@ -302,10 +302,11 @@ export class Accounts {
     const { control, auth, chats, identities, removal } = this.#parts;
     const ended = await rows.endAccount(this.#context.db, user, limits.deleted_username_hold_ms);
     if (ended === null) return fail('user_not_found');
-    const { bots, direct } = ended;
+    const { bots, direct, people } = ended;
     await Promise.all([this.#forget(user), control.refreshMany('bot', bots)]);
     await auth.revoke(`user:${user}`, ...bots.map((bot) => `bot:${bot}` as const));
     await inTurn(direct, (bot) => chats.refresh(directChat(bot, user)));
+    await inTurn(people, (id) => chats.refresh(sharedChat(id)));
     await inTurn(ended.identities, (id) => identities.refresh(id));
     await inTurn(bots, (bot) => removal.follow(bot, true));
     const until = this.#context.time.monotonic() + limits.account_removal_ms_max;

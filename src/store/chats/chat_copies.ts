@@ -3,7 +3,7 @@ import { fail } from '../../errors.js';
 import * as rows from '../../postgres/chats/chats.js';
 import { type Profile, pack, unpack } from '../core/codec.js';
 import { fillAttemptsMax, readBackTtlMs, type StoreContext } from '../core/context.js';
-import type { ControlCopies } from '../core/control.js';
+import type { ControlCopies, User } from '../core/control.js';
 import { type ChatRef, isDirect } from '../core/keys.js';
 import { userProfile } from '../core/profiles.js';
 
@@ -21,9 +21,9 @@ export interface ChatState {
 
 /**
  * The kind of a chat. `private` is a channel that only members can see. `blocked` is a direct chat whose user blocked
- * the bot.
+ * the bot. `person` is a chat of two people. It is `closed` if one of them blocked the other or deleted the account.
  */
-export type ChatKind = 'direct' | 'blocked' | 'group' | 'channel' | 'private';
+export type ChatKind = 'direct' | 'blocked' | 'group' | 'channel' | 'private' | 'person' | 'closed';
 
 const idsIn = (list: string): number[] => (list === '' ? [] : list.split(',').map(Number));
 
@@ -134,10 +134,24 @@ export class ChatCopies {
     return { ...row, profile, kind, bots: '', permissions: '' };
   }
 
+  /** Copies the profiles of both people, so that no read of the chat needs a further look-up. */
+  async #loadPeople(row: rows.ChatRow) {
+    const { id, incarnation, version } = row;
+    const ids = [row.opener_id ?? 0, row.peer_id ?? 0] as const;
+    const [opener, peer] = await Promise.all(ids.map((person) => this.control.read('user', person)));
+    const profileOf = (person: number, found: User | null | undefined): Profile =>
+      found ? userProfile(found) : { id: person, n: '' };
+    const pair = [profileOf(ids[0], opener), profileOf(ids[1], peer)] as const;
+    const profile: Profile = { id, t: 'person', n: '', pair };
+    const kind: ChatKind = row.blocked || !opener || !peer ? 'closed' : 'person';
+    return { incarnation, profile, version, kind, bots: '', permissions: '' };
+  }
+
   async #loadShared({ id }: ChatRef) {
     const row = await rows.loadChat(this.context.db, id);
     if (!row) return null;
     const { type, incarnation, version, permissions } = row;
+    if (type === 'person') return this.#loadPeople(row);
     const profile: Profile = {
       id,
       t: type,

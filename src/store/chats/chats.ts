@@ -59,7 +59,7 @@ export class Chats extends InviteLinks {
    */
   async openDirect(bot: number, user: number) {
     const chat = directChat(bot, user);
-    const incarnation = await this.#incarnationOf(bot);
+    const incarnation = await this.incarnationOf(bot);
     if (await rows.openDirectChat(this.context.db, bot, user, incarnation)) {
       await Promise.all([this.refresh(chat), this.control.refresh('chats', user)]);
     } else {
@@ -81,7 +81,7 @@ export class Chats extends InviteLinks {
     }: { readonly username?: string | undefined; readonly private?: boolean | undefined } = {},
   ): Promise<ChatRef> {
     const chat = { type, title, creator, username, private: hidden };
-    const id = await rows.createChat(this.context.db, chat, (made) => this.#incarnationOf(made));
+    const id = await rows.createChat(this.context.db, chat, (made) => this.incarnationOf(made));
     await Promise.all([
       this.control.refresh('member', id, creator),
       username === undefined ? undefined : this.refreshName(id),
@@ -91,7 +91,7 @@ export class Chats extends InviteLinks {
     return sharedChat(id);
   }
 
-  #incarnationOf(chat: number): Promise<number> {
+  incarnationOf(chat: number): Promise<number> {
     const { shards, keys } = this.context;
     const partition = keys.partitions.of(chat);
     return rows.loadIncarnation(shards.at(partition), partition);

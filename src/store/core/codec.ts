@@ -30,7 +30,9 @@ export interface Profile {
   readonly u?: string;
   readonly g?: string;
   readonly x?: string;
-  readonly t?: 'group' | 'channel';
+  readonly t?: 'group' | 'channel' | 'person';
+  /** The two people of a chat of type `person`. */
+  readonly pair?: readonly [Profile, Profile];
   /** The number of members of a group or channel. */
   readonly m?: number;
 }

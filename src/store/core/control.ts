@@ -87,6 +87,8 @@ export interface User {
   readonly tokens: readonly string[];
   /** Who may add the person to groups and channels without an invitation. */
   readonly addToGroups: 'everyone' | 'shared_chats' | 'nobody';
+  /** Who may start a chat with the person. */
+  readonly startChats: 'everyone' | 'shared_chats' | 'nobody';
   readonly state?: 'suspended' | undefined;
 }
 
@@ -204,17 +206,28 @@ const user: Kind<User> = {
           ...[row.external_id, row.first_name, row.last_name, row.username, row.language_code, row.tokens],
           row.suspended ? 'suspended' : '',
           row.add_to_groups,
+          row.start_chats,
         ],
       }
     );
   },
-  // Accepts copies without `addToGroups`, which older releases stored.
+  // Accepts copies without `addToGroups` and `startChats`, which older releases stored.
   read: (
-    [externalId, firstName, lastName, username, languageCode, tokens, state = '', addToGroups = 'everyone'],
+    [
+      externalId,
+      firstName,
+      lastName,
+      username,
+      languageCode,
+      tokens,
+      state = '',
+      addToGroups = 'everyone',
+      startChats = 'everyone',
+    ],
     id,
   ) =>
     ({
-      ...{ id, externalId, firstName, lastName, username, languageCode, tokens, addToGroups },
+      ...{ id, externalId, firstName, lastName, username, languageCode, tokens, addToGroups, startChats },
       state: state || undefined,
     }) as User,
 };

@@ -1,8 +1,12 @@
 /** Maps refusals of message scripts to errors. */
 import { type ErrorName, fail } from '../../errors.js';
 
-/** Returns the error for a caller who is not in the chat. For such callers, a private channel does not exist. */
+/**
+ * Returns the error for a caller who is not in the chat. For such callers, private channels and chats of two people do not
+ * exist.
+ */
 export function notMember(who: { readonly isBot: boolean }, kind: string): never {
+  if (kind === 'person' || kind === 'closed') return fail('chat_not_found');
   if (!who.isBot) return fail(kind === 'private' ? 'chat_not_found' : 'not_chat_member');
   return fail(kind === 'group' ? 'not_group_member' : 'not_channel_member');
 }
@@ -28,7 +32,14 @@ const plurals: Readonly<Record<string, string>> = {
   inline: 'inline bot results',
 };
 
-type CommonRefusal = 'blocked' | 'cant_write' | 'not_member' | 'not_permitted' | 'outbox_full' | 'too_often';
+type CommonRefusal =
+  | 'blocked'
+  | 'chat_closed'
+  | 'cant_write'
+  | 'not_member'
+  | 'not_permitted'
+  | 'outbox_full'
+  | 'too_often';
 
 /** Throws the error for a refusal. `others` contains the errors for refusals that only some scripts return. */
 export function refused<
@@ -41,6 +52,8 @@ export function refused<
   switch (refusal.status) {
     case 'blocked':
       return blocked(who);
+    case 'chat_closed':
+      return fail('cant_write_to_person');
     case 'cant_write':
       return fail('cant_write_to_bot');
     case 'not_member':

@@ -59,15 +59,18 @@ export type ChatMember = {
 
 /** A chat in a person's chat list. */
 export type ChatSummary = {
-  /** Negative for groups and channels. For a direct chat, the positive id of the other participant */
+  /** Negative for groups, channels and chats of two people. For a direct chat with a bot, the positive id of the other participant */
   id: number;
-  type: "private" | "group" | "channel";
+  /** `person` is a chat of two people, which bots never see */
+  type: "private" | "group" | "channel" | "person";
   /** Groups and channels only */
   title?: string;
-  /** Name of the other participant of a direct chat */
+  /** Name of the other participant of a direct chat. Empty for a deleted account */
   first_name?: string;
   last_name?: string;
   username?: string;
+  /** The other person. Only for type `person` */
+  user_id?: number;
   member_count?: number;
   /** Avatar of the bot of a direct chat, or photo of the chat */
   avatar?: Picture;
@@ -77,6 +80,10 @@ export type ChatSummary = {
   /** Time at which the caller joined. Only for chats without messages */
   joined_at?: number;
   pinned_message?: MessagePreview;
+  /** The caller blocked the other person of this chat. Nobody can write in it */
+  blocked?: true;
+  /** The other person of this chat blocked the caller, or deleted their account */
+  closed?: true;
   /** Present if the chat is a channel in which the caller may post */
   can_post?: true;
   /** Present if the caller may pin and unpin messages */
@@ -461,6 +468,8 @@ export type Self = {
   external_id?: string;
   /** Who may add the caller to groups and channels. Everybody else can only invite the caller */
   add_to_groups: "everyone" | "shared_chats" | "nobody";
+  /** Who may start a chat with the caller */
+  start_chats: "everyone" | "shared_chats" | "nobody";
 };
 
 /** Stored uploads of a person and their bots, in bytes. */
@@ -522,15 +531,18 @@ export type ListedInviteLink = {
 
 /** A public group or channel as everybody sees it. */
 export type PublicChat = {
-  /** Negative for groups and channels. For a direct chat, the positive id of the other participant */
+  /** Negative for groups, channels and chats of two people. For a direct chat with a bot, the positive id of the other participant */
   id: number;
-  type: "private" | "group" | "channel";
+  /** `person` is a chat of two people, which bots never see */
+  type: "private" | "group" | "channel" | "person";
   /** Groups and channels only */
   title?: string;
-  /** Name of the other participant of a direct chat */
+  /** Name of the other participant of a direct chat. Empty for a deleted account */
   first_name?: string;
   last_name?: string;
   username?: string;
+  /** The other person. Only for type `person` */
+  user_id?: number;
   member_count: number;
   description?: string;
   avatar?: Picture;
@@ -1018,15 +1030,18 @@ export type MessagePreview = {
 
 /** The chat of a message. */
 export type Chat = {
-  /** Negative for groups and channels. For a direct chat, the positive id of the other participant */
+  /** Negative for groups, channels and chats of two people. For a direct chat with a bot, the positive id of the other participant */
   id: number;
-  type: "private" | "group" | "channel";
+  /** `person` is a chat of two people, which bots never see */
+  type: "private" | "group" | "channel" | "person";
   /** Groups and channels only */
   title?: string;
-  /** Name of the other participant of a direct chat */
+  /** Name of the other participant of a direct chat. Empty for a deleted account */
   first_name?: string;
   last_name?: string;
   username?: string;
+  /** The other person. Only for type `person` */
+  user_id?: number;
 };
 
 /** A formatted range of a text. */
