@@ -8,7 +8,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 const roots = [
   ...['BotPage', 'ChatMember', 'ChatSummary', 'Invitation', 'Message', 'OwnedBot', 'OwnedBotSettings'],
   ...['InlineAnswer', 'MessageDraft', 'Named', 'Post', 'PostReactions', 'Self', 'StoredUploads'],
-  ...['InviteLinkPreview', 'JoinedByLink', 'JoinRequest', 'ListedInviteLink', 'PublicChat'],
+  ...['InviteLinkPreview', 'JoinedByLink', 'JoinRequest', 'ListedInviteLink', 'PublicChat', 'Person'],
+  'BlockedPerson',
   // The operators' page
   ...['AdminCall', 'FoundAccount', 'History', 'OperatorAttempt', 'OperatorBot', 'OperatorDeadLetter'],
   ...['OperatorPerson', 'Overview', 'RankedBot'],

@@ -26,6 +26,7 @@ export const writingErrors = [
   'chat_not_found',
   'not_chat_member',
   'bot_blocked_by_you',
+  'cant_write_to_person',
   'cant_write_to_bot',
   'bot_not_found',
 ] as const satisfies readonly ErrorName[];

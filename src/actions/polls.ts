@@ -69,7 +69,7 @@ export function pollExplanation(
 export async function assertPollAllowed(store: Store, chat: ChatRef, named: boolean): Promise<void> {
   if (!named || isDirect(chat)) return;
   const found = await store.chats.find(chat);
-  if (found && found.kind !== 'group') fail('poll_public_in_channel');
+  if (found?.kind === 'channel' || found?.kind === 'private') fail('poll_public_in_channel');
 }
 
 /**

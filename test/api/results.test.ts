@@ -504,6 +504,18 @@ test('answers about settings of people and about forwarding match their schemas'
   await app('POST', `/api/chats/${to}/forward`, { from_chat_id: from, message_ids: [message_id] });
 });
 
+test('answers about other people match their schemas', async () => {
+  const [ann, eve] = [await service.newUser('ann'), await service.newUser('eve')];
+  const app = (verb: string, path: string, body?: object) => resultOf(service.app(eve, verb, path, body));
+  const { id } = await app('POST', `/api/people/${ann.username}/chat`, {});
+  await app('POST', `/api/chats/${id}/messages`, { text: 'Hello' });
+  await app('POST', `/api/people/${ann.username}/block`, {});
+  for (const path of ['/api/chats', `/api/people/${ann.id}`, '/api/me/blocked_people', '/api/me/export'])
+    await service.app(eve, 'GET', path);
+  await app('GET', `/api/people/${ann.id}`);
+  await app('DELETE', `/api/people/${ann.username}/block`, {});
+});
+
 test('answers about invitations match their schemas', async () => {
   const [ann, eve] = [await service.newUser('ann'), await service.newUser('eve')];
   const app = (verb: string, path: string, body?: object) => resultOf(service.app(eve, verb, path, body));

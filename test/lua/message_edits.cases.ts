@@ -402,6 +402,10 @@ function edits(script: 'messages/edit_direct' | 'messages/edit_shared'): Case[] 
               expect(entry?.[1].slice(0, 2)).toEqual(['b', `${bot}`]);
             },
           }),
+          edit('refuses an edit in a closed chat of two people', {
+            seeds: [...on(), seeds.chat(chat, { t: 'closed' }), member()],
+            answer: ['chat_closed'],
+          }),
           edit('refuses a former member', {
             seeds: [...on(), member('kicked')],
             answer: ['not_member', 'group'],

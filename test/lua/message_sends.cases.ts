@@ -420,6 +420,19 @@ const sends: Case[] = [
     seeds: [open(group), seeds.chat(group), member('left')],
     answer: ['not_member', 'group'],
   }),
+  sendShared('sends in a chat of two people', {
+    seeds: [open(group), seeds.chat(group, { t: 'person' }), member()],
+    answer: ['ok', 8],
+    changes: [...asGroup, 'msg:-100777:8'],
+  }),
+  sendShared('refuses a message in a closed chat of two people', {
+    seeds: [open(group), seeds.chat(group, { t: 'closed' }), member()],
+    answer: ['chat_closed'],
+  }),
+  sendShared('refuses somebody else in a closed chat as in an open one', {
+    seeds: [open(group), seeds.chat(group, { t: 'closed' }), member('none')],
+    answer: ['not_member', 'closed'],
+  }),
   sendShared(
     'reports a cold replied-to message as missing',
     { seeds: groupReady, answer: ['reply_missing', issued('T')] },

@@ -240,6 +240,15 @@ const pins: Case[] = [
     seeds: [...groupReady, member()],
     answer: ['not_allowed'],
   }),
+  pinOf(group)('lets both members of a chat of two people pin', {
+    seeds: [open(group), seeds.chat(group, { t: 'person' }), seeds.message(group, id), member()],
+    answer: ['ok'],
+    changes: pinned(group),
+  }),
+  pinOf(group)('refuses a pin in a closed chat of two people', {
+    seeds: [open(group), seeds.chat(group, { t: 'closed' }), seeds.message(group, id), member()],
+    answer: ['chat_closed'],
+  }),
   pinOf(group)('refuses a former member', {
     seeds: [...groupReady, member('left')],
     answer: ['not_member', 'group'],

@@ -64,10 +64,10 @@ export const listChats = defineEndpoint({
     const settings = { marks, muted, places };
     const shown = await page(rows, left.length > rows.length, cursorOf, (some) =>
       Promise.all(
-        some.map(async ({ chat, date, newest }) => {
+        some.map(async ({ chat, date }) => {
           const summary = await chatSummary(context, chat, user, settings, date);
-          // Leaves out chats of two people in which nobody has written, so that a stranger is noticed only by a message.
-          return newest === 0 && summary?.type === 'person' ? null : summary;
+          // Leaves out chats of two people without messages, so that a stranger is noticed only by a message.
+          return summary?.type === 'person' && summary.last_message === undefined ? null : summary;
         }),
       ),
     );

@@ -61,6 +61,7 @@ export const editMessage = defineEndpoint({
   errors: [
     'chat_not_found',
     'bot_blocked_by_you',
+    'cant_write_to_person',
     'cant_write_to_bot',
     'bot_not_found',
     'message_to_edit_not_found',

@@ -41,6 +41,7 @@ export const vote = defineEndpoint({
   errors: [
     ...seeing,
     'bot_blocked_by_you',
+    'cant_write_to_person',
     'poll_not_found',
     'poll_closed',
     'vote_final',

@@ -19,6 +19,7 @@ import { language, setLanguage, t, unreadText, wantedLanguage } from './words.js
 const Bots = lazy(() => import('./bots/bots.js'));
 const JoinPage = lazy(async () => ({ default: (await import('./view/invite_links.js')).JoinPage }));
 const OnePost = lazy(async () => ({ default: (await import('./view/one_post.js')).OnePost }));
+const PersonPage = lazy(async () => ({ default: (await import('./view/person.js')).PersonPage }));
 const Settings = lazy(async () => ({ default: (await import('./view/settings.js')).Settings }));
 const Shortcuts = lazy(() => import('./view/shortcuts.js'));
 const SignIn = lazy(async () => ({ default: (await import('./view/sign_in.js')).SignIn }));
@@ -49,10 +50,7 @@ function Opening({ username }: { username: string }) {
   const [missing, setMissing] = useState(false);
   useEffect(() => {
     setMissing(false);
-    void openUsername(username).then((found) => {
-      setMissing(found === 'nobody');
-      if (found === 'person') go('');
-    });
+    void openUsername(username).then((found) => setMissing(found === 'nobody'));
   }, [username]);
   return (
     <main className="main center">
@@ -77,6 +75,8 @@ function Page() {
       return <ChatView key={id} id={Number(id)} tab={tab} />;
     case 'bot':
       return <StartScreen key={id} username={id} />;
+    case 'person':
+      return <PersonPage key={id} name={id} />;
     case 'to':
       return <Opening username={id} />;
     case 'join':

@@ -4,6 +4,7 @@ import { Signal } from './signal.js';
 import {
   type BotPage,
   type Chat,
+  type ChatSummary,
   type MediaKind,
   type Message,
   type MessagePreview,
@@ -19,8 +20,14 @@ import { t } from './words.js';
 export const personName = (user: User | undefined): string =>
   user ? [user.first_name, user.last_name].filter(Boolean).join(' ') : t('somebody');
 
-export const chatName = (chat: Chat): string =>
-  chat.title ?? [chat.first_name, chat.last_name].filter(Boolean).join(' ') ?? '';
+export const chatName = (chat: Chat): string => {
+  const name = chat.title ?? [chat.first_name, chat.last_name].filter(Boolean).join(' ');
+  return name === '' && chat.type === 'person' ? t('deleted_account') : name;
+};
+
+/** Returns whether the person may write in the chat. A bot can still refuse messages of the person. */
+export const mayWriteIn = ({ type, can_post, blocked, closed }: ChatSummary): boolean =>
+  !blocked && !closed && (type !== 'channel' || can_post === true);
 
 /** Returns the kind of a service message, or undefined for other messages. */
 export const serviceKindOf = (message: Message): ServiceKind | undefined =>

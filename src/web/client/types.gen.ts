@@ -548,6 +548,22 @@ export type PublicChat = {
   avatar?: Picture;
 };
 
+/** Another person, as the caller sees them. */
+export type Person = {
+  user: User;
+  /** The caller’s chat with the person. Absent if it was never opened */
+  chat_id?: number;
+  /** The caller blocked the person */
+  blocked?: true;
+};
+
+/** A person whom the caller blocked. */
+export type BlockedPerson = {
+  user: User;
+  /** Unix time in seconds */
+  date: number;
+};
+
 /** An API call that an administrator made. */
 export type AdminCall = {
   id: number;

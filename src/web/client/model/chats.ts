@@ -53,7 +53,7 @@ class Chats extends Signal {
 
   /** Returns the loaded chats that are not archived, pinned chats first. */
   get list(): ChatSummary[] {
-    return this.all.filter(({ archived }) => !archived);
+    return this.all.filter((chat) => !chat.archived && !isEmpty(chat));
   }
 
   get archived(): ChatSummary[] {
@@ -91,7 +91,7 @@ class Chats extends Signal {
     const found = new Set([...page.items, ...other.items].map(({ id }) => id));
     const last = page.items.at(-1);
     for (const [id, chat] of this.byId) {
-      if (Boolean(chat.archived) !== pages.archived || found.has(id)) continue;
+      if (Boolean(chat.archived) !== pages.archived || found.has(id) || isEmpty(chat)) continue;
       if (page.next_cursor && last && byPlace(chat, last) > 0) continue;
       // A chat that was unpinned or moved to the other list may be on a later page.
       if (other.next_cursor || (chat.list_pin && page.next_cursor)) void this.refresh(id);
@@ -165,6 +165,9 @@ class Chats extends Signal {
     this.changed();
   }
 }
+
+/** Returns whether a chat of two people has no message. The lists leave out such a chat, also if it is open. */
+const isEmpty = ({ type, last_message }: ChatSummary): boolean => type === 'person' && !last_message;
 
 export const chats = new Chats();
 

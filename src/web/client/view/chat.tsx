@@ -7,7 +7,7 @@ import { copyPostLink } from '../links.js';
 import { chats, historyOf, typing } from '../model/chats.js';
 import type { History } from '../model/history.js';
 import { posts } from '../model/posts.js';
-import { chatName, profiles, summaryOf } from '../names.js';
+import { chatName, mayWriteIn, profiles, summaryOf } from '../names.js';
 import { say } from '../notes.js';
 import { route } from '../route.js';
 import { me } from '../session.js';
@@ -27,12 +27,14 @@ const LoadedSearch = lazy(async () => ({ default: (await import('./search.js')).
 const ForwardDialog = lazy(async () => ({ default: (await import('./forward.js')).ForwardDialog }));
 const ChatInfo = lazy(async () => ({ default: (await import('./chat_info.js')).ChatInfo }));
 const Outside = lazy(async () => ({ default: (await import('./outside.js')).Outside }));
+const ClosedPerson = lazy(async () => ({ default: (await import('./person.js')).ClosedPerson }));
 const PostsPage = lazy(async () => ({ default: (await import('./posts.js')).PostsPage }));
 const Viewer = lazy(() => import('./viewer.js'));
 
 function subtitleOf(chat: ChatSummary, isTyping: boolean): string {
   if (isTyping) return t('typing');
   if (chat.type === 'private') return t('bot');
+  if (chat.username && chat.type === 'person') return `@${chat.username}`;
   return chat.member_count === undefined ? t(chat.type) : t('members_count', { n: chat.member_count });
 }
 
@@ -261,6 +263,17 @@ const ChatSearch = (props: ComponentProps<typeof LoadedSearch>) => (
   </Part>
 );
 
+/** Shows why the person cannot write in the chat. */
+function Closed({ chat }: { chat: ChatSummary }) {
+  if (chat.type !== 'person')
+    return <p className="closed">{t(chat.type === 'channel' ? 'only_admins_post' : 'cant_write')}</p>;
+  return (
+    <Part>
+      <ClosedPerson chat={chat} />
+    </Part>
+  );
+}
+
 function OpenChat({ chat, tab }: { chat: ChatSummary; tab: string }) {
   useSignal(profiles);
   const [shown, show] = useState<Shown | null>(null);
@@ -269,7 +282,7 @@ function OpenChat({ chat, tab }: { chat: ChatSummary; tab: string }) {
   const [isSearching, setSearching] = useState(false);
   const history = historyOf(chat.id);
   const profile = chat.type === 'private' ? profiles.read(chat.username) : undefined;
-  const mayWrite = chat.type === 'channel' ? chat.can_post === true : profile?.can_write !== false;
+  const mayWrite = mayWriteIn(chat) && profile?.can_write !== false;
   const open: OnOpen = (first, items = mediaOf(history.messages)) => show({ kind: 'media', items, first });
   const toBottom = () => setBottom((before) => before + 1);
   const { target, jump } = useJump(history);
@@ -334,7 +347,7 @@ function OpenChat({ chat, tab }: { chat: ChatSummary; tab: string }) {
               editLast={editLast}
             />
           ) : (
-            <p className="closed">{t(chat.type === 'channel' ? 'only_admins_post' : 'cant_write')}</p>
+            <Closed chat={chat} />
           )}
         </>
       )}

@@ -1,4 +1,4 @@
-/** Shows the details of a chat: the page of a bot, or the members of a group or channel. */
+/** Shows the details of a chat: a bot, a person, or the members of a group or channel. */
 import { useEffect, useState } from 'react';
 import { call, get } from '../api.js';
 import { attempt, reasonOf } from '../failures.js';
@@ -14,6 +14,7 @@ import type { ChatMember, ChatSummary } from '../types.js';
 import { fullDate, t, type WordKey } from '../words.js';
 import { Icon } from './icons.js';
 import { InviteLinks, JoinRequests } from './invite_links.js';
+import { PersonInfo } from './person.js';
 import { StartPicture, startBot } from './start.js';
 import { Confirm, Dialog, Face, Failure, Field, Trouble } from './ui.js';
 
@@ -211,7 +212,13 @@ function Member({ member, remove }: MemberProps) {
     <li>
       <Face id={member.user?.id ?? 0} name={name} size={36} />
       <span className="grow">
-        <bdi>{name}</bdi>
+        {member.user && !member.user.is_bot && member.user.id !== me.value?.id ? (
+          <a href={`#/person/${member.user.id}`}>
+            <bdi>{name}</bdi>
+          </a>
+        ) : (
+          <bdi>{name}</bdi>
+        )}
         <small>
           {member.user?.is_bot ? `${t('bot')} · ` : ''}
           {t(statusWords[member.status] ?? 'member')}
@@ -412,11 +419,9 @@ export function ChatInfo({ chat, close }: { chat: ChatSummary; close: () => void
     <Dialog title={t('about', { name: chatName(chat) })} close={close}>
       {chats.byId.has(chat.id) && <Mute chat={chat} />}
       {chats.byId.has(chat.id) && <Place chat={chat} />}
-      {chat.type === 'private' ? (
-        <BotInfo chat={chat} close={close} />
-      ) : (
-        <SharedInfo chat={chat} close={close} />
-      )}
+      {chat.type === 'private' && <BotInfo chat={chat} close={close} />}
+      {chat.type === 'person' && <PersonInfo chat={chat} />}
+      {chat.type !== 'private' && chat.type !== 'person' && <SharedInfo chat={chat} close={close} />}
     </Dialog>
   );
 }

@@ -5,8 +5,8 @@ import { get } from '../api.js';
 import { attempt } from '../failures.js';
 import { answerInvitation, chats, connected, invitations } from '../model/chats.js';
 import { chatName, personName } from '../names.js';
-import { say } from '../notes.js';
 import { go, route } from '../route.js';
+import { me } from '../session.js';
 import { useCell, useSignal } from '../signal.js';
 import type { ChatSummary } from '../types.js';
 import { t } from '../words.js';
@@ -17,17 +17,17 @@ import { Empty, Face, IconButton, Menu, Part, Spinner, Trouble } from './ui.js';
 const NewChat = lazy(async () => ({ default: (await import('./new_chat.js')).NewChat }));
 const FoundMessages = lazy(async () => ({ default: (await import('./search.js')).FoundMessages }));
 
-/** Opens the chat of a username. For a person, shows a note, because people have no direct chats with each other. */
-export async function openUsername(name: string): Promise<'opened' | 'person' | 'nobody'> {
+/** Opens the chat of a username, or the page of a person. */
+export async function openUsername(name: string): Promise<'opened' | 'nobody'> {
   const username = name.replace(/^@/, '');
   try {
     const found = await get<{ type: string; id: number; username: string }>(
       `/api/names/${encodeURIComponent(username)}`,
     );
     if (found.type === 'bot') go(chats.byId.has(found.id) ? `chat/${found.id}` : `bot/${found.username}`);
-    else if (found.type === 'user') say(t('is_person', { name: username }));
+    else if (found.type === 'user') go(found.id === me.value?.id ? 'settings' : `person/${found.username}`);
     else go(`chat/${found.id}`);
-    return found.type === 'user' ? 'person' : 'opened';
+    return 'opened';
   } catch {
     return 'nobody';
   }

@@ -1,13 +1,11 @@
 /** Lets the person choose a chat by its name. */
 import { type KeyboardEvent, useEffect, useState } from 'react';
 import { chats } from '../model/chats.js';
-import { chatName } from '../names.js';
+import { chatName, mayWriteIn } from '../names.js';
 import { useSignal } from '../signal.js';
 import type { ChatSummary } from '../types.js';
 import { t } from '../words.js';
 import { Dialog, Face, Failure, Field } from './ui.js';
-
-const mayWriteIn = (chat: ChatSummary) => chat.type !== 'channel' || chat.can_post === true;
 
 /** Moves between the field and the chats with the arrow keys. */
 function onArrow(event: KeyboardEvent<HTMLElement>): void {

@@ -1,4 +1,4 @@
-/** Shows the form for a new group or channel. */
+/** Shows the form for a new chat with a person, and for a new group or channel. */
 import { useState } from 'react';
 import { call } from '../api.js';
 import { reasonOf } from '../failures.js';
@@ -6,10 +6,11 @@ import { chats } from '../model/chats.js';
 import { go } from '../route.js';
 import type { ChatSummary } from '../types.js';
 import { t } from '../words.js';
+import { openPerson } from './person.js';
 import { Dialog, Failure, Field } from './ui.js';
 
 export function NewChat({ close }: { close: () => void }) {
-  const [type, setType] = useState<'group' | 'channel'>('group');
+  const [type, setType] = useState<'person' | 'group' | 'channel'>('person');
   const [title, setTitle] = useState('');
   const [username, setUsername] = useState('');
   const [hidden, setHidden] = useState(true);
@@ -20,6 +21,11 @@ export function NewChat({ close }: { close: () => void }) {
     setBusy(true);
     try {
       const name = username.trim().replace(/^@/, '');
+      if (type === 'person') {
+        await openPerson(name);
+        close();
+        return;
+      }
       const chat = await call<ChatSummary>('POST', '/api/chats', {
         type,
         title,
@@ -46,7 +52,7 @@ export function NewChat({ close }: { close: () => void }) {
       >
         <fieldset className="choices">
           <legend className="sr-only">{t('kind')}</legend>
-          {(['group', 'channel'] as const).map((kind) => (
+          {(['person', 'group', 'channel'] as const).map((kind) => (
             <label key={kind} className="choice">
               <input type="radio" name="type" checked={type === kind} onChange={() => setType(kind)} />
               <span>
@@ -56,19 +62,33 @@ export function NewChat({ close }: { close: () => void }) {
             </label>
           ))}
         </fieldset>
-        <Field label={t('title')} value={title} set={setTitle} max={128} required />
-        <label className="check">
-          <input type="checkbox" checked={!hidden} onChange={(event) => setHidden(!event.target.checked)} />
-          {t('public')}
-        </label>
-        {!hidden && <Field label={t('username')} value={username} set={setUsername} placeholder="news" />}
+        {type === 'person' ? (
+          <Field label={t('username')} value={username} set={setUsername} placeholder="alice" required />
+        ) : (
+          <>
+            <Field label={t('title')} value={title} set={setTitle} max={128} required />
+            <label className="check">
+              <input
+                type="checkbox"
+                checked={!hidden}
+                onChange={(event) => setHidden(!event.target.checked)}
+              />
+              {t('public')}
+            </label>
+            {!hidden && <Field label={t('username')} value={username} set={setUsername} placeholder="news" />}
+          </>
+        )}
         <Failure text={failure} />
         <footer className="row end">
           <button type="button" className="button" onClick={close}>
             {t('cancel')}
           </button>
-          <button type="submit" className="button primary" disabled={busy || title.trim() === ''}>
-            {t('create')}
+          <button
+            type="submit"
+            className="button primary"
+            disabled={busy || (type === 'person' ? username : title).trim() === ''}
+          >
+            {t(type === 'person' ? 'open_chat' : 'create')}
           </button>
         </footer>
       </form>

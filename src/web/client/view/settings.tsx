@@ -12,6 +12,7 @@ import type { AddPolicy, Self, StoredUploads } from '../types.js';
 import { type Language, language, languages, setLanguage, t } from '../words.js';
 import { Icon } from './icons.js';
 import { sizeText } from './media.js';
+import { BlockedPeople } from './person.js';
 import { Face } from './ui.js';
 
 /** Shows the notification settings. Shows nothing if the service or the browser does not support notifications. */
@@ -118,6 +119,28 @@ function WhoMayAdd() {
   );
 }
 
+/** Sets who may start a chat with the person, and lists the blocked people. */
+function WhoMayWrite() {
+  const chosen = useCell(me)?.start_chats ?? 'everyone';
+  const choose = (start_chats: AddPolicy) =>
+    attempt(async () => {
+      me.set(await call<Self>('PATCH', '/api/me', { start_chats }));
+    });
+  return (
+    <section className="card stack">
+      <Choice
+        id="start-chats"
+        label={t('start_chats')}
+        hint={t('start_chats_hint')}
+        value={chosen}
+        options={policies.map(([policy, words]) => [policy, t(words)])}
+        choose={(policy) => void choose(policy as AddPolicy)}
+      />
+      <BlockedPeople />
+    </section>
+  );
+}
+
 /** Shows the storage used by the files of the person and their bots, and the limit if there is one. */
 function Uploads() {
   const [stored, setStored] = useState<StoredUploads>();
@@ -179,6 +202,7 @@ export function Settings() {
           </fieldset>
         </section>
         <WhoMayAdd />
+        <WhoMayWrite />
         <Notifications />
         <Uploads />
         <section className="card">
