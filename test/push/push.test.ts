@@ -277,6 +277,15 @@ describe('some people get no notification', () => {
   });
 });
 
+test('a notification about a message from a person has the name of this person as its title', async () => {
+  const [ida, jon] = await Promise.all([person('ida'), person('jon')]);
+  const chat = await app(ida, 'POST', `/api/people/${jon.username}/chat`, {});
+  const { message_id, date } = await app(ida, 'POST', `/api/chats/${chat.id}/messages`, { text: 'hello' });
+  const expected = { chat_id: chat.id, message_id, date, title: ida.first_name, body: 'hello' };
+  await until(() => expect(payloadsOf(jon)).toEqual([expected]));
+  expect(payloadsOf(ida)).toEqual([]);
+});
+
 test('several messages sent together cause one notification, and an edit causes none', async () => {
   const ann = await person('ann');
   const first = await send(ann.id, 'one', { disable_notification: true });

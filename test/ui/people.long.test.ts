@@ -21,14 +21,25 @@ beforeEach(async () => {
 const app = (who: TestUser, verb: string, path: string, body?: object) =>
   resultOf(world.service.app(who, verb, path, body));
 const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
-const composer = (page: Page) => page.getByRole('textbox', { name: 'Message', exact: true });
+const composer = (page: Page) => page.getByRole('combobox', { name: 'Message' });
 const row = (page: Page, name: string) => page.locator('.chat-row', { hasText: name });
 const openChat = async (): Promise<number> =>
   (await app(alice, 'POST', `/api/people/${bob.username}/chat`, {})).id;
 
 async function shot(page: Page, name: string): Promise<void> {
   const folder = process.env.PETREL_UI_SHOTS;
-  if (folder !== undefined) await page.screenshot({ path: `${folder}/people-${name}.png` });
+  if (folder === undefined) return;
+  const usual = page.viewportSize();
+  for (const [look, colorScheme, size] of [
+    ['light', 'light', usual],
+    ['dark', 'dark', usual],
+    ['phone', 'light', { width: 390, height: 780 }],
+  ] as const) {
+    await page.emulateMedia({ colorScheme });
+    if (size) await page.setViewportSize(size);
+    await page.screenshot({ path: `${folder}/people-${name}-${look}.png` });
+  }
+  if (usual) await page.setViewportSize(usual);
 }
 
 test('people open their chat from the new-chat dialog and write to each other', async () => {
@@ -68,7 +79,7 @@ test('the members of a group link to the pages of people', async () => {
   const group = await world.service.newGroup(alice, 'Walkers', [bob]);
   const page = await world.open(alice, `#/chat/${group}`);
   await button(page, 'About Walkers').click();
-  await page.getByRole('link', { name: 'Bob' }).click();
+  await page.getByRole('dialog').getByRole('link', { name: 'Bob' }).click();
   await button(page, 'Write a message').click();
   await composer(page).waitFor();
   await page.context().close();

@@ -55,7 +55,7 @@ function Header({ chat, tab, info, isSearching, search }: HeaderProps) {
         <Icon name="back" />
       </a>
       <button type="button" className="chat-title" onClick={info}>
-        <Face id={chat.id} name={name} picture={chat.avatar} size={42} />
+        <Face id={chat.user_id ?? chat.id} name={name} picture={chat.avatar} size={42} />
         <span>
           <strong>
             <bdi>{name}</bdi>

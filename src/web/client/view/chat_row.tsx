@@ -102,7 +102,7 @@ export function Row({ chat, chosen, openMenu }: RowProps) {
       : '';
   return (
     <RowBox chat={chat} chosen={chosen} openMenu={openMenu}>
-      <Face id={chat.id} name={name} picture={chat.avatar} />
+      <Face id={chat.user_id ?? chat.id} name={name} picture={chat.avatar} />
       <span className="chat-row-text">
         <span className="chat-row-top">
           <span className="chat-name">

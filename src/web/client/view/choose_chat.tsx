@@ -55,7 +55,7 @@ export function ChooseChat({ title, choose, all, busy, failure, close }: ChooseC
           {found.map((chat) => (
             <li key={chat.id}>
               <button type="button" disabled={busy} onClick={() => choose(chat)}>
-                <Face id={chat.id} name={chatName(chat)} picture={chat.avatar} size={40} />
+                <Face id={chat.user_id ?? chat.id} name={chatName(chat)} picture={chat.avatar} size={40} />
                 <span className="grow">
                   <strong>
                     <bdi>{chatName(chat)}</bdi>
