@@ -7,7 +7,7 @@ import { startReceiver } from '../support/receivers.js';
 import { type Service, startService, type TestUser } from '../support/service.js';
 import { onSharedService } from '../support/shared.js';
 
-const flags = [
+export const flags = [
   '--disable-gpu',
   '--disable-quic',
   '--no-first-run',

@@ -13,13 +13,14 @@ export const files_max = 10;
 /** A call has at most 50 MiB. This leaves room for the names of the files, the caption and its entities. */
 export const files_bytes_max = 50 * 1_048_576 - 131_072;
 
-export type FileKind = 'photo' | 'video' | 'audio' | 'document';
+export type FileKind = 'photo' | 'video' | 'audio' | 'voice' | 'document';
 
 /** The types that the service accepts as photos. */
 const photoTypes = /^image\/(jpeg|png|gif|webp|bmp|avif|heic|heif)$/;
 
-/** Returns how a file is sent. The type of the file determines this. */
+/** Returns how a file is sent. The type of the file determines this. Only a recording of this page names its codec. */
 export function kindOf({ type }: File): FileKind {
+  if (/^audio\/.*;\s*codecs=/.test(type)) return 'voice';
   if (photoTypes.test(type)) return 'photo';
   const [group] = type.split('/');
   return group === 'video' || group === 'audio' ? group : 'document';
@@ -65,24 +66,27 @@ const groupOf = (file: File): string => (isVisual(file) ? 'visual' : kindOf(file
 
 /**
  * Divides files into messages and albums, in order. An album has pictures and videos, only audio files, or only
- * documents.
+ * documents. Each voice message is a message of its own.
  */
 export function groupsOf(files: readonly File[]): File[][] {
   const groups: File[][] = [];
   for (const file of files) {
     const last = groups.at(-1);
-    if (last?.[0] && groupOf(last[0]) === groupOf(file)) last.push(file);
+    if (last?.[0] && groupOf(last[0]) === groupOf(file) && kindOf(file) !== 'voice') last.push(file);
     else groups.push([file]);
   }
   return groups;
 }
 
-/** Returns the body of a call that sends one file, or several files as an album. */
+/**
+ * Returns the body of a call that sends one file, or several files as an album. `seconds` is the length of a recording.
+ */
 export function formOf(
   files: readonly File[],
   caption: string,
   entities: readonly MessageEntity[] | undefined,
   replyTo: number | undefined,
+  seconds?: number,
 ): FormData {
   const form = new FormData();
   const isAlbum = files.length > 1;
@@ -94,6 +98,7 @@ export function formOf(
   if (isAlbum) form.append('media', JSON.stringify(media));
   else if (caption !== '') form.append('caption', caption);
   if (!isAlbum && entities) form.append('caption_entities', JSON.stringify(entities));
+  if (seconds !== undefined) form.append('duration', String(seconds));
   if (replyTo !== undefined) form.append('reply_to_message_id', String(replyTo));
   for (const [i, file] of files.entries()) form.append(isAlbum ? `file${i}` : kindOf(file), file, file.name);
   return form;

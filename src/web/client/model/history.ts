@@ -39,7 +39,7 @@ interface StreamedMessage {
 }
 
 /** The content of a send. Files of several kinds become several messages. */
-type Draft = Pick<KeptMessage, 'text' | 'entities' | 'files' | 'replyTo' | 'send'>;
+type Draft = Pick<KeptMessage, 'text' | 'entities' | 'files' | 'seconds' | 'replyTo' | 'send'>;
 
 const stored_ms_max = 3_000;
 
@@ -458,7 +458,7 @@ export class History extends Signal {
   }
 
   async #post(outgoing: Outgoing, signal: AbortSignal): Promise<Message[]> {
-    const { key, text, entities, files, replyTo, uploaded } = outgoing;
+    const { key, text, entities, files, seconds, replyTo, uploaded } = outgoing;
     const reply = replyTo?.message_id;
     const path = `/api/chats/${this.chat}/${files && files.length > 1 ? 'albums' : 'messages'}`;
     if (!files) {
@@ -468,9 +468,8 @@ export class History extends Signal {
     await checkStored(bytesOf(files));
     const onProgress = (bytes: number) => uploaded.set(bytes);
     const options = { key, signal, onProgress };
-    return [
-      await call<Message | Message[]>('POST', path, formOf(files, text, entities, reply), options),
-    ].flat();
+    const form = formOf(files, text, entities, reply, seconds);
+    return [await call<Message | Message[]>('POST', path, form, options)].flat();
   }
 
   /** Removes the copy of a message being sent, if the stream reports the message before the call has returned. */
@@ -500,10 +499,10 @@ async function checkStored(bytes: number): Promise<void> {
 }
 
 /** Returns the messages of one send, in order. The first message has the text and the quote. */
-function draftsOf({ text, entities, files, replyTo }: Draft, send: string): Draft[] {
+function draftsOf({ text, entities, files, seconds, replyTo }: Draft, send: string): Draft[] {
   if (!files?.length) return [{ text, entities, replyTo }];
   return groupsOf(files).map((group, i) =>
-    i === 0 ? { text, entities, files: group, replyTo, send } : { text: '', files: group, send },
+    i === 0 ? { text, entities, files: group, seconds, replyTo, send } : { text: '', files: group, send },
   );
 }
 

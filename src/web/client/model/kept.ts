@@ -17,6 +17,8 @@ export interface KeptMessage {
   readonly entities?: readonly MessageEntity[];
   /** The file, or the files of an album. Absent if the message has only text. */
   readonly files?: readonly File[];
+  /** The length of a voice message in seconds. */
+  readonly seconds?: number;
   /** The id of the send. Files of several kinds are sent as several messages, and no message overtakes another. */
   readonly send?: string;
   /** The quoted message. After a reload, it has no contents, because these are never stored. */

@@ -33,7 +33,7 @@ function FileName({ file, detail }: { file: File; detail: string }) {
   return (
     <>
       <span className="file-icon">
-        <Icon name={kindOf(file) === 'audio' ? 'play' : 'file'} />
+        <Icon name={['audio', 'voice'].includes(kindOf(file)) ? 'play' : 'file'} />
       </span>
       <span className="file-text">
         <strong dir="auto">{file.name}</strong>

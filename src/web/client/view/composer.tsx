@@ -5,6 +5,7 @@ import { reasonOf } from '../failures.js';
 import { historyOf } from '../model/chats.js';
 import { draftOf, draftsSet, noteDraft } from '../model/drafts.js';
 import { readMarks, writeMarks } from '../model/marks.js';
+import type { VoiceFile } from '../model/recording.js';
 import { personName, previewOf, summaryOf } from '../names.js';
 import { say } from '../notes.js';
 import { useCell, useSignal } from '../signal.js';
@@ -22,6 +23,7 @@ import { IconButton, isCovered, lengthOf, Part } from './ui.js';
 const EmojiPanel = lazy(() => import('./emoji.js'));
 const FormattingToolbar = lazy(() => import('./formatting_toolbar.js'));
 const InlinePanel = lazy(() => import('./inline_panel.js'));
+const Recorder = lazy(() => import('./recorder.js'));
 const MentionList = lazy(() => import('./mention_list.js'));
 
 const text_max = 4_096;
@@ -415,15 +417,82 @@ function Panels({ own }: { own: ReturnType<typeof useComposer> }) {
   );
 }
 
-export function Composer(props: ComposerProps) {
-  const { bot, commands, replyTo, editing, done, placeholder } = props;
-  const keys = editing ? null : props.keys;
-  const own = useComposer(props);
-  const { field, text, setText, tray, count, emoji, setEmoji, suggestions, left, formatting, mentions } = own;
+/** Whether the browser can record. It has no `mediaDevices` on pages that are not secure. */
+const canRecord = () => 'MediaRecorder' in window && navigator.mediaDevices !== undefined;
 
+/** Records a voice message in place of the row of the composer. */
+function VoiceRow({ chat, replyTo, done, sent, close }: ComposerProps & { close: () => void }) {
+  const send = ({ file, seconds }: VoiceFile) => {
+    const draft = { text: '', files: [file], seconds, replyTo: replyTo ?? undefined };
+    if (!historyOf(chat).send(draft)) return false;
+    sent();
+    done();
+    return true;
+  };
+  return (
+    <Part>
+      <Recorder send={send} close={close} />
+    </Part>
+  );
+}
+
+interface RowProps {
+  props: ComposerProps;
+  own: ReturnType<typeof useComposer>;
+  keys: ReplyKeys | null;
+  record: () => void;
+}
+
+/** Shows the text field between the buttons of the composer. */
+function Row({ props: { bot, commands, editing, placeholder }, own, keys, record }: RowProps) {
+  const { tray, count, emoji, setEmoji, suggestions, left } = own;
   function toggleEmoji() {
     suggestions.close();
     setEmoji(!emoji);
+  }
+  return (
+    <div className="composer-row">
+      {bot?.menu_button && !editing && <MenuButton bot={bot} />}
+      {commands.length > 0 && !bot?.menu_button && !editing && (
+        <IconButton
+          icon="slash"
+          label={t('commands')}
+          expanded={suggestions.isOpen}
+          onClick={suggestions.toggle}
+        />
+      )}
+      <AttachButton shown={!editing} choose={(chosen) => tray.add(chosen)} />
+      <TextField own={own} placeholder={count > 0 ? t('add_caption') : placeholder} />
+      <ReplyKeysButton keys={keys} />
+      {left < 200 && <span className={left < 0 ? 'counter over' : 'counter'}>{left}</span>}
+      <IconButton icon="smile" label={t('emoji')} expanded={emoji} onClick={toggleEmoji} />
+      {own.isEmpty && !editing && canRecord() && (
+        <IconButton icon="mic" label={t('record')} onClick={record} />
+      )}
+      <IconButton
+        icon={editing ? 'check' : 'send'}
+        label={editing ? t('save') : t('send')}
+        className="send"
+        submit
+        disabled={own.isEmpty || left < 0}
+      />
+    </div>
+  );
+}
+
+export function Composer(props: ComposerProps) {
+  const { replyTo, editing, done } = props;
+  const keys = editing ? null : props.keys;
+  const own = useComposer(props);
+  const { field, text, setText, tray, count, emoji, setEmoji, suggestions, formatting, mentions } = own;
+  const [isRecording, setRecording] = useState(false);
+  useEffect(() => {
+    if (editing) setRecording(false);
+  }, [editing]);
+
+  function stopRecording() {
+    setRecording(false);
+    requestAnimationFrame(() => field.current?.focus());
   }
 
   function insert(piece: string) {
@@ -470,29 +539,19 @@ export function Composer(props: ComposerProps) {
         />
       )}
       {count > 0 && <AttachedFiles tray={tray} />}
-      <div className="composer-row">
-        {bot?.menu_button && !editing && <MenuButton bot={bot} />}
-        {commands.length > 0 && !bot?.menu_button && !editing && (
-          <IconButton
-            icon="slash"
-            label={t('commands')}
-            expanded={suggestions.isOpen}
-            onClick={suggestions.toggle}
-          />
-        )}
-        <AttachButton shown={!editing} choose={(chosen) => tray.add(chosen)} />
-        <TextField own={own} placeholder={count > 0 ? t('add_caption') : placeholder} />
-        <ReplyKeysButton keys={keys} />
-        {left < 200 && <span className={left < 0 ? 'counter over' : 'counter'}>{left}</span>}
-        <IconButton icon="smile" label={t('emoji')} expanded={emoji} onClick={toggleEmoji} />
-        <IconButton
-          icon={editing ? 'check' : 'send'}
-          label={editing ? t('save') : t('send')}
-          className="send"
-          submit
-          disabled={own.isEmpty || left < 0}
+      {isRecording ? (
+        <VoiceRow {...props} close={stopRecording} />
+      ) : (
+        <Row
+          props={props}
+          own={own}
+          keys={keys}
+          record={() => {
+            setEmoji(false);
+            setRecording(true);
+          }}
         />
-      </div>
+      )}
       <ReplyKeysPanel keys={keys} />
     </form>
   );

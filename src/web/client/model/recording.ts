@@ -1,0 +1,127 @@
+/** Records a voice message with the microphone, and measures how loud it is. */
+import { Signal } from '../signal.js';
+import { t } from '../words.js';
+
+/** The types in order of preference. Other browsers play the first two, and Safari records only the last. */
+const types = ['audio/ogg;codecs=opus', 'audio/webm;codecs=opus', 'audio/mp4;codecs=mp4a.40.2'];
+const bits_per_s = 32_000;
+/** The maximum length of a recording, which has about 3.6 MB. */
+export const recording_s_max = 15 * 60;
+/** How often the level is measured, and how many levels are kept. */
+const level_ms = 100;
+const levels_max = 40;
+
+export interface VoiceFile {
+  readonly file: File;
+  /** The length in seconds. The browser does not write it into the file. */
+  readonly seconds: number;
+}
+
+/** Returns the text that says why recording is impossible. */
+function reasonOf(error: unknown): string {
+  const name = error instanceof DOMException ? error.name : '';
+  if (name === 'NotAllowedError' || name === 'SecurityError') return t('fail_microphone');
+  return t(name === 'NotFoundError' ? 'fail_no_microphone' : 'fail_recording');
+}
+
+/**
+ * A recording is `asking` while the browser asks for permission, `running` while it records, and then `complete`. At its
+ * maximum length and without its microphone it becomes complete by itself. It `failed` if `failure` says why. A recording
+ * that was `dropped` has released the microphone and has no file.
+ */
+export class Recording extends Signal {
+  state: 'asking' | 'running' | 'complete' | 'failed' | 'dropped' = 'asking';
+  failure = '';
+  seconds = 0;
+  /** The latest levels, from 0 to 1. */
+  levels: readonly number[] = [];
+  readonly #chunks: Blob[] = [];
+  #stream: MediaStream | undefined;
+  #recorder: MediaRecorder | undefined;
+  #sound: AudioContext | undefined;
+  #timer: ReturnType<typeof setInterval> | undefined;
+
+  async start(): Promise<void> {
+    try {
+      const stream = await navigator.mediaDevices.getUserMedia({ audio: true });
+      this.#stream = stream;
+      // The person may have deleted the recording while the browser asked.
+      if (this.state !== 'asking') return this.#release();
+      const mimeType = types.find((type) => MediaRecorder.isTypeSupported(type)) as string;
+      const recorder = new MediaRecorder(stream, { mimeType, audioBitsPerSecond: bits_per_s });
+      recorder.ondataavailable = ({ data }) => this.#chunks.push(data);
+      recorder.onstop = () => this.#end('complete');
+      recorder.onerror = () => this.#fail(t('fail_recording'));
+      this.#recorder = recorder;
+      this.#measure(stream);
+      recorder.start(1_000);
+      this.state = 'running';
+      this.changed();
+    } catch (error) {
+      this.#fail(reasonOf(error));
+    }
+  }
+
+  /** Measures level and length until the recording ends. */
+  #measure(stream: MediaStream): void {
+    const sound = new AudioContext();
+    const analyser = sound.createAnalyser();
+    analyser.fftSize = 1_024;
+    sound.createMediaStreamSource(stream).connect(analyser);
+    const samples = new Float32Array(analyser.fftSize);
+    const began = performance.now();
+    this.#sound = sound;
+    this.#timer = setInterval(() => {
+      analyser.getFloatTimeDomainData(samples);
+      const power = samples.reduce((sum, sample) => sum + sample * sample, 0) / samples.length;
+      this.levels = [...this.levels, Math.min(1, Math.sqrt(power) * 4)].slice(-levels_max);
+      this.seconds = (performance.now() - began) / 1_000;
+      this.changed();
+      if (this.seconds >= recording_s_max) this.#recorder?.stop();
+    }, level_ms);
+  }
+
+  #release(): void {
+    clearInterval(this.#timer);
+    for (const track of this.#stream?.getTracks() ?? []) track.stop();
+    void this.#sound?.close();
+    this.#sound = undefined;
+  }
+
+  #end(state: 'complete' | 'failed' | 'dropped'): void {
+    this.#release();
+    if (this.state === 'asking' || this.state === 'running') this.state = state;
+    this.changed();
+  }
+
+  #fail(reason: string): void {
+    this.failure = reason;
+    this.#end('failed');
+  }
+
+  /** Ends the recording and returns its file, or null if nothing was recorded. */
+  async finish(): Promise<VoiceFile | null> {
+    if (this.state === 'running') {
+      const ended = new Promise<void>((resolve) => {
+        const stop = this.subscribe(() => {
+          if (this.state === 'running') return;
+          stop();
+          resolve();
+        });
+      });
+      this.#recorder?.stop();
+      await ended;
+    }
+    if (this.state !== 'complete') return null;
+    const type = this.#recorder?.mimeType ?? '';
+    const file = new File(this.#chunks, t('media_voice'), { type });
+    return file.size === 0 ? null : { file, seconds: Math.max(1, Math.round(this.seconds)) };
+  }
+
+  /** Deletes the recording and releases the microphone. */
+  drop(): void {
+    const recorder = this.#recorder;
+    this.#end('dropped');
+    if (recorder && recorder.state !== 'inactive') recorder.stop();
+  }
+}
