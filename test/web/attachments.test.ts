@@ -4,12 +4,19 @@ import { limits } from '../../src/limits.js';
 interface Attachments {
   readonly files_max: number;
   readonly files_bytes_max: number;
+  kindOf(file: File): string;
   groupsOf(files: readonly File[]): File[][];
-  formOf(files: readonly File[], caption: string, entities: readonly object[], replyTo: number): FormData;
+  formOf(
+    files: readonly File[],
+    caption: string,
+    entities: readonly object[],
+    replyTo: number,
+    seconds?: number,
+  ): FormData;
 }
 // The application needs the types of a browser, and tests are compiled without them.
 const path = '../../src/web/client/model/attachments.ts';
-const { files_max, files_bytes_max, groupsOf, formOf }: Attachments = await import(path);
+const { files_max, files_bytes_max, kindOf, groupsOf, formOf }: Attachments = await import(path);
 
 const fileOf = (name: string, type: string, bytes = 1) => new File([Buffer.alloc(bytes)], name, { type });
 
@@ -44,4 +51,14 @@ test('files are divided into albums of one kind, in order', () => {
   ];
   const names = groupsOf(files).map((group) => group.map(({ name }) => name).join(''));
   expect(names).toEqual(['12', '345', '6', '7']);
+});
+
+test('only a recording of the page is a voice message, and it is never part of an album', () => {
+  const recording = new File(['x'], 'Voice message', { type: 'audio/webm;codecs=opus' });
+  const song = new File(['x'], 'song.webm', { type: 'audio/webm' });
+  expect([recording, song].map(kindOf)).toEqual(['voice', 'audio']);
+  expect(groupsOf([recording, recording, song, song])).toEqual([[recording], [recording], [song, song]]);
+  const form = formOf([recording], '', [], 7, 3);
+  expect(form.get('duration')).toBe('3');
+  expect(form.has('voice')).toBe(true);
 });
