@@ -260,6 +260,16 @@ const direct: Readonly<Record<string, Row>> = {
       return { path: '/api/me/invitations', keys: made.map(({ chat_id }) => Number(chat_id)) };
     },
   },
+  'GET /api/me/blocked_people': {
+    keyOf: ({ user }) => user.id,
+    page: async ({ sql, owner, people }) => {
+      await sql(`insert into person_blocks (user_id, blocked_id) select $1, unnest($2::bigint[])`, [
+        owner.id,
+        people.map(idOf),
+      ]);
+      return { path: '/api/me/blocked_people', keys: people.map(idOf) };
+    },
+  },
   'GET /api/chats/{chat_id}/invite_links': {
     keyOf: idOf,
     page: async ({ service, sql, owner, people }) => {

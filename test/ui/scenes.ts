@@ -46,7 +46,7 @@ const attach = async (page: Page, words: Readonly<Record<string, string>>) => {
 };
 const dialog = (page: Page) => page.getByRole('dialog').waitFor();
 
-export function scenesOf({ guide, quiet, fresh, group, channel, post }: Gallery): readonly Scene[] {
+export function scenesOf({ bob, guide, quiet, fresh, group, channel, post }: Gallery): readonly Scene[] {
   const own = `#/bots/${guide.id}`;
   const direct = `#/chat/${guide.id}`;
   const info: NonNullable<Scene['act']> = async (page) => {
@@ -74,9 +74,19 @@ export function scenesOf({ guide, quiet, fresh, group, channel, post }: Gallery)
       act: async (page, w) => {
         await press(page, w.new_chat);
         await dialog(page);
+        await page.getByRole('dialog').getByRole('radio').nth(1).check();
         await page.getByRole('dialog').getByRole('checkbox').check();
       },
     },
+    {
+      name: 'new_chat_person',
+      path: '',
+      act: async (page, w) => {
+        await press(page, w.new_chat);
+        await dialog(page);
+      },
+    },
+    { name: 'person', path: `#/person/${bob.username}` },
     {
       name: 'find_chat',
       path: '',
