@@ -309,7 +309,7 @@ export function ChatList() {
           <Spinner />
         </div>
       )}
-      {chats.loaded && sought === '' && (inArchive ? list : chats.all).length === 0 && (
+      {chats.loaded && sought === '' && list.length === 0 && (inArchive || chats.archived.length === 0) && (
         <Empty icon={inArchive ? 'archive' : 'chat'} text={t(inArchive ? 'archive_empty' : 'no_chats')} />
       )}
       <nav aria-label={t(inArchive ? 'archive' : 'chats')} onKeyDown={onKey} className="grow">
