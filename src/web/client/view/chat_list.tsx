@@ -2,9 +2,8 @@
 import { type KeyboardEvent, lazy, useEffect, useRef, useState } from 'react';
 import { VList, type VListHandle } from 'virtua';
 import { get } from '../api.js';
-import { attempt } from '../failures.js';
-import { answerInvitation, chats, connected, invitations } from '../model/chats.js';
-import { chatName, personName } from '../names.js';
+import { chats, connected, invitations } from '../model/chats.js';
+import { chatName } from '../names.js';
 import { go, route } from '../route.js';
 import { me } from '../session.js';
 import { useCell, useSignal } from '../signal.js';
@@ -12,8 +11,9 @@ import type { ChatSummary } from '../types.js';
 import { t } from '../words.js';
 import { ArchiveRow, type OpenMenu, placesOf, Row, takeFocus } from './chat_row.js';
 import { Icon } from './icons.js';
-import { Empty, Face, IconButton, Menu, Part, Spinner, Trouble } from './ui.js';
+import { Empty, IconButton, Menu, Part, Spinner, Trouble } from './ui.js';
 
+const Invitations = lazy(() => import('./invitations.js'));
 const NewChat = lazy(async () => ({ default: (await import('./new_chat.js')).NewChat }));
 const FoundMessages = lazy(async () => ({ default: (await import('./search.js')).FoundMessages }));
 
@@ -31,54 +31,6 @@ export async function openUsername(name: string): Promise<'opened' | 'nobody'> {
   } catch {
     return 'nobody';
   }
-}
-
-/** Shows the chats to which the person is invited. */
-function Invitations() {
-  const open = useCell(invitations);
-  const [busy, setBusy] = useState(false);
-  if (open.length === 0) return null;
-  const answer = async (chat: number, what: 'accept' | 'decline') => {
-    setBusy(true);
-    await attempt(async () => {
-      await answerInvitation(chat, what);
-      if (what === 'accept') go(`chat/${chat}`);
-    });
-    setBusy(false);
-  };
-  return (
-    <section className="invitations" aria-label={t('invitations')}>
-      {open.map(({ chat, from }) => (
-        <div className="invitation" key={chat.id}>
-          <Face id={chat.id} name={chatName(chat)} size={40} />
-          <span className="grow">
-            <strong>
-              <bdi>{chatName(chat)}</bdi>
-            </strong>
-            <small>{t('invited_by', { name: personName(from) })}</small>
-          </span>
-          <span className="row">
-            <button
-              type="button"
-              className="button"
-              disabled={busy}
-              onClick={() => void answer(chat.id, 'decline')}
-            >
-              {t('decline')}
-            </button>
-            <button
-              type="button"
-              className="button primary"
-              disabled={busy}
-              onClick={() => void answer(chat.id, 'accept')}
-            >
-              {t('accept')}
-            </button>
-          </span>
-        </div>
-      ))}
-    </section>
-  );
 }
 
 interface SearchProps {
@@ -283,6 +235,7 @@ function useInArchive(): boolean {
 
 export function ChatList() {
   useSignal(chats);
+  const invited = useCell(invitations);
   const inArchive = useInArchive();
   const [making, setMaking] = useState(false);
   const [menu, setMenu] = useState<{ chat: ChatSummary; at: { x: number; y: number } } | null>(null);
@@ -302,7 +255,11 @@ export function ChatList() {
     <aside className="sidebar" aria-label={t('chats')}>
       <Bar inArchive={inArchive} make={() => setMaking(true)} />
       <Search text={text} set={setText} first={list[0]} />
-      {!inArchive && <Invitations />}
+      {!inArchive && invited.length > 0 && (
+        <Part>
+          <Invitations />
+        </Part>
+      )}
       {chats.failed !== '' && <Trouble text={chats.failed} retry={() => void chats.load()} />}
       {!chats.loaded && chats.failed === '' && (
         <div className="center">

@@ -10,10 +10,10 @@ import { Icon } from './icons.js';
 import { Keyboard } from './keyboard.js';
 import { mediumOf } from './media.js';
 import { ObjectCard, objectOf } from './objects.js';
-import { PollCard } from './poll.js';
 import { type OnCommand, RichText } from './text.js';
 import { Face, Part, useLongPress } from './ui.js';
 
+const PollCard = lazy(async () => ({ default: (await import('./poll.js')).PollCard }));
 const PostReactions = lazy(async () => ({ default: (await import('./reactions.js')).PostReactions }));
 
 export interface MessageActions {
@@ -96,7 +96,11 @@ function rowClass({ chat }: Message, own: boolean): string {
 /** Shows the poll, place, contact or dice of a message. */
 function MessageObject({ message }: { message: Message }) {
   if (message.poll)
-    return <PollCard chat={message.chat.id} message={message.message_id} poll={message.poll} />;
+    return (
+      <Part>
+        <PollCard chat={message.chat.id} message={message.message_id} poll={message.poll} />
+      </Part>
+    );
   const card = objectOf(message);
   return card && <ObjectCard card={card} />;
 }
