@@ -84,7 +84,11 @@ test('a person records a voice message and sends it with the keyboard', async ()
   expect(voice.mime_type).toMatch(/^audio\/(ogg|webm)$/);
   expect(voice.duration).toBeGreaterThanOrEqual(2);
   expect(voice.file_size).toBeGreaterThan(1_000);
-  await page.locator('audio').waitFor();
+  const player = page.locator('audio');
+  await expect.poll(async () => (await player.boundingBox())?.width).toBeGreaterThan(200);
+  const length = () => player.evaluate((audio: HTMLAudioElement) => audio.duration);
+  await expect.poll(length, { timeout: 30_000 }).toBeLessThan(60);
+  expect(await length()).toBeGreaterThan(1);
   await shot(page, 'sent');
   await expect.poll(() => focused(page)).toBe('Message');
   await page.context().close();

@@ -2,7 +2,7 @@
  * Shows pictures, videos, sound and files in messages. Media on another host are loaded only when the person asks for
  * them.
  */
-import { type ReactNode, useState } from 'react';
+import { type ReactNode, type SyntheticEvent, useState } from 'react';
 import { fileUrl } from '../api.js';
 import { attempt } from '../failures.js';
 import { Cell, useCell } from '../signal.js';
@@ -204,6 +204,16 @@ function FileCard({ file }: { file: FileRef }) {
   );
 }
 
+/** Makes the browser find the length of a recording, which the file does not state, so that people can seek in it. */
+function findLength({ currentTarget: audio }: SyntheticEvent<HTMLAudioElement>): void {
+  if (audio.duration !== Number.POSITIVE_INFINITY) return;
+  audio.ontimeupdate = () => {
+    audio.ontimeupdate = null;
+    audio.currentTime = 0;
+  };
+  audio.currentTime = 1e9;
+}
+
 function Player({ url, kind }: { url: string; kind: MediaKind }) {
   if (kind === 'animation')
     return <video src={url} autoPlay loop muted playsInline aria-label={t('media_animation')} />;
@@ -211,7 +221,7 @@ function Player({ url, kind }: { url: string; kind: MediaKind }) {
     // biome-ignore lint/a11y/useMediaCaption: media from people has no captions
     return <video src={url} controls playsInline aria-label={t(`media_${kind}`)} />;
   // biome-ignore lint/a11y/useMediaCaption: media from people has no captions
-  return <audio src={url} controls aria-label={t(`media_${kind}`)} />;
+  return <audio src={url} controls aria-label={t(`media_${kind}`)} onLoadedMetadata={findLength} />;
 }
 
 interface MediaProps {
