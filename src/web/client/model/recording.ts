@@ -25,9 +25,9 @@ function reasonOf(error: unknown): string {
 }
 
 /**
- * A recording is `asking` while the browser asks for permission, `running` while it records, and then `complete`. At its
- * maximum length and without its microphone it becomes complete by itself. It `failed` if `failure` says why. A recording
- * that was `dropped` has released the microphone and has no file.
+ * A recording is `asking` while the browser asks for permission, then `running`, and then `complete`. It becomes complete
+ * by itself at its maximum length, and when the microphone is unplugged. It is `failed` if it could not start, and
+ * `failure` says why. It is `dropped` once the person has deleted it. Every state after `running` releases the microphone.
  */
 export class Recording extends Signal {
   state: 'asking' | 'running' | 'complete' | 'failed' | 'dropped' = 'asking';
