@@ -207,6 +207,21 @@ test('a block prevents that a chat is opened', async () => {
   expect(await query('select 1 from person_chats where opener_id = any($1)', [[ann.id, ben.id]])).toEqual([]);
 });
 
+test('no message enters a chat after a block, although the chat is opened at the same moment', async () => {
+  for (let round = 0; round < 5; round++) {
+    const other = await service.newUser('other');
+    const [opened] = await Promise.all([
+      app(ann, 'POST', `/api/people/${other.username}/chat`, {}, round % 2),
+      ok(other, 'POST', `/api/people/${ann.username}/block`, {}, 1),
+    ]);
+    if (opened.status === 403) expect(opened.body.description).toBe(closed[1]);
+    else {
+      const { id } = opened.body.result;
+      expect(await refusal(app(ann, 'POST', `/api/chats/${id}/messages`, { text: 'x' }))).toEqual(closed);
+    }
+  }
+});
+
 test('a person sets who may start a chat', async () => {
   const [fred, gus] = [await service.newUser('fred'), await service.newUser('gus')];
   await service.newGroup(ben, 'Friends', [fred]);
