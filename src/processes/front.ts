@@ -164,11 +164,11 @@ async function watchFiles({ filesProblem, time, log, figures }: Backends) {
 
 /** Returns the pages of posts. If readers need an account, every page offers to sign in. */
 function postPages({ config, store }: Backends): PostPages | undefined {
-  const show = createPostPage(baseUrlOf(config));
-  if (show === undefined) return undefined;
+  const pages = createPostPage(baseUrlOf(config));
+  if (pages === undefined) return undefined;
   const find = async (externalId: string) =>
     config.POST_PAGES ? publicPost(store, externalId) : fail('post_not_found');
-  return { find, show };
+  return { find, ...pages };
 }
 
 function openDispatch(backends: Backends, own: DispatchOptions['own']): Dispatch {

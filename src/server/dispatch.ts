@@ -43,17 +43,15 @@ function contextOf(options: DispatchOptions): CallContext {
 const bots = { admit: admitBot, call: callBot };
 const files = { admit: admitFile, call: callFile };
 const application = { admit: admitEndpoint, call: callEndpoint };
-const postPages = { admit: admitPostPage, call: callPostPage };
 
 /**
- * Returns the kind of caller of a path. Returns undefined for unknown paths and for paths of the process, such as its
- * metrics.
+ * Returns the kind of caller of a path. Returns undefined for pages of posts, unknown paths and paths of the process,
+ * such as its metrics.
  */
 function callersOf(path: string) {
   if (path.startsWith('/bot')) return bots;
   if (path.startsWith('/file/bot')) return files;
-  if (path.startsWith('/api/')) return application;
-  return path.startsWith(postPagePath) ? postPages : undefined;
+  return path.startsWith('/api/') ? application : undefined;
 }
 
 const unknownPath = () => fail('not_found');
@@ -68,6 +66,7 @@ export function createDispatch(options: DispatchOptions): Dispatch {
   return {
     handle(request) {
       const { path } = request;
+      if (path.startsWith(postPagePath)) return callPostPage(context, request, () => count(request));
       const known = callersOf(path);
       if (known !== undefined) {
         // Counts a request without a body here. A request with a body was counted when its body was accepted.
@@ -83,7 +82,7 @@ export function createDispatch(options: DispatchOptions): Dispatch {
     },
     admit(request) {
       const { path } = request;
-      const known = callersOf(path);
+      const known = path.startsWith(postPagePath) ? { admit: admitPostPage } : callersOf(path);
       if (known === undefined) return Object.hasOwn(own, path) ? false : fail('not_found');
       const counted = count(request);
       return counted === undefined

@@ -1,6 +1,6 @@
 /** Defines an endpoint of the application API as a value, like a method. */
 import type { z } from 'zod';
-import type { ErrorName } from '../errors.js';
+import type { ApiError, ErrorName } from '../errors.js';
 import type { Files } from '../files/files.js';
 import type { SubscriptionKeys } from '../store/chats/push.js';
 import type { Bot, User } from '../store/core/control.js';
@@ -58,7 +58,9 @@ export interface PostPages {
   /** Returns a post of a public channel. Error: `post_not_found`. */
   readonly find: (externalId: string) => Promise<PublicPost>;
   /** Sends the page of a post, or the page of a missing post. `externalId` is '' for a malformed id. */
-  readonly show: (request: ApiRequest, externalId: string, post: PublicPost | null) => void;
+  readonly show: (request: ApiRequest, externalId: string, post: PublicPost | null) => Promise<void>;
+  /** Sends a page instead of an error that the reader can only wait for. */
+  readonly refuse: (request: ApiRequest, error: ApiError) => void;
 }
 
 export interface Operations {

@@ -40,15 +40,34 @@ async function showPost(
   const externalId = externalIdForm.test(given) ? given : '';
   const find = () => ofFront.run(0, () => findPost(pages, externalId));
   const post = externalId === '' ? null : await ofAddress.run(address, find);
-  shares.charge(address, () => pages.show(request, externalId, post));
+  await shares.charge(address, () => pages.show(request, externalId, post));
 }
 
 /** No request for a page has a body. */
 export const admitPostPage = () => fail('method_not_allowed');
 
-/** Errors: `method_not_allowed`, `too_many_requests`, `unavailable`. */
-export function callPostPage(context: CallContext, request: ApiRequest): void | Promise<void> {
+/** Browsers get a page for the errors that pass by themselves. Other clients get all errors as JSON. */
+function refuse({ postPages }: CallContext, request: ApiRequest, error: unknown): void {
+  const passes = error instanceof ApiError && error.retryAfter !== undefined;
+  if (!passes || postPages === undefined || !request.acceptedTypes.includes('text/html')) throw error;
+  postPages.refuse(request, error);
+}
+
+/**
+ * Waits for `counted`, then sends a page. Rejects with `method_not_allowed`, and for clients other than browsers also
+ * with `too_many_requests` and `unavailable`.
+ */
+export async function callPostPage(
+  context: CallContext,
+  request: ApiRequest,
+  counted: () => Promise<void> | undefined,
+): Promise<void> {
   request.called = `${postPagePath}{external_id}`;
   const address = context.clientAddress(request);
-  return inTurn(context, request, address, () => showPost(context, request, address));
+  try {
+    await counted();
+    await inTurn(context, request, address, () => showPost(context, request, address));
+  } catch (error) {
+    refuse(context, request, error);
+  }
 }

@@ -135,6 +135,29 @@ function readAsset(folder: URL, name: string): Asset {
 }
 
 const compress = { br: promisify(brotliCompress), gzip: promisify(gzip) };
+const params = { [constants.BROTLI_PARAM_QUALITY]: 5 };
+const encoders = {
+  br: (plain: Buffer) => compress.br(plain, { params }),
+  gzip: (plain: Buffer) => compress.gzip(plain),
+};
+const encodings = Object.keys(encoders) as Array<keyof typeof encoders>;
+
+/** Compresses a body with these encodings, outside of the event loop. */
+async function encodedWith(plain: Buffer, names: typeof encodings): Promise<Map<string, Buffer>> {
+  return new Map(await Promise.all(names.map(async (name) => [name, await encoders[name](plain)] as const)));
+}
+
+/** Compresses a body with the encoding that the client prefers, if there is one. */
+export function encodedFor({ acceptEncoding }: ApiRequest, plain: Buffer): Promise<Map<string, Buffer>> {
+  const chosen = chosenEncoding(acceptEncoding, encodings);
+  return encodedWith(
+    plain,
+    encodings.filter((name) => name === chosen),
+  );
+}
+
+export const tagOf = (plain: Buffer): string =>
+  `"${createHash('sha256').update(plain).digest('base64url').slice(0, 22)}"`;
 
 /**
  * Turns a JSON text that is built at run time into a file with the same headers and encodings as a built file.
@@ -142,15 +165,10 @@ const compress = { br: promisify(brotliCompress), gzip: promisify(gzip) };
  */
 export async function jsonAsset(text: string): Promise<Asset> {
   const plain = Buffer.from(text);
-  const params = { [constants.BROTLI_PARAM_QUALITY]: 5 };
-  const [br, zipped] = await Promise.all([compress.br(plain, { params }), compress.gzip(plain)]);
   return {
     plain,
-    encoded: new Map([
-      ['br', br],
-      ['gzip', zipped],
-    ]),
-    tag: `"${createHash('sha256').update(plain).digest('base64url').slice(0, 22)}"`,
+    encoded: await encodedWith(plain, encodings),
+    tag: tagOf(plain),
     headers: [
       ['Content-Type', 'application/json'],
       ['Cache-Control', 'no-cache'],

@@ -1,11 +1,10 @@
 /** Builds the page of a post. The page needs neither scripts nor an account (decision 0075). */
-import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { heart } from '../rules/emoji.js';
 import { type Language, languages } from '../rules/identity_texts.js';
 import { cut } from '../rules/shown_text.js';
 import type { PostPages, PublicPost } from '../server/endpoint.js';
-import { type Asset, postPolicy, safeHeaders, send } from './pages.js';
+import { type Asset, encodedFor, postPolicy, safeHeaders, send, tagOf } from './pages.js';
 import { chosenLanguage, postWords } from './post_words.js';
 
 const description_length_max = 200;
@@ -71,8 +70,8 @@ function bodyOf(post: PublicPost, externalId: string, language: Language): strin
   ].join('\n      ');
 }
 
-const missingHead = (language: Language) =>
-  `<title>${postWords[language].missing}</title>\n    <meta name="robots" content="noindex" />`;
+const hiddenHead = (title: string) => `<title>${title}</title>\n    <meta name="robots" content="noindex" />`;
+const missingHead = (language: Language) => hiddenHead(postWords[language].missing);
 
 function missingBody(externalId: string, language: Language): string {
   const { missing, missing_hint, sign_in } = postWords[language];
@@ -85,16 +84,20 @@ function missingBody(externalId: string, language: Language): string {
   ].join('\n      ');
 }
 
-function assetOf(html: string, caching: string): Asset {
-  const plain = Buffer.from(html);
+function refusedBody(language: Language): string {
+  const { refused, refused_hint } = postWords[language];
+  return ['<article>', `<h1>${refused}</h1>`, `<p>${refused_hint}</p>`, '</article>'].join('\n      ');
+}
+
+function assetOf(plain: Buffer, encoded: Asset['encoded'], caching: string): Asset {
   return {
     plain,
-    encoded: new Map(),
-    tag: `"${createHash('sha256').update(plain).digest('base64url').slice(0, 22)}"`,
+    encoded,
+    tag: tagOf(plain),
     headers: [
       ['Content-Type', 'text/html; charset=utf-8'],
       ['Cache-Control', caching],
-      ['Vary', 'Accept-Language'],
+      ['Vary', 'Accept-Language, Accept-Encoding'],
       ['Content-Security-Policy', postPolicy],
       ...safeHeaders,
     ],
@@ -102,21 +105,37 @@ function assetOf(html: string, caching: string): Asset {
 }
 
 /**
- * Returns the function that sends pages of posts, or undefined without a build of the web application. `baseUrl` has no
+ * Returns the functions that send pages of posts, or undefined without a build of the web application. `baseUrl` has no
  * slash at its end.
  */
 export function createPostPage(
   baseUrl: string,
   template = new URL('client/post/template.html', import.meta.url),
-): PostPages['show'] | undefined {
+): Omit<PostPages, 'find'> | undefined {
   if (!existsSync(template)) return undefined;
   const [start = '', middle = '', end = ''] = readFileSync(template, 'utf8').split(/<!-- (?:head|body) -->/);
-  return (request, externalId, post) => {
-    const language = chosenLanguage(request.acceptLanguage);
-    const head = post === null ? missingHead(language) : headOf(post, `${baseUrl}/post/${externalId}`);
-    const body = post === null ? missingBody(externalId, language) : bodyOf(post, externalId, language);
-    const html = `${start.replace('lang="en"', `lang="${language}"`)}${head}${middle}${body}${end}`;
-    if (post === null) send(request, assetOf(html, 'no-cache'), 404);
-    else send(request, assetOf(html, `public, max-age=${page_age_s_max}`));
+  const pageOf = (language: Language, head: string, body: string) =>
+    Buffer.from(`${start.replace('lang="en"', `lang="${language}"`)}${head}${middle}${body}${end}`);
+  return {
+    async show(request, externalId, post) {
+      const language = chosenLanguage(request.acceptLanguage);
+      const head = post === null ? missingHead(language) : headOf(post, `${baseUrl}/post/${externalId}`);
+      const body = post === null ? missingBody(externalId, language) : bodyOf(post, externalId, language);
+      const plain = pageOf(language, head, body);
+      const encoded = await encodedFor(request, plain);
+      if (post === null) send(request, assetOf(plain, encoded, 'no-cache'), 404);
+      else send(request, assetOf(plain, encoded, `public, max-age=${page_age_s_max}`));
+    },
+    // Not compressed, because a refusal must cost little.
+    refuse(request, { code, retryAfter }) {
+      const language = chosenLanguage(request.acceptLanguage);
+      const head = hiddenHead(postWords[language].refused);
+      const { headers, ...page } = assetOf(
+        pageOf(language, head, refusedBody(language)),
+        new Map(),
+        'no-store',
+      );
+      send(request, { ...page, headers: [...headers, ['Retry-After', String(retryAfter)]] }, code);
+    },
   };
 }

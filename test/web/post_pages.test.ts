@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { makeKeys } from '../../src/store/core/keys.js';
@@ -172,7 +173,7 @@ describe('the page of a post of a public channel', () => {
         true,
         true,
       ]);
-      expect(headers.vary).toBe('Accept-Language');
+      expect(headers.vary).toBe('Accept-Language, Accept-Encoding');
       expect(page).toMatch(/<time datetime="\d{4}-[^"]+Z">[^<]*\d{4}[^<]* UTC<\/time>/);
     },
   );
@@ -302,6 +303,27 @@ describe('a link to a post that readers without an account may not see', () => {
   });
 });
 
+test.each([
+  ['br', brotliDecompressSync],
+  ['gzip', gunzipSync],
+])('a page is compressed with %s if the client accepts it', async (encoding, decompress) => {
+  const { external_id } = await write(await newChannel(), { text: 'water '.repeat(500) });
+  const path = `/post/${external_id}`;
+  const plain = await load(path);
+  const url = `${service.fronts[0].url}${path}`;
+  const answer = await request(url, { headers: { 'accept-encoding': encoding } });
+  const { headers } = answer;
+  expect(headers['content-encoding']).toBe(encoding);
+  const bytes = Buffer.from(await answer.body.arrayBuffer());
+  expect(bytes.length).toBeLessThan(plain.text.length / 2);
+  expect(decompress(bytes).toString()).toBe(plain.text);
+  expect(headers.etag).not.toBe(plain.headers.etag);
+  const again = { 'accept-encoding': encoding, 'if-none-match': headers.etag as string };
+  expect((await load(path, again)).status).toBe(304);
+  const missing = await load(`/post/${randomUUID()}`, { 'accept-encoding': encoding });
+  expect([missing.status, missing.headers['content-encoding']]).toEqual([404, encoding]);
+});
+
 test('a request with another verb gets 405', async () => {
   const { external_id } = await write(await newChannel(), { text: 'x' });
   const answer = await load(`/post/${external_id}`, {}, { method: 'POST' });
@@ -316,7 +338,9 @@ test('a client address that reads too many pages gets 429, and other addresses a
   for (const path of ['/post/x', ...Array(4).fill(`/post/${external_id}`)])
     statuses.push((await from('192.0.2.1', path)).status);
   expect(statuses).toEqual([404, 200, 200, 429, 429]);
-  expect(Number((await from('192.0.2.1')).headers['retry-after'])).toBeGreaterThan(0);
+  const refused = await from('192.0.2.1');
+  expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
+  expect(JSON.parse(refused.text).error_code).toBe(429);
   expect((await from('192.0.2.2')).status).toBe(200);
   expect((await from('192.0.2.1', '/app')).status).toBe(200);
   const { statusCode } = await request(`${limited.url}/bot${bot.token}/getMe`);
@@ -324,4 +348,24 @@ test('a client address that reads too many pages gets 429, and other addresses a
   expect(await (await fetch(`${limited.url}/metrics`)).text()).toMatch(
     /petrel_refused_by_rate_total\{per="reader"\} 3/,
   );
+});
+
+test.each([
+  ['RATE_PER_READER', '1/86400'],
+  ['RATE_PER_ADDRESS', '1/86400'],
+])('a browser that exceeds %s gets a page in its language', async (setting, rate) => {
+  const strict = await createFront({ ...service.env, [setting]: rate }, {});
+  await strict.start();
+  const browser = { accept: 'text/html,*/*;q=0.8', 'accept-language': 'ru' };
+  const from = (method?: 'HEAD') => load('/post/x', browser, { url: strict.url, ...(method && { method }) });
+  expect((await from()).status).toBe(404);
+  const { status, headers, text: page } = await from();
+  const head = await from('HEAD');
+  await strict.stop();
+  expect([status, headers['content-type']]).toEqual([429, 'text/html; charset=utf-8']);
+  expect([headers['cache-control'], Number(headers['retry-after']) > 0]).toEqual(['no-store', true]);
+  expect(headers['content-security-policy']).toContain("default-src 'none'");
+  expect(page).toContain('<html lang="ru"');
+  expect([elementOf(page, 'h1'), metaOf(page, 'robots')]).toEqual(['Попробуйте ещё раз', 'noindex']);
+  expect([head.status, head.text]).toEqual([429, '']);
 });

@@ -23,7 +23,8 @@ test('an address with many slow look-ups delays no other address, and further lo
     adminToken: undefined,
     postPages: {
       find: () => new Promise((resolve) => begun.push(() => resolve(post))),
-      show: ({ remoteAddress }) => void shown.push(remoteAddress),
+      show: async ({ remoteAddress }) => void shown.push(remoteAddress),
+      refuse: () => undefined,
     },
     own: {},
   });
@@ -35,6 +36,7 @@ test('an address with many slow look-ups delays no other address, and further lo
       body: Buffer.alloc(0),
       remoteAddress,
       forwardedFor: '',
+      acceptedTypes: '',
     };
     await handle(request as unknown as ApiRequest);
   };
