@@ -31,6 +31,7 @@ import { parseParams, parseQuery } from '../../src/server/params.js';
 import type { ApiRequest } from '../../src/server/request.js';
 import { createRouter } from '../../src/server/router.js';
 import { parseCursor } from '../../src/store/core/cursors.js';
+import { marked_length_max, readMarks } from '../../src/web/client/model/marks.js';
 import { chosenEncoding } from '../../src/web/pages.js';
 import { chosenLanguage } from '../../src/web/post_words.js';
 import { leakedTokens } from '../../src/wire/leak_results.js';
@@ -558,7 +559,43 @@ const others: Row[] = [
   ),
 ];
 
+/** Marks in the composer. The web application reads them with each key, so slow reading would block typing. */
+const marks: Row[] = [
+  ...texts(
+    'marks',
+    marked_length_max,
+    10_000,
+    readMarks,
+    ['`'],
+    ['{='],
+    ['_}'],
+    ['](<a'],
+    ['{**a'],
+    ['> a\n'],
+  ),
+  ...(
+    [
+      ['`', '<}'],
+      ['[', '**}'],
+      ['**[', '_}'],
+      ['{>>', '<}'],
+    ] as const
+  ).map(
+    ([open, close]): Row => [
+      'marks',
+      `${open} and ${close}`,
+      marked_length_max,
+      10_000,
+      (bytes) => {
+        const text = nested(bytes, open, close);
+        return () => readMarks(text);
+      },
+    ],
+  ),
+];
+
 export const attacks: readonly Attack[] = [
+  ...marks,
   ...heads,
   ...params,
   ...uploads,

@@ -59,23 +59,28 @@ function targetOf({ type, url = '', user, custom_emoji_id }: MessageEntity): str
   return type === 'custom_emoji' ? `tg://emoji?id=${custom_emoji_id}` : url;
 }
 
-/** Some parts have a length limit. It limits the time to read a text in which such a part has no end. */
+/** The longest text between `{=` and `=}`. */
+const plain_length_max = 8_192;
+
+/**
+ * Each token is found in linear time. A code fence is a whole run of backticks, because otherwise every part of a long
+ * run would be tried as a fence.
+ */
 const escaped = String.raw`(?:[^\\${'`'}]|\\[\\${'`'}])+`;
 const tokens = new RegExp(
   [
     // The underscores of a URL are not marks.
     String.raw`https?:\/\/(?:[^\s*|~<>${'`'}\])_+]|[_+)](?=[\w/(#=&%]|\?\w))+`,
-    String.raw`\{=(?<plain>[^]{1,8192}?)=\}`,
     String.raw`\{${'```'}(?<wrappedLanguage>[^\n${'`'}]*)\n(?<wrappedPre>${escaped})${'```'}\}`,
     String.raw`\{${'`'}(?<wrappedCode>${escaped})${'`'}\}`,
-    String.raw`(?<!${'`'})(?<fence>${'`'}{3,})(?:(?<language>[^\s${'`'}]*)\n)?(?<pre>[^]+?)\n?\k<fence>(?!${'`'})`,
+    String.raw`(?<!${'`'})(?<fence>${'`'}{3,})(?!${'`'})(?:(?<language>[^\s${'`'}]*)\n)?(?<pre>[^]+?)\n?\k<fence>(?!${'`'})`,
     String.raw`(?<!${'`'})${'`'}(?<code>[^${'`'}\n]+)${'`'}(?!${'`'})`,
     String.raw`\{(?<begin>\*\*|_|\+\+|~~|\|\|)`,
     String.raw`(?<end>\*\*|_|\+\+|~~|\|\|)\}`,
     String.raw`(?<style>(?<!\*)\*\*(?!\*)|(?<!_)_(?!_)|(?<!\+)\+\+(?!\+)|(?<!~)~~(?!~)|(?<!\|)\|\|(?!\|))`,
     String.raw`\]\((?:<(?<anyTarget>\S{1,2048}?)>|(?<target>(?:[^\s()<>]|\([^\s()<>]*\))+))\)`,
     String.raw`^(?<quote>> (?=.*\S))`,
-    String.raw`(?<symbol>\[|\{>>?|<\})`,
+    String.raw`(?<symbol>\[|\{>>?|\{=|<\})`,
   ].join('|'),
   'gm',
 );
@@ -96,8 +101,14 @@ class Reader {
   /** The text in pieces. Each mark is a piece of its own, which becomes empty once its counterpart is found. */
   readonly #pieces: string[] = [];
   readonly #found: Found[] = [];
+  /** The index of the last piece that is not empty, or -1. */
+  #lastText = -1;
   /** The marks without counterparts, each with the index of its piece. */
-  #open: Array<{ mark: string; piece: number }> = [];
+  readonly #open: Array<{ mark: string; piece: number }> = [];
+  /** The indices of each kind of mark in `#open`, so that the nearest mark is found without a search. */
+  readonly #places = new Map<string, number[]>();
+  /** The position of the `=}` that was found last. Infinite if no other follows. */
+  #plainEnd = -1;
   readonly #source: string;
   readonly #isQuote: boolean;
   readonly #lastQuoteEnd: number;
@@ -114,23 +125,30 @@ class Reader {
     // A nested reader reads the text of a quote.
     const pattern = new RegExp(tokens);
     for (let match = pattern.exec(source); match; match = pattern.exec(source)) {
-      this.#pieces.push(source.slice(at, match.index));
+      this.#add(source.slice(at, match.index));
       at = this.#take(match, match.groups ?? {});
       pattern.lastIndex = at;
     }
-    this.#pieces.push(source.slice(at));
+    this.#add(source.slice(at));
     return this.#result();
+  }
+
+  /** Adds a piece. Returns its index. */
+  #add(text: string): number {
+    const piece = this.#pieces.push(text) - 1;
+    if (text !== '') this.#lastText = piece;
+    return piece;
   }
 
   /** Reads a token. Returns the position after the token. */
   #take(match: RegExpExecArray, groups: Record<string, string | undefined>): number {
     const { index, 0: token } = match;
     const end = index + token.length;
-    const { plain, wrappedPre, wrappedCode, begin, style, quote, symbol } = groups;
+    const { wrappedPre, wrappedCode, begin, style, quote, symbol } = groups;
     const target = groups.anyTarget ?? groups.target;
     const solid = groups.pre ?? groups.code;
-    if (plain !== undefined) this.#pieces.push(plain);
-    else if (wrappedPre !== undefined) this.#solid('pre', unescaped(wrappedPre), groups.wrappedLanguage);
+    if (symbol === '{=') return this.#plain(end);
+    if (wrappedPre !== undefined) this.#solid('pre', unescaped(wrappedPre), groups.wrappedLanguage);
     else if (wrappedCode !== undefined) this.#solid('code', unescaped(wrappedCode));
     else if (solid !== undefined) {
       if (!isSeparate(this.#source, index, end)) return this.#keep(groups.fence ?? '`', index);
@@ -141,37 +159,69 @@ class Reader {
     else if (target !== undefined) this.#link(target, token);
     else if (quote !== undefined && !this.#inQuote()) return this.#quote(index);
     else if (symbol !== undefined) this.#symbol(symbol, index);
-    else this.#pieces.push(token);
+    else this.#add(token);
     return end;
+  }
+
+  /** Reads text without marks, which begins at `from`. Returns the position after it. */
+  #plain(from: number): number {
+    if (this.#plainEnd <= from) {
+      const end = this.#source.indexOf('=}', from + 1);
+      this.#plainEnd = end < 0 ? Number.POSITIVE_INFINITY : end;
+    }
+    const end = this.#plainEnd;
+    if (end - from > plain_length_max) return this.#keep('{=', from - 2);
+    this.#add(this.#source.slice(from, end));
+    return end + 2;
   }
 
   /** Keeps the beginning of a token as text. Returns the position after it. */
   #keep(text: string, index: number): number {
-    this.#pieces.push(text);
+    this.#add(text);
     return index + text.length;
   }
 
   #inQuote(): boolean {
-    return this.#isQuote || this.#open.some(({ mark }) => mark.startsWith('{>'));
+    return this.#isQuote || this.#openQuote() >= 0;
   }
 
   #begin(mark: string, token: string): void {
-    this.#open.push({ mark, piece: this.#pieces.push(token) - 1 });
+    const at = this.#open.push({ mark, piece: this.#add(token) }) - 1;
+    const places = this.#places.get(mark);
+    if (places) places.push(at);
+    else this.#places.set(mark, [at]);
+  }
+
+  /** Returns the index of the last of these marks that is open, or -1. */
+  #last(...marks: string[]): number {
+    return Math.max(...marks.map((mark) => this.#places.get(mark)?.at(-1) ?? -1));
+  }
+
+  #openQuote(): number {
+    return this.#last('{>', '{>>');
   }
 
   /** Returns the index of the nearest open mark, or -1. A mark cannot begin outside of a quote and end inside. */
   #nearest(...marks: string[]): number {
-    const at = this.#open.findLastIndex(({ mark }) => marks.includes(mark) || mark.startsWith('{>'));
-    return marks.includes(this.#open[at]?.mark ?? '') ? at : -1;
+    const at = this.#last(...marks);
+    return at > this.#openQuote() ? at : -1;
+  }
+
+  /** Forgets the open marks from this index on. */
+  #forget(at: number): void {
+    for (let last = this.#open.length - 1; last >= at; last--) {
+      const places = this.#places.get(this.#open.pop()?.mark ?? '');
+      if (places?.at(-1) === last) places.pop();
+    }
   }
 
   /** Ends an open mark. Marks that began inside of it stay in the text, as do marks around an empty text. */
   #close(at: number, token: string, type: MessageEntity['type'], more: object = {}): void {
     const { piece } = this.#open[at] as { piece: number };
-    this.#open.length = at;
-    const to = this.#pieces.push('');
-    if (this.#pieces.findLastIndex((text) => text !== '') <= piece) {
-      this.#pieces.push(token);
+    this.#forget(at);
+    const to = this.#add('') + 1;
+    if (this.#lastText <= piece) {
+      this.#add(token);
       return;
     }
     this.#pieces[piece] = '';
@@ -186,7 +236,7 @@ class Reader {
     if (at >= 0) this.#close(at, mark, styleOf[mark] as Style);
     else if (beforeMark.test(source.charAt(before)) && !/^$|\s/.test(source.charAt(after)))
       this.#begin(mark, mark);
-    else this.#pieces.push(mark);
+    else this.#add(mark);
   }
 
   /** Ends a style that began with a brace. Otherwise the brace is text. Returns how many characters it has read. */
@@ -198,12 +248,12 @@ class Reader {
     }
     const isExact = this.#source.charAt(index - 1) !== mark.charAt(0);
     if (isExact) this.#style(mark, index);
-    else this.#pieces.push(mark);
+    else this.#add(mark);
     return mark.length;
   }
 
   #solid(type: 'code' | 'pre', text: string, language = ''): void {
-    const piece = this.#pieces.push(text) - 1;
+    const piece = this.#add(text);
     const more = language.trim() === '' ? {} : { language: language.trim() };
     this.#found.push({ type, from: piece, to: piece + 1, more });
   }
@@ -211,23 +261,23 @@ class Reader {
   #link(target: string, token: string): void {
     const at = isLink(target) ? this.#nearest('[') : -1;
     if (at < 0) {
-      this.#pieces.push(token);
+      this.#add(token);
       return;
     }
     const { type, ...more } = linkTo(target);
     this.#close(at, token, type, more);
     // A link contains no links.
-    this.#open = this.#open.filter(({ mark }) => mark !== '[');
+    this.#places.delete('[');
   }
 
   #symbol(symbol: string, index: number): void {
     const isQuoteEnd = symbol === '<}';
-    const at = isQuoteEnd ? this.#open.findLastIndex(({ mark }) => mark.startsWith('{>')) : -1;
+    const at = isQuoteEnd ? this.#openQuote() : -1;
     const type = this.#open[at]?.mark === '{>>' ? 'expandable_blockquote' : 'blockquote';
     if (at >= 0) this.#close(at, symbol, type);
     else if (symbol === '[' || (!isQuoteEnd && !this.#inQuote() && this.#lastQuoteEnd > index))
       this.#begin(symbol, symbol);
-    else this.#pieces.push(symbol);
+    else this.#add(symbol);
   }
 
   /** Reads the lines of a quote. Returns the position after it. */
@@ -235,7 +285,7 @@ class Reader {
     quotedLines.lastIndex = index;
     const lines = (quotedLines.exec(this.#source)?.[0] ?? '').replace(/\n$/, '');
     const { text, entities } = new Reader(lines.replace(/^> ?/gm, ''), true).read();
-    const piece = this.#pieces.push(text) - 1;
+    const piece = this.#add(text);
     this.#found.push({ type: 'blockquote', from: piece, to: piece + 1 });
     for (const { type, offset, length, ...more } of entities)
       this.#found.push({ type, from: piece, to: piece, at: offset, length, more });
