@@ -24,10 +24,17 @@ if not q then return refuse('queue_missing') end
 if q.access_inc ~= inc then return refuse('access_missing', inc) end
 -- The policy depends on the person, so the caller must check the person against this version of the policy.
 if q.policy ~= 'all' and q.access ~= checked then return refuse('unchecked', q.access) end
-if bit.band(q.mask ~= 0 and q.mask or routed_kinds(state_key), INLINE_QUERY_BIT) == 0 then return refuse('not_asked') end
+local chat = bot .. '.' .. user
+local slot = bit.band(q.mask, INLINE_QUERY_BIT) ~= 0 and 0 or nil
+if q.mask == 0 then slot = slot_for(state_key, bot, chat, INLINE_QUERY_BIT) end
+if not slot then return refuse('not_asked') end
 if why then return refuse('journal_full') end
--- If a bot does not keep up, queries must not push other updates out of its queue.
-local behind = redis.call('XLEN', queue_key) >= LIMITS.inline_pending_max or q.bytes >= LIMITS.inline_pending_bytes_max
+-- If a bot does not keep up, queries must not push other updates out of the queue that they enter.
+local entered, bytes = queue_key, q.bytes
+if slot > 0 then
+  entered, bytes = route_key(queue_key, bot, slot), read_queue(route_key(state_key, bot, slot)).bytes
+end
+local behind = redis.call('XLEN', entered) >= LIMITS.inline_pending_max or bytes >= LIMITS.inline_pending_bytes_max
 if behind then return refuse('behind') end
 
 local _, ms = now()
@@ -37,7 +44,7 @@ redis.call('SET', query_key(id), cmsgpack.pack({bot, user, query, own_digest, di
   LIMITS.inline_query_age_ms_max)
 local at = {meta = meta_key, journal = journal_key, state = state_key, queue = queue_key, channel = channel_key, bot = bot,
   due = due_key}
-push_update(q, at, version, ms, INLINE_QUERY_BIT, 'inline_query', bot .. '.' .. user, id, dated(ms, version), from, '', '',
+push_update(q, at, version, ms, INLINE_QUERY_BIT, 'inline_query', chat, id, dated(ms, version), from, '', '',
   extra)
 remember(request_key, id)
 return ok(id, at.wake or 0)

@@ -13,15 +13,21 @@ local function route_key(of, bot, slot)
   return of:sub(1, -#bot - 1) .. route_queue(bot, slot)
 end
 
--- Returns all kinds of updates that a bot with routes receives, through its routes and in its own queue.
-local function routed_kinds(state)
-  local kinds = tonumber(redis.call('HGET', state, 'own') or 0)
-  if kinds == DEFAULT_MASK then kinds = DEFAULT_KINDS end
-  local list = redis.call('HGET', (state:gsub('queue_state', 'routes', 1)), 'list')
-  for _, route in ipairs(list and cmsgpack.unpack(list) or {}) do
-    kinds = bit.bor(kinds, route[2] == DEFAULT_MASK and DEFAULT_KINDS or route[2])
+-- Returns the slot of the queue that an update of a bot with routes enters: 0 for the bot's own queue, nil if no queue
+-- takes the update. `push_update` chooses the queue in the same way.
+local function slot_for(state, bot, chat, kind_bit)
+  local function takes_kind(mask)
+    return bit.band(mask == DEFAULT_MASK and DEFAULT_KINDS or mask, kind_bit) ~= 0
   end
-  return kinds
+  local found = redis.call('HMGET', (state:gsub('queue_state', 'routes', 1)), 'list', chat)
+  for place, route in ipairs(found[1] and cmsgpack.unpack(found[1]) or {}) do
+    local slot, mask, name, percent, listed = unpack(route)
+    if takes_kind(mask) and (not listed or bit.band(found[2] or 0, 2 ^ place) ~= 0)
+      and (percent == LIMITS.route_percent_max
+        or tonumber(redis.sha1hex(name .. ':' .. chat):sub(1, 8), 16) % LIMITS.route_percent_max < percent)
+      and redis.call('HEXISTS', route_key(state, bot, slot), 'seq') == 1 then return slot end
+  end
+  return takes_kind(tonumber(redis.call('HGET', state, 'own') or 0)) and 0 or nil
 end
 
 -- Replaces the routes of a bot. `at` contains the keys `state` and `routes`, and `bot`. `r` contains `version` and two

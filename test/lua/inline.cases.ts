@@ -3,6 +3,7 @@ import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { messageFlags, messageKinds, pack, unpack } from '../../src/store/core/codec.js';
 import { type ChatRef, chatText } from '../../src/store/core/keys.js';
+import { queueId } from '../../src/store/core/queue_ids.js';
 import type { Case } from './cases.js';
 import { full, home, type More, open, state, stream } from './update_world.js';
 import {
@@ -45,6 +46,14 @@ const ask = (what: string, more: More, args = {}, checked = ''): Case => ({
   ...more,
 });
 const ready = [open(), seeds.queue()];
+const first = queueId(bot, 1);
+const listOf = ({ isListed = false } = {}) => pack([[1, 63, 'a', 100, isListed, '', '8']]);
+/** A bot with a route for all updates. */
+const routed = (own = {}, ofRoute = {}) => [
+  ...[open(), seeds.queue({ mask: 0, own: 63, ...own })],
+  seeds.hash(keys.routes(bot), { list: listOf() }),
+  seeds.hash(keys.queueState(first), { seq: 41, inc: incarnation, bytes: 0, mask: 63, ...ofRoute }),
+];
 const answer = (what: string, more: More, args = {}): Case => ({
   ...{ script: 'inline/answer', what },
   keys: {
@@ -253,6 +262,23 @@ export const inlineCases: readonly Case[] = [
   }),
   ask('refuses a bot that does not receive inline queries', {
     seeds: [open(), seeds.queue({ mask: 1 })],
+    answer: ['not_asked'],
+  }),
+  ask('refuses a query for a webhook route with too many pending updates', {
+    seeds: [...routed(), seeds.stream(keys.queue(first), limits.inline_pending_max)],
+    answer: ['behind'],
+  }),
+  ask('refuses a query for a webhook route with too many bytes of pending updates', {
+    seeds: routed({}, { bytes: limits.inline_pending_bytes_max }),
+    answer: ['behind'],
+  }),
+  ask('queues a query for a webhook route although the bot’s own queue is long', {
+    seeds: [...routed(), seeds.stream(keys.queue(bot), limits.inline_pending_max)],
+    answer: ['ok', asked, 0],
+    changes: [`inline_query:${asked}`, 'meta', state, `queue_state:${first}`, `queue:${first}`, 'req:r'],
+  }),
+  ask('refuses a query that neither a webhook route nor the bot’s own queue takes', {
+    seeds: [...routed({ own: 1 }), seeds.hash(keys.routes(bot), { list: listOf({ isListed: true }) })],
     answer: ['not_asked'],
   }),
   answer('stores the answer, and caches it for everybody', {
