@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { hookedAmong, loadFailing } from '../../src/postgres/bots/ranking.js';
 import { queueId } from '../../src/store/core/queue_ids.js';
 import type { NewAttempt } from '../../src/store/webhooks/attempts.js';
 import {
@@ -156,4 +157,25 @@ test('an owner gets no notice of a route that was deleted', async () => {
   await anHourPasses();
   await triedOn(1, 'a');
   expect(await notices()).toEqual([]);
+});
+
+test('failures that are recorded after their route was deleted leave no row', async () => {
+  await setRoute('pay');
+  await setRoute('fine');
+  await node.store.webhooks.removeRoute(bot.id, 'pay', false);
+  await triedOn(1, 'a');
+  await triedOn(2, 'a');
+  const rows = await node.db.query('select slot from failing_routes where bot_id = $1', [bot.id]);
+  expect(rows).toEqual([{ slot: 2 }]);
+});
+
+test('a bot without a webhook is ranked among the failing bots while one of its routes fails', async () => {
+  await node.store.webhooks.remove(bot.id, false);
+  await setRoute('pay');
+  const isListed = async () => (await loadFailing(node.db, 1_000)).includes(bot.id);
+  expect([await isListed(), await hookedAmong(node.db, [bot.id])]).toEqual([false, [bot.id]]);
+  await triedOn(1, 'a');
+  expect(await isListed()).toBe(true);
+  await triedOn(1, null);
+  expect(await isListed()).toBe(false);
 });

@@ -7,9 +7,12 @@ export interface Counted {
   readonly count: number;
 }
 
+/** Loads the bots whose webhook or one of whose routes is failing. The first to fail come first. */
 export const loadFailing = (sql: Sql, limit: number) => sql.column<number>`
-  select bot_id as id from webhooks where url_box is not null and failing_since is not null
-  order by failing_since, bot_id limit ${limit}`;
+  select bot_id as id from (
+    select bot_id, failing_since as since from webhooks where url_box is not null and failing_since is not null
+    union all select bot_id, since from failing_routes) as f
+  group by bot_id order by min(since), bot_id limit ${limit}`;
 
 export interface FailingRow {
   readonly bot: number;
@@ -32,8 +35,10 @@ export const loadFailingFor = (sql: Sql, ms: number, limit: number) => sql.rows<
    and f.since <= now() - ${ms}::bigint * interval '1 millisecond'
   order by f.since desc, b.id, f.slot limit ${limit}`;
 
+/** Returns the bots among these that have a webhook, or have ever had a route. */
 export const hookedAmong = (sql: Sql, bots: readonly number[]) => sql.column<number>`
-  select bot_id from webhooks where url_box is not null and bot_id = any(${bots}::bigint[])`;
+  select bot_id from webhooks
+  where (url_box is not null or routes_box is not null) and bot_id = any(${bots}::bigint[])`;
 
 export const loadMostFailed = (shard: Sql, limit: number) => shard.rows<Counted>`
   select bot_id as id, failed as count from delivery_counts where failed > 0

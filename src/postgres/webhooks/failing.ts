@@ -83,10 +83,7 @@ export async function noteFailingRoutes(
         where (bot_id, slot) in (select * from unnest(${botsOf(delivered)}::bigint[], ${slotsOf(delivered)}::smallint[]))`;
   if (mended.length === 0 && failed.length === 0) return;
   await db.transaction(async (sql) => {
-    if (mended.length > 0)
-      await sql.run`
-        delete from failing_routes where (bot_id, slot) in
-          (select * from unnest(${botsOf(mended)}::bigint[], ${slotsOf(mended)}::smallint[]))`;
+    if (mended.length > 0) await dropRows(sql, mended);
     if (failed.length > 0) await noteRoutes(sql, failed, nameOf);
   });
 }
@@ -94,16 +91,34 @@ export async function noteFailingRoutes(
 const botsOf = (routes: readonly QueueOfRoute[]) => routes.map(({ bot }) => bot);
 const slotsOf = (routes: readonly QueueOfRoute[]) => routes.map(({ slot }) => slot);
 
+const dropRows = (sql: Sql, routes: readonly QueueOfRoute[]) => sql.run`
+  delete from failing_routes where (bot_id, slot) in
+    (select * from unnest(${botsOf(routes)}::bigint[], ${slotsOf(routes)}::smallint[]))`;
+
+/**
+ * Removes the new rows of routes that were deleted before their last failures were recorded. Otherwise these rows would
+ * stay, because no delivery follows. The lock makes this transaction wait for a change of the bot's routes.
+ */
+async function dropDeleted(sql: Sql, begun: readonly QueueOfRoute[], nameOf: RouteNames): Promise<void> {
+  const found = await sql.rows<{ readonly bot: number; readonly box: Buffer | null }>`
+    select bot_id as bot, routes_box as box from webhooks where bot_id = any(${botsOf(begun)}::bigint[])
+    order by bot_id for share`;
+  const boxes = new Map(found.map(({ bot, box }) => [bot, box]));
+  const deleted = begun.filter(({ bot, slot }) => nameOf(bot, boxes.get(bot) ?? null, slot) === undefined);
+  if (deleted.length > 0) await dropRows(sql, deleted);
+}
+
 async function noteRoutes(
   sql: Sql,
   failed: ReadonlyArray<QueueOfRoute & { readonly error: string }>,
   nameOf: RouteNames,
 ): Promise<void> {
-  await sql.run`
+  const begun = await sql.rows<QueueOfRoute>`
     insert into failing_routes (bot_id, slot)
     select bot_id, slot from unnest(${botsOf(failed)}::bigint[], ${slotsOf(failed)}::smallint[]) as f (bot_id, slot)
       where exists (select from bots b where b.id = f.bot_id and b.deleted_at is null)
-    on conflict do nothing`;
+    on conflict do nothing returning bot_id as bot, slot`;
+  if (begun.length > 0) await dropDeleted(sql, begun, nameOf);
   const long = await sql.rows<{
     readonly bot: number;
     readonly username: string;
