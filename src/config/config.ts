@@ -13,6 +13,7 @@ import {
   keyRing,
   peppers,
   postgresUrl,
+  providerUrl,
   rate,
   rateText,
   servers,
@@ -105,6 +106,51 @@ export const settings = {
   JWT_CREATE_USERS: flag
     .default(false)
     .describe('1: the first valid JWT of a subject creates a person; 0: operators link subjects to people'),
+  SIGN_UP: z
+    .enum(['open', 'closed'], { error: 'open or closed' })
+    .default('closed')
+    .describe(
+      'open: anyone can create an account in the web application; closed: administrators create people (`dev` too)',
+    ),
+  SIGN_UPS_PER_ADDRESS: rate
+    .default({ calls: 10, seconds: 3_600 })
+    .describe('Rate limit for the accounts that one client address creates'),
+  SIGN_UPS_TOTAL: rate
+    .default({ calls: 1_000, seconds: 86_400 })
+    .describe('Rate limit for the accounts that all people together create'),
+  SIGN_INS_PER_ADDRESS: rate
+    .default({ calls: 60, seconds: 60 })
+    .describe(
+      'Rate limit for the calls of sign-ins through OIDC_ISSUER from one client address. A sign-in has two calls',
+    ),
+  OIDC_ISSUER: providerUrl
+    .optional()
+    .describe(
+      'Issuer of an OpenID Connect provider through which people sign in to the web application. Needs OIDC_CLIENT_ID and BASE_URL. The redirect URI is `<BASE_URL>/app`',
+    ),
+  OIDC_CLIENT_ID: z.string().min(1).optional().describe('Client id of this service at the provider'),
+  OIDC_CLIENT_SECRET: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('Client secret of this service at the provider; a public client has none'),
+  OIDC_SCOPES: z
+    .string()
+    .regex(/^[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*$/, {
+      error: 'names separated by blanks',
+    })
+    .refine((text) => text.split(' ').includes('openid'), { error: 'names separated by blanks, with openid' })
+    .default('openid profile')
+    .describe('Scopes that are requested from the provider'),
+  OIDC_NAME: z
+    .string()
+    .min(1)
+    .max(32, { error: 'up to 32 characters' })
+    .optional()
+    .describe('Name of the provider on the sign-in page; the host of OIDC_ISSUER by default'),
+  OIDC_CREATE_USERS: flag
+    .default(false)
+    .describe('1: the first sign-in of a subject creates a person; 0: operators link subjects to people'),
   BOTS_PER_OWNER: int(1, limits.bots_per_owner_max, limits.bots_per_owner_max).describe(
     'Maximum number of bots of a person, including bots that others transferred to them',
   ),
@@ -412,6 +458,34 @@ export function providerOf(config: Config) {
   };
 }
 
+/**
+ * Returns the settings of the OpenID Connect provider. Undefined if none is set. Throws a ConfigError if they are
+ * incomplete, or if they contradict the settings of JWTs.
+ */
+export function signInOf(config: Config) {
+  const { OIDC_ISSUER, OIDC_CLIENT_SECRET, JWT_ISSUER, JWT_SUBJECT_CLAIM } = config;
+  if (OIDC_ISSUER === undefined) return undefined;
+  const { OIDC_CLIENT_ID } = requireSettings(config, ['OIDC_CLIENT_ID', 'BASE_URL']);
+  // One table maps the subjects of one issuer to people.
+  if (JWT_ISSUER !== undefined && (JWT_ISSUER !== OIDC_ISSUER || JWT_SUBJECT_CLAIM !== 'sub'))
+    throw new ConfigError(
+      'OIDC_ISSUER needs the same JWT_ISSUER, and JWT_SUBJECT_CLAIM=sub, if JWTs are accepted',
+    );
+  return {
+    issuer: OIDC_ISSUER,
+    clientId: OIDC_CLIENT_ID,
+    clientSecret: OIDC_CLIENT_SECRET,
+    scopes: config.OIDC_SCOPES,
+    name: config.OIDC_NAME ?? new URL(OIDC_ISSUER).hostname,
+    createUsers: config.OIDC_CREATE_USERS,
+    redirectUri: `${baseUrlOf(config)}/app`,
+  };
+}
+
+/** Returns the issuer whose subjects are mapped to people. Undefined if there is no identity provider. */
+export const issuerOf = (config: Config): string | undefined =>
+  providerOf(config)?.issuer ?? signInOf(config)?.issuer;
+
 export { rateText };
 
 export function ratesOf(config: Config): Readonly<Record<string, string>> {
@@ -480,6 +554,7 @@ export function requireAll(config: Config) {
     (all) => requireSettings(all, ['DATABASE_URL', 'TOKEN_PEPPER', 'TOKEN_KEYS']),
     s3Of,
     providerOf,
+    signInOf,
     pushOf,
   ];
   for (const part of parts)

@@ -20,6 +20,7 @@ export const secretSettings = [
   'WEBHOOK_SIGNING_KEYS',
   'FILES_S3_KEY_ID',
   'FILES_S3_SECRET',
+  'OIDC_CLIENT_SECRET',
 ] as const;
 
 /** The environment variables of Petrel that are not settings. */

@@ -26,6 +26,21 @@ export const url = (protocols: readonly string[]) =>
     error: `a URL that begins with ${protocols.map((p) => (p === 'mailto:' ? p : `${p}//`)).join(' or ')}`,
   });
 
+/** The address of an identity provider. Codes and secrets are sent to it, so HTTP is only for a provider on this machine. */
+export const providerUrl = z.string().refine(
+  (text) => {
+    if (!URL.canParse(text)) return false;
+    const { protocol, hostname, username, password, search, hash } = new URL(text);
+    if (username + password + search + hash !== '') return false;
+    const isOwn = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname);
+    return protocol === 'https:' || (protocol === 'http:' && isOwn);
+  },
+  {
+    error:
+      'a URL that begins with https://, or with http:// and a loopback address, without user, query and fragment',
+  },
+);
+
 export const postgresUrl = z.string().refine((text) => parseAddress(text) !== null, {
   error:
     'a URL that begins with postgres:// or postgresql://, with several hosts separated by commas and ?pooler=unnamed or ' +

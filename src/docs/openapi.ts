@@ -224,9 +224,10 @@ function answerOf(endpoint: Endpoint, components: Components): Json {
 }
 
 const securityOf = {
-  admin: { operator: [] },
-  user: { person: [] },
-  partner: { partnerKey: [], partnerSignature: [] },
+  admin: [{ operator: [] }],
+  user: [{ person: [] }],
+  partner: [{ partnerKey: [], partnerSignature: [] }],
+  anyone: [],
 };
 
 const operationIdOf = ({ verb, path }: Endpoint): string =>
@@ -239,8 +240,8 @@ function operationOf(endpoint: Endpoint, base: string, components: Components): 
   const parameters = parametersOf(endpoint.params, components);
   const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name as string);
   const others = Object.keys(parameters.properties).filter((name) => !inPath.includes(name));
-  const changes = verb !== 'GET';
-  const inBody = changes && verb !== 'DELETE';
+  const hasKey = verb !== 'GET' && caller !== 'anyone';
+  const inBody = verb !== 'GET' && verb !== 'DELETE';
   const bodyOf = (): Json => ({
     type: 'object',
     properties: Object.fromEntries(others.map((name) => [name, parameters.properties[name]])),
@@ -251,9 +252,9 @@ function operationOf(endpoint: Endpoint, base: string, components: Components): 
     tags: [groupOf(endpoint)],
     summary: path,
     description: summary,
-    security: [securityOf[caller]],
+    security: securityOf[caller],
     parameters: [
-      ...(changes ? [keyHeader] : []),
+      ...(hasKey ? [keyHeader] : []),
       ...inPath.map((name) => parameter('path', name, parameters)),
       ...(inBody ? [] : others.map((name) => parameter('query', name, parameters))),
     ],
@@ -278,7 +279,7 @@ function operationOf(endpoint: Endpoint, base: string, components: Components): 
       200: { description: 'Done', content: answerOf(endpoint, components) },
       ...refusals([
         ...withParameters,
-        ...(changes ? (['idempotency_key_reused'] as const) : []),
+        ...(hasKey ? (['idempotency_key_reused'] as const) : []),
         ...errors.map(kindForPeople),
         ...(caller === 'admin' ? (['address_not_allowed'] as const) : []),
         ...everywhere,
@@ -290,7 +291,7 @@ function operationOf(endpoint: Endpoint, base: string, components: Components): 
         path: path.replace(/\{(\w+)\}/g, (_, name: string) =>
           encodeURIComponent(String(sampleOf(parameters.properties[name] ?? {}, components as Parts, name))),
         ),
-        token: caller === 'partner' ? null : 'TOKEN',
+        token: caller === 'partner' || caller === 'anyone' ? null : 'TOKEN',
         query: inBody ? {} : (sampleOf(bodyOf(), components as Parts) as Record<string, unknown>),
         body: !inBody
           ? null

@@ -50,6 +50,7 @@ import { exportSelf } from './me/export.js';
 import { getSelf } from './me/get.js';
 import { acceptInvitation, declineInvitation, listInvitations } from './me/invitations.js';
 import { showPush, subscribePush, unsubscribePush } from './me/push.js';
+import { endOtherSessions, endOwnSession, endSession, listSessions } from './me/sessions.js';
 import { createToken, listTokens, removeToken } from './me/tokens.js';
 import { updateSelf } from './me/update.js';
 import { showUploads } from './me/uploads.js';
@@ -60,6 +61,8 @@ import { openPersonChat } from './people/open_chat.js';
 import { getPostEndpoint, listPosts } from './posts/get.js';
 import { addLike, addReaction, listReactions, removeLike, removeReactions } from './posts/reactions.js';
 import { searchChat, searchMessages } from './search/messages.js';
+import { beginSignIn, finishSignIn, getSignInWays } from './sign_in/provider.js';
+import { signUp } from './sign_in/sign_up.js';
 import { openStream } from './stream/open.js';
 import { openPostsStream } from './stream/posts.js';
 import { discardDeadLetters, listDeadLetters } from './webhooks/dead_letters.js';
@@ -178,6 +181,10 @@ export const endpoints: readonly Endpoint[] = [
   showPush,
   subscribePush,
   unsubscribePush,
+  endOtherSessions,
+  endOwnSession,
+  endSession,
+  listSessions,
   createToken,
   listTokens,
   removeToken,
@@ -198,6 +205,10 @@ export const endpoints: readonly Endpoint[] = [
   removeReactions,
   searchChat,
   searchMessages,
+  beginSignIn,
+  finishSignIn,
+  getSignInWays,
+  signUp,
   openStream,
   openPostsStream,
   discardDeadLetters,

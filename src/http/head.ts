@@ -21,6 +21,8 @@ export class Head {
   requestId = '';
   prefer = '';
   traceparent = '';
+  cookie = '';
+  userAgent = '';
   handover = false;
   contentLengths = 0;
   transferEncodings = 0;
@@ -102,6 +104,13 @@ function visitRare(name: string, value: string): void {
       break;
     case 'traceparent':
       head.traceparent = value;
+      break;
+    case 'user-agent':
+      head.userAgent = value;
+      break;
+    case 'cookie':
+      // A browser sends several such headers only over HTTP/2, and then the proxy may pass them on.
+      head.cookie = head.cookie ? `${head.cookie}; ${value}` : value;
       break;
   }
 }

@@ -26,7 +26,8 @@ function nameOf(value: unknown): string | undefined {
   return points.slice(0, ruleLimits.person_name_length_max).join('').trim() || undefined;
 }
 
-function personOf(claims: JWTPayload, subject: string): NewUser {
+/** Returns the person that the claims describe. Claims that Petrel does not accept are ignored. */
+export function personOf(claims: JWTPayload, subject: string): NewUser {
   const { preferred_username: username, locale } = claims;
   const language = typeof locale === 'string' ? /^[a-z]{2}(?=$|[-_])/.exec(locale)?.[0] : undefined;
   const first = nameOf(claims.given_name) ?? nameOf(claims.name) ?? nameOf(username) ?? nameOf(subject);

@@ -3,7 +3,7 @@
  * together.
  */
 
-import { baseUrlOf, type Config, providerOf, redisOf, requireAll } from '../config/config.js';
+import { baseUrlOf, type Config, issuerOf, redisOf, requireAll } from '../config/config.js';
 import { version } from '../config/version.js';
 import { deliveryLimits } from '../delivery/limits.js';
 import { WakeQueue } from '../delivery/wake_queue.js';
@@ -369,7 +369,7 @@ function openStore(
     hotTtlMs: config.HOT_TTL_MS,
     wake: (bot) => wakeQueue.wake(bot),
     reactorsListed: config.REACTORS_LISTED,
-    issuer: providerOf(config)?.issuer,
+    issuer: issuerOf(config),
     botsPerOwner: config.BOTS_PER_OWNER,
     rates: {
       bot: config.RATE_PER_BOT,
@@ -378,6 +378,9 @@ function openStore(
       chat: config.RATE_PER_CHAT,
       address: config.RATE_PER_ADDRESS,
       reader: config.RATE_PER_READER,
+      sign_up: config.SIGN_UPS_PER_ADDRESS,
+      sign_ups: config.SIGN_UPS_TOTAL,
+      sign_in: config.SIGN_INS_PER_ADDRESS,
     },
     uploadBounds: { bytesPerDay: config.UPLOAD_BYTES_PER_DAY, bytesTotal: config.UPLOAD_BYTES_TOTAL },
     guessing: { burst: config.GUESSES_BURST, perMinute: config.GUESSES_PER_MINUTE },

@@ -1,7 +1,15 @@
 /** Runs the role `front`. It serves HTTP for bots and people. */
 
 import { publicPost } from '../actions/public_posts.js';
-import { baseUrlOf, type Config, demoKeyPath, providerOf, pushOf, ratesOf } from '../config/config.js';
+import {
+  baseUrlOf,
+  type Config,
+  demoKeyPath,
+  providerOf,
+  pushOf,
+  ratesOf,
+  signInOf,
+} from '../config/config.js';
 import { createReceivers } from '../delivery/outbound/receivers.js';
 import { keySetPath, publicKeySet } from '../delivery/outbound/signing_keys.js';
 import { createPings } from '../delivery/ping.js';
@@ -13,6 +21,7 @@ import type { AccessListener } from '../http/exchange_context.js';
 import { httpLimits } from '../http/limits.js';
 import { type HttpServer, listen } from '../http/server.js';
 import { createProvider } from '../identity/provider.js';
+import { createSignIn } from '../identity/sign_in.js';
 import { createLeakKeys } from '../leaks/keys.js';
 import { leakLimits } from '../leaks/limits.js';
 import { methods } from '../methods/methods.gen.js';
@@ -25,7 +34,7 @@ import { rawBodyBound } from '../server/body_bounds.js';
 import type { DispatchOptions } from '../server/call_context.js';
 import { createClientAddress, createTrust } from '../server/client_address.js';
 import { createDispatch, type Dispatch } from '../server/dispatch.js';
-import type { PostPages } from '../server/endpoint.js';
+import type { PostPages, SignIn } from '../server/endpoint.js';
 import { leakReportPath } from '../server/endpoint.js';
 import type { RequestHandler } from '../server/request.js';
 import { demoPages } from '../web/demo.js';
@@ -171,6 +180,20 @@ function postPages({ config, store }: Backends): PostPages | undefined {
   return { find, ...pages };
 }
 
+/** Returns the ways in which people without a token can get one. */
+function waysToSignIn({ config, store, secrets, time, log }: Backends): SignIn {
+  const given = signInOf(config);
+  const onFailure = (reason: string, ours: boolean) => {
+    if (ours) log.error({ reason }, 'a sign-in failed, because the identity provider gave no valid answer');
+    else log.info({ reason }, 'a sign-in was refused');
+  };
+  return {
+    isOpen: config.SIGN_UP === 'open',
+    provider: given === undefined ? null : createSignIn(store, { ...given, secrets, time, onFailure }),
+    isSecure: baseUrlOf(config).startsWith('https:'),
+  };
+}
+
 function openDispatch(backends: Backends, own: DispatchOptions['own']): Dispatch {
   const { config, time, log, store, files, traces } = backends;
   const receivers = createReceivers(config.WEBHOOK_ALLOW_CIDRS, config.WEBHOOK_DENY_CIDRS, time);
@@ -197,6 +220,7 @@ function openDispatch(backends: Backends, own: DispatchOptions['own']): Dispatch
     provider: provider && createProvider(store, { ...provider, time, onError: onProviderError }),
     leakKeys: source === undefined ? null : createLeakKeys({ source, time, onError: onLeakKeysError }),
     operations: createOperations(backends),
+    signIn: waysToSignIn(backends),
     pings: createPings({ guard: receivers.guard, signer: signerOf(config), time, held: backends.held }),
     trustedProxies: config.TRUSTED_PROXIES,
     onResult: traces && traceResults(traces),

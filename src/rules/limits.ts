@@ -148,6 +148,7 @@ export const ruleLimits = {
   reactors_listed_max: 100,
   bots_per_owner_max: 1_000,
   user_tokens_max: 100,
+  user_sessions_max: 30,
   rate_calls_max: 1_000_000,
   rate_seconds_max: 86_400,
   writers_per_bot_max: 1_000,

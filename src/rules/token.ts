@@ -134,3 +134,7 @@ export function findTokens(text: string): FoundToken[] {
 /** Masks the secret part of everything that looks like a token, even with an invalid checksum. */
 export const maskTokens = (text: string): string =>
   text.replace(/(\d(?::|%3[Aa]))[AOU][A-Za-z0-9_-]{34}/g, '$1…');
+
+/** Returns the token of an `Authorization` header, or '' if it has none. */
+export const bearerToken = (authorization: string): string =>
+  /^bearer /i.test(authorization) ? authorization.slice(7).trim() : '';

@@ -15,6 +15,7 @@ import {
   type PostPages,
   type PushService,
   replied,
+  type SignIn,
 } from './endpoint.js';
 import type { Outcome } from './idempotency.js';
 import { Described, type Method, Prepared, type Receivers } from './method.js';
@@ -40,6 +41,8 @@ export interface DispatchOptions {
   readonly push?: PushService | null;
   readonly operations?: Operations | null;
   readonly pings?: Pings | null;
+  /** By default, people can only get tokens from administrators. */
+  readonly signIn?: SignIn;
   /** Address ranges of proxies. `X-Forwarded-For` of other peers is ignored. */
   readonly trustedProxies?: readonly string[];
   readonly onResult?: ((request: ApiRequest, result: unknown) => void) | undefined;

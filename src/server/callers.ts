@@ -1,6 +1,7 @@
 /** Authenticates callers: bots by the token in the path, people and administrators by a bearer token. */
 import { timingSafeEqual } from 'node:crypto';
 import { fail } from '../errors.js';
+import { bearerToken } from '../rules/token.js';
 import type { Bot, User } from '../store/core/control.js';
 import { storeLimits as limits } from '../store/limits.js';
 import type { Store } from '../store/store.js';
@@ -31,9 +32,7 @@ const fromSettings: Operator = { id: 0, name: 'ADMIN_TOKEN' };
 /** The longest delay in ms that setTimeout accepts. */
 const timer_ms_max = 2 ** 31 - 1;
 
-function bearer({ authorization }: ApiRequest): string {
-  return /^bearer /i.test(authorization) ? authorization.slice(7).trim() : '';
-}
+const bearer = ({ authorization }: ApiRequest): string => bearerToken(authorization);
 
 function sameText(a: string, b: string): boolean {
   const [x, y] = [Buffer.from(a), Buffer.from(b)];

@@ -86,6 +86,36 @@ export interface Pings {
   send(bot: Bot, webhook: Webhook, count: () => Promise<void>): Promise<Ping>;
 }
 
+/** A started sign-in. The browser goes to `url`, and gives back `record` with the answer of the provider. */
+export interface StartedSignIn {
+  readonly url: string;
+  /** Encrypted. */
+  readonly record: string;
+}
+
+/** Signs people in through an OpenID Connect provider. `identity/` implements this interface. */
+export interface SignInProvider {
+  /** The name of the provider that people see. */
+  readonly name: string;
+  /** Error: `identity_provider_unavailable`. */
+  begin(): Promise<StartedSignIn>;
+  /**
+   * Returns the id of the person. `answer` is the query with which the provider sent the browser back. Creates a person
+   * for an unknown subject if the settings allow it, and calls `count` before, which may reject. Errors:
+   * `sign_in_expired`, `sign_in_refused`, `account_missing`, `identity_provider_unavailable`, `too_many_requests`.
+   */
+  finish(record: string, answer: string, count: () => Promise<void>): Promise<number>;
+}
+
+/** The ways in which people without a token can get one. */
+export interface SignIn {
+  /** Whether anyone may sign up. */
+  readonly isOpen: boolean;
+  readonly provider: SignInProvider | null;
+  /** Whether browsers reach the service only over HTTPS. Cookies then have the attribute `Secure`. */
+  readonly isSecure: boolean;
+}
+
 export interface EndpointContext<U> {
   readonly user: U;
   readonly store: Store;
@@ -93,6 +123,8 @@ export interface EndpointContext<U> {
   readonly uploads: ReadonlyMap<string, UploadedFile>;
   readonly downloads: Downloads;
   readonly request: ApiRequest;
+  /** The address of the client, as limits count it. */
+  readonly address: string;
   /**
    * Calls `listener` once when the token of the call is no longer accepted. Needed by replies that outlive the call,
    * such as streams. Returns a function that stops watching.
@@ -102,6 +134,7 @@ export interface EndpointContext<U> {
   readonly push: PushService | null;
   readonly operations: Operations | null;
   readonly pings: Pings | null;
+  readonly signIn: SignIn;
 }
 
 /** A handler returns this if it has sent the reply itself. */
@@ -128,9 +161,10 @@ export interface Endpoint extends Answer {
   readonly path: string;
   /**
    * Who may call the endpoint. `admin` requires an administrator's token. A `partner` signs the body, and the handler
-   * verifies the signature.
+   * verifies the signature. `anyone` needs no token. A body of such a call must be JSON, which pages of other origins
+   * cannot send.
    */
-  readonly caller: 'user' | 'admin' | 'partner';
+  readonly caller: 'user' | 'admin' | 'partner' | 'anyone';
   readonly summary: string;
   readonly params: z.ZodType;
   /**
@@ -198,3 +232,6 @@ export const defineAdminEndpoint = <P extends z.ZodType>(definition: Definition<
 
 export const definePartnerEndpoint = <P extends z.ZodType>(definition: Definition<P, null>) =>
   define('partner', definition);
+
+export const defineOpenEndpoint = <P extends z.ZodType>(definition: Definition<P, null>) =>
+  define('anyone', definition);

@@ -1,4 +1,4 @@
-/** Handles requests to the application API by people, administrators and partners. */
+/** Handles requests to the application API by people, administrators, partners and anyone. */
 import { chatOfUser } from '../actions/compose.js';
 import { ApiError, fail } from '../errors.js';
 import { maskTokens } from '../rules/token.js';
@@ -7,7 +7,7 @@ import type { Store } from '../store/store.js';
 import { messagesIn } from './bot_calls.js';
 import { bytesOf, type CallContext, envelope, finish, inTurn, refused, reply } from './call_context.js';
 import { durably, isDurable } from './durable.js';
-import { type Endpoint, kindForPeople, replied } from './endpoint.js';
+import { type Endpoint, kindForPeople, replied, type SignIn } from './endpoint.js';
 import { answerOnce, holdReply, type Outcome } from './idempotency.js';
 import { callLimits as limits } from './limits.js';
 import { parseWith } from './method.js';
@@ -27,6 +27,10 @@ interface EndpointCall extends Match {
  */
 const changeTurns = createTurns(limits.settings_calls_at_once, limits.settings_calls_waiting_max);
 
+const isJson = ({ contentType }: ApiRequest): boolean => /^application\/json\s*(?:;|$)/i.test(contentType);
+
+const noSignIn: SignIn = { isOpen: false, provider: null, isSecure: false };
+
 /**
  * Stands for the outcome of a reply that is not JSON. The status 500 releases the idempotency key, so the reply is not
  * saved.
@@ -44,6 +48,7 @@ export function admitEndpoint(context: CallContext, request: ApiRequest): boolea
   const { endpoint } = matchOf(context, request);
   request.called = endpoint.path;
   if (endpoint.caller === 'partner') return leakKeys ? false : fail('not_found');
+  if (endpoint.caller === 'anyone') return isJson(request) ? false : fail('bad_request');
   const caller = endpoint.caller === 'admin' ? callers.operator(request) : callers.person(request);
   return caller instanceof Promise ? caller.then(() => true) : true;
 }
@@ -54,7 +59,8 @@ export function callEndpoint(context: CallContext, request: ApiRequest): void | 
   const { endpoint } = match;
   request.called = endpoint.path;
   if (endpoint.caller === 'admin') return callAsAdministrator(context, request, match);
-  // A partner has no account, so no person is looked up. The signature of the body identifies the partner.
+  // A partner has no account, so no person is looked up. The signature of the body identifies the partner. Other calls
+  // without an account are open to anyone.
   const user = endpoint.caller === 'user' ? context.callers.person(request) : null;
   return user instanceof Promise
     ? user.then((found) => callInTurn(context, request, { user: found, ...match }))
@@ -128,7 +134,7 @@ function forPeople(error: unknown): unknown {
 function callAs(context: CallContext, request: ApiRequest, call: EndpointCall): void | Promise<void> {
   const { endpoint, user } = call;
   request.calledBy = user?.id ?? 0;
-  if (endpoint.caller !== 'partner' && endpoint.verb !== 'GET') {
+  if ((endpoint.caller === 'user' || endpoint.caller === 'admin') && endpoint.verb !== 'GET') {
     const isSafe = isDurable(context, request);
     if (request.idempotencyKey !== '') return callOnce(context, request, call, isSafe);
     if (isSafe) return callDurably(context, request, call);
@@ -175,14 +181,16 @@ function parametersOf(request: ApiRequest, { given, rawBody }: Endpoint): Return
 
 function run(context: CallContext, request: ApiRequest, call: EndpointCall, store: Store): unknown {
   const { callers, downloads, files } = context;
-  const { leakKeys = null, push = null, operations = null, pings = null } = context;
+  const { leakKeys = null, push = null, operations = null, pings = null, signIn = noSignIn } = context;
   const { endpoint, segments, user } = call;
+  if (endpoint.caller === 'anyone' && endpoint.verb !== 'GET' && !isJson(request)) fail('bad_request');
   const { values, files: uploads } = parametersOf(request, endpoint);
   const params = parseWith(endpoint.params, Object.assign(values, segments));
   const onRevoked = (listener: () => void) =>
     user === null ? () => {} : callers.onRevoked(request, user, listener);
-  const services = { leakKeys, push, operations, pings };
-  const given = { user, store, files, uploads, downloads, request, onRevoked, ...services };
+  const services = { leakKeys, push, operations, pings, signIn };
+  const address = context.clientAddress(request);
+  const given = { user, store, files, uploads, downloads, request, address, onRevoked, ...services };
   const handle = () => endpoint.handler(given as never, params as never);
   const takesTurns = user !== null && endpoint.verb !== 'GET' && !endpoint.inRedis;
   const inOrder = takesTurns ? () => changeTurns.run(user.id, handle) : handle;

@@ -21,6 +21,10 @@ export interface ApiRequest {
   readonly prefer: string;
   /** The header `traceparent` of W3C Trace Context, or '' if absent. */
   readonly traceparent: string;
+  /** The header `Cookie`, or '' if absent. */
+  readonly cookie: string;
+  /** The header `User-Agent`, or '' if absent. Any client can set it. */
+  readonly userAgent: string;
   /** The header `X-Service-Coalesce`, or '' if absent. */
   readonly coalesce: string;
   /** The header `X-Service-Consumer`, or '' if absent. */

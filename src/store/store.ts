@@ -22,6 +22,7 @@ import { createIdentities } from './accounts/identities.js';
 import { createNotices } from './accounts/notices.js';
 import { createOversight } from './accounts/oversight.js';
 import { Retention } from './accounts/retention.js';
+import { createSessions } from './accounts/sessions.js';
 import { createUsers } from './accounts/users.js';
 import { Bots } from './bots/bots.js';
 import { createManagement } from './bots/management.js';
@@ -191,6 +192,7 @@ const changing = {
   signingSecrets: (own: StoreContext, p: Parts) => createSigningSecrets(own, p.bots, p.webhooks),
   oversight: (own: StoreContext, p: Parts) => createOversight(own, p),
   users: (own: StoreContext, p: Parts) => createUsers(own, p.db, p.control, p.auth, p.identities),
+  sessions: (own: StoreContext, p: Parts) => createSessions(own, p.control, p.auth),
   identities: (own: StoreContext, p: Parts) => createIdentities(own, p.control, p.auth),
   pictures: (own: StoreContext, p: Parts) => createPictures(own, p.db, p.control, p.bots),
   stickerSets: (own: StoreContext) => createStickerSets(own),

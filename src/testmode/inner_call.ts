@@ -34,6 +34,8 @@ function requestOf(call: InnerCall, resolve: (outcome: Outcome) => void): ApiReq
     consumerTimeout: '',
     forwardedFor: '',
     prefer: '',
+    cookie: '',
+    userAgent: '',
     traceparent: '',
     requestId: '',
     host: '',

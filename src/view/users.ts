@@ -10,6 +10,15 @@ export interface UserView {
   readonly language_code?: string;
 }
 
+interface SessionView {
+  readonly id: number;
+  readonly agent: string;
+  /** Unix time in seconds. */
+  readonly created_at: number;
+  readonly last_used_on: string | null;
+  readonly is_current: boolean;
+}
+
 interface UserTokenView {
   readonly id: number;
   readonly name: string;
@@ -92,4 +101,12 @@ export const viewUserToken = (token: UserTokenView & { readonly last_used_on: st
   name: token.name,
   created_at: token.created_at,
   ...(token.last_used_on === null ? {} : { last_used_on: token.last_used_on }),
+});
+
+export const viewSession = ({ id, agent, created_at, last_used_on, is_current }: SessionView) => ({
+  id,
+  agent,
+  created_at,
+  ...(last_used_on === null ? {} : { last_used_on }),
+  ...(is_current ? { is_current } : {}),
 });

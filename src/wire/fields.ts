@@ -78,6 +78,8 @@ export const usernameOfPerson = z
 export const usernameOrId = usernameOfPerson.describe(
   'Username of the person, or the id of a person with whom the caller shares a chat',
 );
+/** Accepts a language code of ISO 639-1. */
+export const languageCode = z.string().regex(/^[a-z]{2}$/, { error: answer('language_invalid') });
 export const personName = filled(limits.person_name_length_max, answer('name_invalid'));
 /** Accepts a name. Errors: `name_invalid`, `name_too_long`. */
 const nameOf = (max: number) =>

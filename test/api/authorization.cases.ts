@@ -6,9 +6,10 @@
  * - `bot`: a bot, only for its owner;
  * - `chat`: the content of a private chat, only for its members;
  * - `admin`: the installation, only for operators;
- * - `partner`: a signed report, sent without a token.
+ * - `partner`: a signed report, sent without a token;
+ * - `anyone`: a call without a token. Sign-up and sign-in are off in this service.
  */
-export type About = 'own' | 'bot' | 'chat' | 'admin' | 'partner';
+export type About = 'own' | 'bot' | 'chat' | 'admin' | 'partner' | 'anyone';
 export type Row = readonly [about: About, params?: Readonly<Record<string, unknown>>];
 
 /** The test replaces placeholders in braces. */
@@ -50,6 +51,10 @@ export const endpointRows: Readonly<Record<string, Row>> = {
   'GET /api/me/tokens': ['own'],
   'POST /api/me/tokens': ['own', { name: 'phone' }],
   'DELETE /api/me/tokens': ['own', { name: 'phone' }],
+  'GET /api/me/sessions': ['own'],
+  'DELETE /api/me/sessions': ['own'],
+  'DELETE /api/me/sessions/{session_id}': ['own', { session_id: 1 }],
+  'DELETE /api/me/session': ['own'],
   'GET /api/me/bots': ['own'],
   'POST /api/me/bots': ['own', { username: 'another_one_bot', name: 'Another' }],
   'GET /api/me/transfers': ['own'],
@@ -168,6 +173,10 @@ export const endpointRows: Readonly<Record<string, Row>> = {
   'DELETE /api/posts/{post}/like': ['chat'],
 
   'POST /api/leaks/report': ['partner'],
+  'GET /api/sign_in': ['anyone'],
+  'POST /api/sign_up': ['anyone', { first_name: 'New', username: 'someone_new' }],
+  'POST /api/sign_in/provider': ['anyone'],
+  'POST /api/sign_in/session': ['anyone', { answer: 'code=secret' }],
 };
 
 const at = { chat_id: '{chat}', message_id: '{message}' };

@@ -31,8 +31,8 @@ export const targets: readonly Target[] = [
   ),
   ...endpoints.map(
     ({ verb, path, caller, params, contentType }): Target => ({
-      // For a caller without a signature, partner endpoints behave like unknown endpoints.
-      ...{ name: `${verb} ${path}`, caller: caller === 'partner' ? 'user' : caller, verb, path, deaf: false },
+      // For a caller without a signature, partner endpoints behave like unknown endpoints. Open endpoints ignore tokens.
+      ...{ name: `${verb} ${path}`, caller: caller === 'admin' ? caller : 'user', verb, path, deaf: false },
       shape: shapeOf(params),
       other: contentType !== undefined,
     }),

@@ -114,10 +114,10 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
     /^(store|view|obs|errors|tls_identity)$/.test(folderOf(to)) ||
     /^rules\/(ports|retry_policy)\.ts$/.test(to) ||
     (typeOnly && to === 'server/endpoint.ts'),
-  // `server/callers.ts` defines the interface for looking up the caller of a token.
+  // `server` defines the interfaces for looking up the caller of a token and for signing in.
   identity: (to, typeOnly) =>
     /^(rules|errors)$/.test(folderOf(to)) ||
-    (typeOnly && (folderOf(to) === 'store' || to === 'server/callers.ts')),
+    (typeOnly && (folderOf(to) === 'store' || /^server\/(callers|endpoint)\.ts$/.test(to))),
   // The management bot calls the same functions as endpoints, after the same checks of parameters.
   manage: (to) =>
     /^(rules|store|errors)$/.test(folderOf(to)) ||

@@ -75,6 +75,7 @@ export function call(
         lastEventId: '',
         idempotencyKey: key,
         prefer,
+        ...{ cookie: '', userAgent: '' },
         traceparent: '',
         coalesce: '',
         consumer: '',

@@ -18,7 +18,8 @@ export const flags = [
   ...(process.getuid?.() === 0 ? ['--no-sandbox'] : []),
 ];
 
-async function startWire(port: number) {
+/** `at` is the port to listen on, or 0 for a free one. */
+async function startWire(port: number, at: number) {
   const sockets = new Set<Socket>();
   let cut = false;
   const server = createServer((client) => {
@@ -41,7 +42,7 @@ async function startWire(port: number) {
       one.pipe(other);
     }
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => server.listen(at, '127.0.0.1', resolve));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     cut() {
@@ -102,10 +103,11 @@ export async function startWorld(
   frontEnv: Record<string, string> = {},
   extraEnv: Record<string, string> = {},
   combined = false,
+  wirePort = 0,
 ): Promise<World> {
   const service = await startService({ combined, frontEnv, extraEnv });
   const browser = await launchBrowser();
-  const world = await openWorld(service, browser);
+  const world = await openWorld(service, browser, wirePort);
   return {
     ...world,
     async stop() {
@@ -116,8 +118,8 @@ export async function startWorld(
   };
 }
 
-async function openWorld(service: Service, browser: Browser): Promise<World> {
-  const wire = await startWire(service.fronts[0].port);
+async function openWorld(service: Service, browser: Browser, wirePort = 0): Promise<World> {
+  const wire = await startWire(service.fronts[0].port, wirePort);
   const contexts: BrowserContext[] = [];
   let faults: string[] = [];
   return {

@@ -3,9 +3,9 @@ import { z } from 'zod';
 import { defineAdminEndpoint } from '../../server/endpoint.js';
 import { userProfile } from '../../store/chats/chats.js';
 import { viewSelf } from '../../view/users.js';
-import { confirm, externalSubject, personName, userId, username } from '../../wire/fields.js';
+import { confirm, externalSubject, languageCode, personName, userId, username } from '../../wire/fields.js';
 import { issuedToken, userWithToken } from '../../wire/results.js';
-import { answer, optional } from '../../wire/schema.js';
+import { optional } from '../../wire/schema.js';
 
 export const createUser = defineAdminEndpoint({
   verb: 'POST',
@@ -16,7 +16,7 @@ export const createUser = defineAdminEndpoint({
     username,
     first_name: personName,
     last_name: optional(personName),
-    language_code: optional(z.string().regex(/^[a-z]{2}$/, { error: answer('language_invalid') })),
+    language_code: optional(languageCode),
     external_subject: optional(externalSubject),
   }),
   errors: [
@@ -25,7 +25,7 @@ export const createUser = defineAdminEndpoint({
   ],
   result: userWithToken,
   handler: async ({ store }, { external_subject, ...given }) => {
-    const { user, token } = await store.users.create(given, external_subject);
+    const { user, token } = await store.users.create(given, { subject: external_subject });
     return { user: viewSelf(userProfile(user)), token };
   },
 });

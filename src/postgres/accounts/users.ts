@@ -49,19 +49,20 @@ export async function insertUser(sql: Sql, user: NewUser): Promise<number> {
 }
 
 /**
- * Creates a person with a first token. `lookupFor` computes the token's lookup value for the new id. `also` runs in the
- * same transaction.
+ * Creates a person with a first token, which is a session if `agent` is not null. `lookupFor` computes the token's
+ * lookup value for the new id. `also` runs in the same transaction.
  */
 export function createUser(
   db: Database,
   user: NewUser,
   lookupFor: (id: number) => Buffer,
+  agent: string | null = null,
   also: (sql: Sql, id: number) => Promise<void> = async () => {},
 ): Promise<number> {
   return db.transaction(async (sql) => {
     const id = await insertUser(sql, user);
     await also(sql, id);
-    await sql.run`insert into user_tokens (user_id, hmac) values (${id}, ${lookupFor(id)})`;
+    await sql.run`insert into user_tokens (user_id, hmac, agent) values (${id}, ${lookupFor(id)}, ${agent})`;
     await noteStale(sql, [['user', id]]);
     return id;
   });
@@ -101,7 +102,7 @@ export function addUserToken(
     if (!(await raiseVersion(sql, user))) return null;
     const { count, taken } = await sql.one<{ count: number; taken: boolean }>`
       select count(*) as count, coalesce(bool_or(name = ${name} and ${name} <> ''), false) as taken
-      from user_tokens where user_id = ${user}`;
+      from user_tokens where user_id = ${user} and agent is null`;
     if (count >= limits.user_tokens_max) fail('too_many_tokens');
     if (taken) fail('token_name_taken');
     const id = await sql.value<number>`
@@ -129,7 +130,7 @@ export const loadUserTokens = (
   limit: number,
 ) => sql.rows<UserTokenRow>`
   select id, name, ${seconds('created_at')} as created_at, last_used_on::text as last_used_on
-  from user_tokens where user_id = ${user} and id > ${after} order by id limit ${limit}`;
+  from user_tokens where user_id = ${user} and agent is null and id > ${after} order by id limit ${limit}`;
 
 /** Removes a token by id or name. Returns false when there is no such token. */
 export function removeUserToken(
@@ -201,7 +202,8 @@ export async function lockPerson(
   if (!exists) fail(refusal);
 }
 
-const raiseVersion = (sql: Sql, id: number) => sql.some`
+/** Locks a person for a change of their tokens. Returns false if there is no such person. */
+export const raiseVersion = (sql: Sql, id: number) => sql.some`
   update users set version = nextval('control_versions') where id = ${id} and deleted_at is null
   returning id`;
 

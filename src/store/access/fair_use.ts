@@ -25,6 +25,11 @@ export interface Rates {
   readonly chat?: Rate | undefined;
   readonly address?: Rate | undefined;
   readonly reader?: Rate | undefined;
+  /** Sign-ups per client address, and in total. */
+  readonly sign_up?: Rate | undefined;
+  readonly sign_ups?: Rate | undefined;
+  /** Calls of sign-ins through a provider, per client address. */
+  readonly sign_in?: Rate | undefined;
 }
 
 export type RateKind = keyof Rates | 'poll';
@@ -75,7 +80,18 @@ export class FairUse {
   readonly #own = new Map<string, number>();
   readonly #grants = new Map<string, Grant>();
   readonly #refused: Record<RateKind, number> = {
-    ...{ bot: 0, poll: 0, person: 0, owner: 0, chat: 0, address: 0, reader: 0 },
+    ...{
+      bot: 0,
+      poll: 0,
+      person: 0,
+      owner: 0,
+      chat: 0,
+      address: 0,
+      reader: 0,
+      sign_up: 0,
+      sign_ups: 0,
+      sign_in: 0,
+    },
   };
   /** Counts a client's request. Undefined if the rate of addresses is unlimited. Error: `too_many_requests`. */
   readonly request: ((address: string) => Promise<void> | undefined) | undefined;
@@ -141,13 +157,29 @@ export class FairUse {
     return this.#rates.reader && this.#countAddress('reader', address);
   }
 
+  /** Counts a new person against the client address and against all sign-ups. Error: `too_many_requests`. */
+  async signUp(address: string): Promise<void> {
+    const { sign_up: ofAddress, sign_ups: ofAll } = this.#rates;
+    // Counts the address first, so that refused calls of one address use up no sign-ups of others.
+    if (ofAddress) await this.#countAddress('sign_up', address);
+    if (ofAll) await this.#count({ kind: 'sign_ups', name: 'sign_ups', partition: 0 }, 1);
+  }
+
+  /** Counts a call of a sign-in through a provider. Error: `too_many_requests`. */
+  signIn(address: string): Promise<void> | undefined {
+    return this.#rates.sign_in && this.#countAddress('sign_in', address);
+  }
+
   /** Counts additional calls, if one call counts as several. Error: `too_many_requests`. */
   more({ id, isBot }: { readonly id: number; readonly isBot: boolean }, calls: number) {
     const kind = isBot ? 'bot' : 'person';
     return this.#rates[kind] && this.#count(this.#bucket(kind, id, id), calls);
   }
 
-  #countAddress(kind: 'address' | 'reader', address: string): Promise<void> | undefined {
+  #countAddress(
+    kind: 'address' | 'reader' | 'sign_up' | 'sign_in',
+    address: string,
+  ): Promise<void> | undefined {
     if (address === '') return undefined;
     const partition = clusterSlot(address) % this.#context.keys.partitions.count;
     return this.#count({ kind, name: `${kind}:${address}`, partition }, 1);

@@ -45,17 +45,20 @@ export function createUsers(
       return id === null ? null : control.read('user', id);
     },
     /**
-     * Creates a person. If `subject` is given, links the person to the identity provider. Errors: `username_taken`,
-     * `subject_taken`, `no_identity_provider`.
+     * Creates a person with a first token. If `subject` is given, links the person to the identity provider. If `agent`
+     * is given, the token is a session. Errors: `username_taken`, `subject_taken`, `no_identity_provider`.
      */
-    async create(user: rows.NewUser, subject?: string) {
+    async create(
+      user: rows.NewUser,
+      { subject, agent }: { subject?: string | undefined; agent?: string } = {},
+    ) {
       let token = '';
       const linked = subject === undefined ? undefined : identities.taking(subject);
       const lookupFor = (made: number) => {
         token = newToken(made);
         return secrets.lookup(token);
       };
-      const id = await rows.createUser(db, user, lookupFor, linked?.within);
+      const id = await rows.createUser(db, user, lookupFor, agent, linked?.within);
       await linked?.after();
       // Replaces the token if an earlier attempt of this call created the person. That token is unknown, because
       // Postgres has only its digest.

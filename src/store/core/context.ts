@@ -51,7 +51,7 @@ export interface StoreContext {
   readonly reactorsListed: number;
   /** The setting BOTS_PER_OWNER. If absent, ruleLimits.bots_per_owner_max applies. */
   readonly botsPerOwner?: number | undefined;
-  /** The setting JWT_ISSUER, or undefined if there is no identity provider. */
+  /** The setting JWT_ISSUER or OIDC_ISSUER, or undefined if there is no identity provider. */
   readonly issuer?: string | undefined;
   /**
    * Returns the request id of the next change. Call it once per change, before the first attempt. A call that runs

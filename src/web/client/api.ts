@@ -83,7 +83,7 @@ async function once(verb: string, path: string, body: Body, options: CallOptions
     parameters?: { retry_after?: number };
   };
   if (answer.ok && reply.ok) return 'result' in reply ? reply.result : reply;
-  if (answer.status === 401 && options.as === undefined) signOut();
+  if (answer.status === 401 && options.as === undefined) signOut(false);
   throw new ApiFailure(answer.status, reply.description ?? answer.statusText, reply.parameters?.retry_after);
 }
 

@@ -205,7 +205,7 @@ export function App() {
     get<Self>('/api/me').then(
       (found) => me.set(found),
       (error) => {
-        if (error instanceof ApiFailure && error.status === 401) signOut();
+        if (error instanceof ApiFailure && error.status === 401) signOut(false);
         else setFailure(reasonOf(error));
       },
     );

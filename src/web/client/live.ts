@@ -108,7 +108,7 @@ export class LiveStream<E extends Events> {
     });
     try {
       const answer = await this.#connect(path, cut.signal);
-      if (answer.status === 401) signOut();
+      if (answer.status === 401) signOut(false);
       if (!answer.ok || !answer.body) return false;
       const decoder = new TextDecoder();
       const reader = answer.body.getReader();

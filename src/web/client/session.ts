@@ -121,13 +121,20 @@ export function signIn(secret: string, user: Self, keep: boolean): void {
 export const leaving = new Set<(token: string) => Promise<void>>();
 const leaving_ms_max = 2_000;
 
-/** Ends the session in all tabs. */
-export function signOut(): void {
+/** Ends the session at the service too. A token that is not a session stays valid. */
+async function endSession(secret: string): Promise<void> {
+  const headers = { Authorization: `Bearer ${secret}` };
+  // The page is loaded again soon, and must not cancel this call.
+  await fetch('/api/me/session', { method: 'DELETE', headers, keepalive: true }).catch(() => {});
+}
+
+/** Ends the session in all tabs. `isValid` is false if the service no longer accepts the token. */
+export function signOut(isValid = true): void {
   const secret = token.value;
   if (secret !== '') tell({ kind: 'end', token: secret });
-  const last = [...leaving].map((work) => work(secret));
+  const last = Promise.allSettled([...leaving].map((work) => work(secret)));
   write(browser, null);
-  leave(Promise.allSettled(last));
+  leave(isValid ? last.then(() => endSession(secret)) : last);
 }
 
 /** Ends the session in this tab, after the last work with the token. */

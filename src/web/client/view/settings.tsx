@@ -13,6 +13,7 @@ import { type Language, language, languages, setLanguage, t } from '../words.js'
 import { Icon } from './icons.js';
 import { sizeText } from './media.js';
 import { BlockedPeople } from './person.js';
+import { Sessions } from './sessions.js';
 import { Face } from './ui.js';
 
 /** Shows the notification settings. Shows nothing if the service or the browser does not support notifications. */
@@ -205,8 +206,9 @@ export function Settings() {
         <WhoMayWrite />
         <Notifications />
         <Uploads />
+        <Sessions />
         <section className="card">
-          <button type="button" className="button danger" onClick={signOut}>
+          <button type="button" className="button danger" onClick={() => signOut()}>
             <Icon name="out" size={18} /> {t('sign_out')}
           </button>
         </section>

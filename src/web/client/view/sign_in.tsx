@@ -1,15 +1,17 @@
 /**
- * Signs in with a token. A browser that opened the one-time link of `npm start` can also sign in as a demo person, with
- * one click.
+ * Signs in with a token, through an identity provider, or with a new account. A browser that opened the one-time link of
+ * `npm start` can also sign in as a demo person, with one click.
  */
-import { useEffect, useState } from 'react';
+import { type ReactNode, useEffect, useState } from 'react';
 import { ApiFailure, call } from '../api.js';
 import { reasonOf } from '../failures.js';
+import { providerAnswer } from '../provider_answer.js';
 import { go, route } from '../route.js';
 import { signIn } from '../session.js';
-import type { Self } from '../types.js';
+import type { NewSession, Self, SignInWays } from '../types.js';
 import { t } from '../words.js';
-import { Face, Failure } from './ui.js';
+import { ProviderButton, SignUp } from './sign_up.js';
+import { Face, Failure, Spinner } from './ui.js';
 
 interface DemoPerson {
   username: string;
@@ -56,13 +58,107 @@ async function demoPeople(): Promise<DemoPerson[]> {
   }
 }
 
-export function SignIn() {
-  const [people, setPeople] = useState<DemoPerson[]>([]);
+/** The ways to sign in where the service offers none, or does not say. */
+const tokenOnly: SignInWays = { sign_up: false };
+
+/** Finishes a sign-in at the identity provider, if the page is its answer. */
+async function finishedSignIn(): Promise<NewSession | null> {
+  if (providerAnswer === null) return null;
+  return call<NewSession>('POST', '/api/sign_in/session', { answer: providerAnswer.query }, { as: '' });
+}
+
+interface TokenFormProps {
+  busy: boolean;
+  failure: string;
+  enter: (token: string) => void;
+  children: ReactNode;
+}
+
+function TokenForm({ busy, failure, enter, children }: TokenFormProps) {
   const [secret, setSecret] = useState('');
-  const [keep, setKeep] = useState(false);
+  return (
+    <form
+      className="stack"
+      onSubmit={(event) => {
+        event.preventDefault();
+        enter(secret.trim());
+      }}
+    >
+      <div className="field">
+        <label htmlFor="token">{t('your_token')}</label>
+        <input
+          id="token"
+          type="password"
+          autoComplete="off"
+          spellCheck={false}
+          value={secret}
+          onChange={(event) => setSecret(event.target.value)}
+        />
+      </div>
+      {children}
+      <Failure text={failure} />
+      <button type="submit" className="button primary large" disabled={busy || secret.trim() === ''}>
+        {t('sign_in')}
+      </button>
+    </form>
+  );
+}
+
+interface DemoProps {
+  people: readonly DemoPerson[];
+  busy: boolean;
+  enter: (token: string) => void;
+}
+
+function Demo({ people, busy, enter }: DemoProps) {
+  if (people.length === 0) return null;
+  return (
+    <section className="stack" aria-label={t('try_it')}>
+      <p className="small">{t('demo_hint')}</p>
+      {people.map(({ username, token }, i) => (
+        <button
+          key={username}
+          type="button"
+          className="button person"
+          disabled={busy}
+          onClick={() => enter(token)}
+        >
+          <Face id={i + 3} name={username} size={32} />
+          {t('sign_in_as', { name: username })}
+        </button>
+      ))}
+      <div className="or">{t('or')}</div>
+    </section>
+  );
+}
+
+/** Loads what the page offers. Null until the service has answered. */
+function useWays(): SignInWays | null {
+  const [ways, setWays] = useState<SignInWays | null>(null);
+  useEffect(() => {
+    call<SignInWays>('GET', '/api/sign_in', undefined, { as: '' }).then(setWays, () => setWays(tokenOnly));
+  }, []);
+  return ways;
+}
+
+export function SignIn() {
+  const ways = useWays();
+  const [people, setPeople] = useState<DemoPerson[]>([]);
+  const [keep, setKeep] = useState(providerAnswer?.keep ?? false);
   const [failure, setFailure] = useState('');
-  const [busy, setBusy] = useState(false);
+  const [busy, setBusy] = useState(providerAnswer !== null);
   useEffect(() => void demoPeople().then(setPeople), []);
+  const start = ({ token, user }: NewSession) => signIn(token, user, keep);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: an answer of the provider is used once
+  useEffect(() => {
+    finishedSignIn().then(
+      (session) => session && start(session),
+      (error) => {
+        setFailure(reasonOf(error));
+        setBusy(false);
+      },
+    );
+  }, []);
 
   async function enter(token: string) {
     setBusy(true);
@@ -77,57 +173,45 @@ export function SignIn() {
     }
   }
 
+  const keepBox = (
+    <label className="check">
+      <input type="checkbox" checked={keep} onChange={(event) => setKeep(event.target.checked)} />
+      {t('keep_signed_in')}
+    </label>
+  );
+  const demo = <Demo people={people} busy={busy} enter={(token) => void enter(token)} />;
+  const enterToken = (token: string) => void enter(token);
+  const { sign_up = false, provider } = ways ?? tokenOnly;
   return (
     <main className="sign-in">
       <div className="card">
         <img src="/app/icon.svg" alt="" width="72" height="72" />
         <h1>Petrel</h1>
         <p className="muted">{t('sign_in_hint')}</p>
-        {people.length > 0 && (
-          <section className="stack" aria-label={t('try_it')}>
-            <p className="small">{t('demo_hint')}</p>
-            {people.map(({ username, token }, i) => (
-              <button
-                key={username}
-                type="button"
-                className="button person"
-                disabled={busy}
-                onClick={() => void enter(token)}
-              >
-                <Face id={i + 3} name={username} size={32} />
-                {t('sign_in_as', { name: username })}
-              </button>
-            ))}
-            <div className="or">{t('or')}</div>
-          </section>
+        {ways === null && <Spinner />}
+        {ways && demo}
+        {ways && !sign_up && !provider && (
+          <TokenForm busy={busy} failure={failure} enter={enterToken}>
+            {keepBox}
+          </TokenForm>
         )}
-        <form
-          className="stack"
-          onSubmit={(event) => {
-            event.preventDefault();
-            void enter(secret.trim());
-          }}
-        >
-          <div className="field">
-            <label htmlFor="token">{t('your_token')}</label>
-            <input
-              id="token"
-              type="password"
-              autoComplete="off"
-              spellCheck={false}
-              value={secret}
-              onChange={(event) => setSecret(event.target.value)}
-            />
+        {(sign_up || provider) && (
+          <div className="stack">
+            <Failure text={failure} />
+            {provider && (
+              <ProviderButton name={provider.name} keep={keep} disabled={busy} fail={setFailure} />
+            )}
+            {sign_up && provider && <div className="or">{t('or')}</div>}
+            {sign_up && <SignUp isSecond={provider !== undefined} enter={start} />}
+            {keepBox}
+            <details className="by-token">
+              <summary>{t('sign_in_with_token')}</summary>
+              <TokenForm busy={busy} failure="" enter={enterToken}>
+                {null}
+              </TokenForm>
+            </details>
           </div>
-          <label className="check">
-            <input type="checkbox" checked={keep} onChange={(event) => setKeep(event.target.checked)} />
-            {t('keep_signed_in')}
-          </label>
-          <Failure text={failure} />
-          <button type="submit" className="button primary large" disabled={busy || secret.trim() === ''}>
-            {t('sign_in')}
-          </button>
-        </form>
+        )}
       </div>
     </main>
   );

@@ -1,0 +1,25 @@
+import { z } from 'zod';
+import { fail } from '../../errors.js';
+import { agentFamily } from '../../rules/user_agents.js';
+import { defineOpenEndpoint } from '../../server/endpoint.js';
+import { userProfile } from '../../store/chats/chats.js';
+import { viewSelf } from '../../view/users.js';
+import { languageCode, personName, username } from '../../wire/fields.js';
+import { optional } from '../../wire/schema.js';
+import { newSession } from '../../wire/sign_in_results.js';
+
+/** Creates an account for anyone, if the setting SIGN_UP allows it (decision 0082). */
+export const signUp = defineOpenEndpoint({
+  verb: 'POST',
+  path: '/api/sign_up',
+  summary: 'Creates an account and a session. Only if the setting SIGN_UP is `open`.',
+  params: z.object({ first_name: personName, username, language_code: optional(languageCode) }),
+  errors: ['sign_up_closed', 'name_invalid', 'username_invalid', 'username_taken', 'language_invalid'],
+  result: newSession,
+  handler: async ({ store, request, address, signIn }, given) => {
+    if (!signIn.isOpen) return fail('sign_up_closed');
+    await store.fairUse?.signUp(address);
+    const { user, token } = await store.users.create(given, { agent: agentFamily(request.userAgent) });
+    return { user: { ...viewSelf(userProfile(user)), add_to_groups: user.addToGroups }, token };
+  },
+});

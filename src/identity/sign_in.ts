@@ -1,0 +1,187 @@
+/**
+ * Signs people in through an OpenID Connect provider: the authorization code flow with PKCE (decision 0082). A front
+ * keeps nothing about a started sign-in, so any front can finish it.
+ */
+import type { JWTVerifyGetKey } from 'jose';
+import * as oauth from 'oauth4webapi';
+import { ApiError, fail } from '../errors.js';
+import type { SignInProvider } from '../server/endpoint.js';
+import type { Secrets } from '../store/core/secrets.js';
+import type { Store } from '../store/store.js';
+import type { Time } from '../time.js';
+import { createKeySet } from './key_set.js';
+import { identityLimits as limits } from './limits.js';
+import { personOf } from './provider.js';
+import {
+  AnswerError,
+  createProviderClient,
+  type ProviderClient,
+  type ProviderClientOptions,
+  type TokenAnswer,
+} from './provider_client.js';
+import { createVerifier, type Verified } from './verify.js';
+
+export interface SignInOptions extends Omit<ProviderClientOptions, 'time'> {
+  readonly name: string;
+  readonly scopes: string;
+  readonly createUsers: boolean;
+  readonly secrets: Pick<Secrets, 'seal' | 'open'>;
+  readonly time: Time;
+  /** Called with the reason of a failed sign-in, without codes and tokens. `ours` is true if an operator has to act. */
+  readonly onFailure: (reason: string, ours: boolean) => void;
+}
+
+/** A started sign-in, which only the browser keeps. */
+interface Flow {
+  readonly state: string;
+  readonly nonce: string;
+  readonly verifier: string;
+  /** Unix time in ms. */
+  readonly until: number;
+}
+
+const owner = 'installation:sign-in';
+
+/** Errors with which the provider says that this person, code or moment is refused. Others concern the settings. */
+const refusals = new Set(['access_denied', 'login_required', 'consent_required', 'invalid_grant']);
+const ofInteraction = new Set(['interaction_required', 'account_selection_required']);
+
+/** Codes of the library for an ID token that does not belong to this sign-in. */
+const wrongToken = new Set<string>([oauth.JWT_CLAIM_COMPARISON, oauth.JWT_TIMESTAMP_CHECK]);
+
+/** Returns whether the provider answered, and refused. Otherwise it gave no valid answer. */
+function isRefusal(error: unknown): boolean {
+  if (error instanceof oauth.AuthorizationResponseError || error instanceof oauth.ResponseBodyError)
+    return refusals.has(error.error) || ofInteraction.has(error.error);
+  if (error instanceof AnswerError) return true;
+  return error instanceof oauth.OperationProcessingError && wrongToken.has(error.code ?? '');
+}
+
+/** Describes an error without the answer of the provider, which may contain tokens. */
+function reasonOf(error: unknown): string {
+  if (error instanceof oauth.AuthorizationResponseError || error instanceof oauth.ResponseBodyError)
+    return `the provider answered ${error.error.slice(0, 64)}`;
+  const { message, cause } = error as Error;
+  const code = (cause as NodeJS.ErrnoException | undefined)?.code;
+  return typeof code === 'string' ? `${message} (${code})` : message;
+}
+
+type Report = SignInOptions['onFailure'];
+
+/** Returns a function that runs a step that needs the provider, and converts its errors. */
+function createAsking(report: Report) {
+  return async <T>(step: () => Promise<T>): Promise<T> => {
+    try {
+      return await step();
+    } catch (error) {
+      if (error instanceof ApiError && error.kind !== 'unavailable') throw error;
+      const isRefused = isRefusal(error);
+      report(reasonOf(error), !isRefused);
+      return fail(isRefused ? 'sign_in_refused' : 'identity_provider_unavailable');
+    }
+  };
+}
+
+/** Seals started sign-ins, so that browsers can keep them. `open` fails with `sign_in_expired`. */
+function createFlows({ secrets, time }: Pick<SignInOptions, 'secrets' | 'time'>) {
+  return {
+    create: (): Flow => ({
+      state: oauth.generateRandomState(),
+      nonce: oauth.generateRandomNonce(),
+      verifier: oauth.generateRandomCodeVerifier(),
+      until: time.now() + limits.sign_in_ms_max,
+    }),
+    seal: (flow: Flow): string => secrets.seal(JSON.stringify(flow), owner).toString('base64url'),
+    open(record: string): Flow {
+      if (record === '' || record.length > limits.sign_in_record_length_max) fail('sign_in_expired');
+      try {
+        const flow = JSON.parse(secrets.open(Buffer.from(record, 'base64url'), owner)) as Flow;
+        if (time.now() < flow.until) return flow;
+      } catch {
+        // The record was changed, or its key was removed.
+      }
+      return fail('sign_in_expired');
+    },
+  };
+}
+
+/** Returns the function that verifies an ID token with the keys of the provider. Error: `sign_in_refused`. */
+function createTokenCheck(client: ProviderClient, { clientId, time, onFailure }: SignInOptions) {
+  let keys: { readonly url: string; readonly find: JWTVerifyGetKey } | undefined;
+  return async (idToken: string): Promise<Verified> => {
+    const { jwks_uri: url, issuer } = await client.metadata();
+    if (url === undefined) throw new Error('the metadata of the provider name no keys');
+    if (keys?.url !== url) {
+      const onError = (error: unknown) => onFailure(reasonOf(error), true);
+      keys = { url, find: createKeySet({ source: { url }, onError, time }) };
+    }
+    const verify = createVerifier({ keys: keys.find, issuer, audience: clientId, subjectClaim: 'sub', time });
+    const found = await verify(idToken);
+    if (found !== null) return found;
+    onFailure('the ID token is not valid', false);
+    return fail('sign_in_refused');
+  };
+}
+
+function addressOf(server: oauth.AuthorizationServer, params: Readonly<Record<string, string>>): string {
+  if (server.authorization_endpoint === undefined) return fail('identity_provider_unavailable');
+  const url = new URL(server.authorization_endpoint);
+  if (url.protocol !== 'https:' && url.protocol !== new URL(server.issuer).protocol)
+    fail('identity_provider_unavailable');
+  for (const [name, value] of Object.entries(params)) url.searchParams.set(name, value);
+  return url.href;
+}
+
+export function createSignIn(store: Store, options: SignInOptions): SignInProvider {
+  const { name, clientId, redirectUri, scopes, createUsers, onFailure } = options;
+  const client = createProviderClient(options);
+  const asking = createAsking(onFailure);
+  const flows = createFlows(options);
+  const verified = createTokenCheck(client, options);
+  let running = 0;
+
+  async function personFor(tokens: TokenAnswer, count: () => Promise<void>): Promise<number> {
+    const { subject, claims } = await asking(() => verified(tokens.idToken));
+    const present = await store.identities.find(subject);
+    if (present !== null) return present;
+    if (!createUsers) return fail('account_missing');
+    const named = claims.name ?? claims.given_name ?? claims.preferred_username;
+    // Many providers put the name into a separate answer only.
+    const more = named === undefined ? await asking(() => client.userInfo(tokens.accessToken, subject)) : {};
+    await count();
+    return store.identities.create(subject, personOf({ ...claims, ...more }, subject));
+  }
+
+  return {
+    name,
+    async begin() {
+      const server = await asking(client.metadata);
+      const flow = flows.create();
+      const url = addressOf(server, {
+        response_type: 'code',
+        client_id: clientId,
+        redirect_uri: redirectUri,
+        scope: scopes,
+        state: flow.state,
+        nonce: flow.nonce,
+        code_challenge: await oauth.calculatePKCECodeChallenge(flow.verifier),
+        code_challenge_method: 'S256',
+      });
+      return { url, record: flows.seal(flow) };
+    },
+    async finish(record, answer, count) {
+      const flow = flows.open(record);
+      if (answer.length > limits.sign_in_answer_length_max) fail('sign_in_refused');
+      const params = new URLSearchParams(answer);
+      // The person may have started another sign-in in a second window.
+      if (params.get('state') !== flow.state) fail('sign_in_expired');
+      if (running >= limits.sign_ins_at_once) fail('too_many_requests', { retry_after: 1 });
+      running++;
+      try {
+        return await personFor(await asking(() => client.redeem(params, flow)), count);
+      } finally {
+        running--;
+      }
+    },
+  };
+}

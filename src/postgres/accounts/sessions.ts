@@ -1,0 +1,73 @@
+/** Holds SQL statements for sessions. A session is a token that a sign-in issued (decision 0082). */
+import { ruleLimits as limits } from '../../rules/limits.js';
+import { type Database, noteStale, type Sql, seconds } from '../sql.js';
+import { raiseVersion } from './users.js';
+
+export interface SessionRow {
+  readonly id: number;
+  /** The family of the browser, or '' if it is unknown. */
+  readonly agent: string;
+  /** Unix time in seconds. */
+  readonly created_at: number;
+  /** A date as YYYY-MM-DD in UTC, or null for a session that was never used. */
+  readonly last_used_on: string | null;
+  readonly is_current: boolean;
+}
+
+/**
+ * Adds a session to a person. If the person has too many sessions, removes those that were not used for the longest
+ * time. Returns whether it removed any, or null when there is no such person.
+ */
+export function addSession(
+  db: Database,
+  user: number,
+  agent: string,
+  lookup: Buffer,
+): Promise<{ readonly removed: boolean } | null> {
+  return db.transaction(async (sql) => {
+    // Concurrent calls that add a session for the same person wait here for each other.
+    if (!(await raiseVersion(sql, user))) return null;
+    const removed = await sql.some`
+      delete from user_tokens where user_id = ${user} and id in (
+        select id from user_tokens where user_id = ${user} and agent is not null
+        order by greatest(last_used_on, (created_at at time zone 'utc')::date) desc, id desc
+        offset ${limits.user_sessions_max - 1})
+      returning id`;
+    await sql.run`insert into user_tokens (user_id, hmac, agent) values (${user}, ${lookup}, ${agent})`;
+    await noteStale(sql, [['user', user]]);
+    return { removed };
+  });
+}
+
+/** Returns the sessions of a person, newest first. `lookups` are the lookup values of the caller's token. */
+export const loadSessions = (sql: Sql, user: number, lookups: readonly Buffer[]) => sql.rows<SessionRow>`
+  select id, agent, ${seconds('created_at')} as created_at, last_used_on::text as last_used_on,
+    hmac = any(${lookups}::bytea[]) as is_current
+  from user_tokens where user_id = ${user} and agent is not null
+  order by id desc limit ${limits.user_sessions_max}`;
+
+/**
+ * The sessions to remove: the one with this id, the one with the caller's token, or all except the one with the caller's
+ * token.
+ */
+export type SessionsEnded =
+  | { readonly id: number }
+  | { readonly own: readonly Buffer[] }
+  | { readonly except: readonly Buffer[] };
+
+/** Removes sessions. Returns how many it removed. */
+export function removeSessions(db: Database, user: number, which: SessionsEnded): Promise<number> {
+  return db.transaction(async (sql) => {
+    if (!(await raiseVersion(sql, user))) return 0;
+    const removed = await ('id' in which
+      ? sql.rows`delete from user_tokens where user_id = ${user} and agent is not null and id = ${which.id}
+        returning id`
+      : 'own' in which
+        ? sql.rows`delete from user_tokens where user_id = ${user} and agent is not null
+          and hmac = any(${which.own}::bytea[]) returning id`
+        : sql.rows`delete from user_tokens where user_id = ${user} and agent is not null
+          and not hmac = any(${which.except}::bytea[]) returning id`);
+    if (removed.length > 0) await noteStale(sql, [['user', user]]);
+    return removed.length;
+  });
+}

@@ -1,0 +1,13 @@
+/** Reads cookies from the header of a request. */
+
+/**
+ * Returns the value of a cookie, or '' if the header has none of this name. Of several, the first counts. Browsers send
+ * the cookie with the longest path first.
+ */
+export function cookieValue(header: string, name: string): string {
+  for (const part of header.split(';')) {
+    const at = part.indexOf('=');
+    if (at > 0 && part.slice(0, at).trim() === name) return part.slice(at + 1).trim();
+  }
+  return '';
+}

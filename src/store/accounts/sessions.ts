@@ -1,0 +1,47 @@
+/** Manages the sessions of people. A session is a token that a sign-in issued (decision 0082). */
+import { fail } from '../../errors.js';
+import * as rows from '../../postgres/accounts/sessions.js';
+import { makeToken } from '../../rules/token.js';
+import type { Auth } from '../access/auth.js';
+import type { StoreContext } from '../core/context.js';
+import type { ControlCopies } from '../core/control.js';
+
+export type Sessions = ReturnType<typeof createSessions>;
+
+export function createSessions({ db, secrets, random }: StoreContext, control: ControlCopies, auth: Auth) {
+  /** Removes sessions. Afterwards no node accepts their tokens. Returns how many. */
+  const remove = (user: number, which: rows.SessionsEnded) =>
+    auth.revoking(`user:${user}`, async () => {
+      const removed = await rows.removeSessions(db, user, which);
+      await control.forget('user', user);
+      return removed;
+    });
+  return {
+    /**
+     * Starts a session, which may end the session that was not used for the longest time. Returns its token. Error:
+     * `user_not_found`.
+     */
+    async start(user: number, agent: string): Promise<string> {
+      const token = makeToken('user', user, random.bytes(32));
+      const lookup = secrets.lookup(token);
+      const { removed } = (await rows.addSession(db, user, agent, lookup)) ?? fail('user_not_found');
+      await control.refresh('user', user);
+      if (removed) await auth.revoke(`user:${user}`);
+      return token;
+    },
+    /** Returns the sessions, newest first. `token` is the token of the call. */
+    list: (user: number, token: string) => rows.loadSessions(db, user, secrets.lookups(token)),
+    /** Error: `session_not_found`. */
+    async end(user: number, id: number): Promise<void> {
+      if ((await remove(user, { id })) === 0) fail('session_not_found');
+    },
+    /** Ends the session of this token. A token that is not a session stays valid. */
+    async endOwn(user: number, token: string): Promise<void> {
+      const own = secrets.lookups(token);
+      const sessions = await rows.loadSessions(db, user, own);
+      if (sessions.some(({ is_current }) => is_current)) await remove(user, { own });
+    },
+    /** Ends all sessions except the one with this token. Returns how many. */
+    endOthers: (user: number, token: string) => remove(user, { except: secrets.lookups(token) }),
+  };
+}

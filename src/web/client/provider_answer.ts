@@ -1,0 +1,43 @@
+/**
+ * Takes the answer of an identity provider from the address of the page, before anything else runs. The answer contains
+ * a one-time code, which must not stay in the address or in the history of the browser. Also restores the page that was
+ * open when the sign-in began.
+ */
+const key = 'petrel.sign_in';
+
+/** What a tab remembers while its person is at the provider. */
+interface Left {
+  readonly hash: string;
+  readonly keep: boolean;
+}
+
+function takeLeft(): Left {
+  try {
+    const left = JSON.parse(sessionStorage.getItem(key) ?? '') as Left;
+    sessionStorage.removeItem(key);
+    return left;
+  } catch {
+    return { hash: '', keep: false };
+  }
+}
+
+function take() {
+  const params = new URLSearchParams(location.search);
+  if (!params.has('state') || !(params.has('code') || params.has('error'))) return null;
+  const query = location.search.slice(1);
+  const { hash, keep } = takeLeft();
+  // Only the fragment is restored, so the page stays the same.
+  history.replaceState(null, '', `${location.pathname}${hash.startsWith('#') ? hash : ''}`);
+  return { query, keep };
+}
+
+/** The answer of the provider and whether the person wants to stay signed in. Null if the page is no answer. */
+export const providerAnswer = take();
+
+export function rememberPage(keep: boolean): void {
+  try {
+    sessionStorage.setItem(key, JSON.stringify({ hash: location.hash, keep }));
+  } catch {
+    // If storage is missing, the list of chats opens after the sign-in.
+  }
+}

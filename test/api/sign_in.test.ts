@@ -1,0 +1,396 @@
+/** Signs in through a real OpenID Connect provider, and through providers that misbehave. */
+import type { ServerResponse } from 'node:http';
+import { generateKeyPair, SignJWT } from 'jose';
+import pg from 'pg';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { openEvents } from '../clients/event_source.js';
+import {
+  beginSignIn,
+  client,
+  cookiesOf,
+  finishSignIn,
+  type Started,
+  signInAs,
+  startProvider,
+  type TestProvider,
+  visitProvider,
+} from '../support/oidc.js';
+import { createFront, type Front } from '../support/role_process.js';
+import { type Answer, itemsOf, resultOf, type Service, startService } from '../support/service.js';
+import { callOpenly } from '../support/sign_in_calls.js';
+
+const baseUrl = 'http://petrel.example';
+const firefox = 'Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:140.0) Gecko/20100101 Firefox/140.0';
+
+let provider: TestProvider;
+let service: Service;
+let database: pg.Client;
+
+beforeAll(async () => {
+  provider = await startProvider(baseUrl);
+  service = await startService({
+    ...{ combined: true, fronts: 2 },
+    extraEnv: { ...provider.settings, SIGN_UPS_PER_ADDRESS: '0', SIGN_INS_PER_ADDRESS: '0' },
+  });
+  database = new pg.Client(service.databaseUrl);
+  await database.connect();
+});
+afterAll(async () => {
+  await database?.end();
+  await service?.stop();
+  await provider?.close();
+});
+beforeEach(() => {
+  provider.fault = null;
+});
+
+const sessions = (user: { readonly token: string }) => itemsOf(service.app(user, 'GET', '/api/me/sessions'));
+
+/** Returns the rows that a refused sign-in must not change. */
+async function kept(): Promise<unknown> {
+  const { rows } = await database.query(`
+    select (select count(*) from users) as users, (select count(*) from user_tokens) as tokens,
+      (select count(*) from user_identities where user_id is not null) as identities`);
+  return rows[0];
+}
+
+async function refused(status: number, text: string, call: () => Promise<Answer>): Promise<Answer> {
+  const before = await kept();
+  const answer = await call();
+  expect(answer.body).toMatchObject({ ok: false, error_code: status, description: text });
+  expect([answer.status, cookiesOf(answer)]).toEqual([status, []]);
+  expect(await kept()).toEqual(before);
+  return answer;
+}
+
+const expired = 'Bad Request: the sign-in has expired, begin again';
+const unconfirmed = 'Forbidden: the identity provider did not confirm the sign-in';
+const unavailable = 'Service Unavailable: the identity provider gave no valid answer';
+
+describe('a sign-in through the provider', () => {
+  test('creates the person once, and gives each browser its own session', async () => {
+    expect(await resultOf(callOpenly(service, 'GET', '/api/sign_in'))).toEqual({
+      ...{ sign_up: false, provider: { name: 'Example ID' } },
+    });
+    const { user, token } = await resultOf(signInAs(service, 'carol_one', 0, firefox));
+    expect(user).toMatchObject({ first_name: 'CAROL_ONE', username: 'carol_one', language_code: 'ru' });
+    const again = await resultOf(signInAs(service, 'carol_one', 1));
+    expect(again.user).toEqual(user);
+    expect(again.token).not.toBe(token);
+    expect(
+      (await sessions(again)).map(({ agent, is_current }: { agent: string; is_current?: true }) => [
+        agent,
+        is_current,
+      ]),
+    ).toEqual([
+      ['', true],
+      ['Firefox on Windows', undefined],
+    ]);
+    const { rows } = await database.query('select issuer, user_id from user_identities where subject = $1', [
+      'carol_one',
+    ]);
+    expect(rows).toEqual([{ issuer: provider.issuer, user_id: String(user.id) }]);
+  });
+
+  test('a sign-in that began on one front ends on another', async () => {
+    const { url, cookie } = await beginSignIn(service, 0);
+    const answer = await visitProvider(url, 'dave');
+    expect((await finishSignIn(service, cookie, answer, 1)).status).toBe(200);
+  });
+
+  test('the browser goes to the provider with PKCE, state, nonce and the exact redirect URI', async () => {
+    const { body, ...answer } = await callOpenly(service, 'POST', '/api/sign_in/provider', {});
+    const { origin, searchParams } = new URL(body.result.url);
+    expect(origin).toBe(provider.issuer);
+    expect(Object.fromEntries(searchParams)).toEqual({
+      ...{ response_type: 'code', client_id: client.id, redirect_uri: `${baseUrl}/app` },
+      ...{ scope: 'openid profile', code_challenge_method: 'S256' },
+      state: expect.stringMatching(/^[\w-]{43}$/),
+      nonce: expect.stringMatching(/^[\w-]{43}$/),
+      code_challenge: expect.stringMatching(/^[\w-]{43}$/),
+    });
+    const [cookie = ''] = [answer.headers['set-cookie'] ?? ''].flat();
+    expect(cookie).toMatch(/^petrel_sign_in=[\w-]+; Path=\/; Max-Age=600; HttpOnly; SameSite=Lax$/);
+    expect(answer.headers['cache-control']).toBe('no-store');
+    for (const secret of [searchParams.get('state'), searchParams.get('nonce')])
+      expect(Buffer.from(cookie.split(/[=;]/)[1] ?? '', 'base64url').toString('latin1')).not.toContain(
+        secret,
+      );
+  });
+
+  test('a successful sign-in removes the cookie, and neither the code nor the answer works again', async () => {
+    const { url, cookie } = await beginSignIn(service);
+    const answer = await visitProvider(url, 'erin');
+    const first = await finishSignIn(service, cookie, answer);
+    expect([first.status, cookiesOf(first)]).toEqual([200, ['petrel_sign_in=']]);
+    await refused(403, unconfirmed, () => finishSignIn(service, cookie, answer));
+    await refused(400, expired, () => finishSignIn(service, '', answer));
+  });
+
+  test('two first sign-ins of one subject at the same time create one person', async () => {
+    const ready = await Promise.all(
+      [0, 1, 0, 1].map(async (front) => {
+        const { url, cookie } = await beginSignIn(service, front);
+        return { front, cookie, answer: await visitProvider(url, 'frank') };
+      }),
+    );
+    const made = await Promise.all(
+      ready.map(({ front, cookie, answer }) => resultOf(finishSignIn(service, cookie, answer, front))),
+    );
+    expect(new Set(made.map(({ user }) => user.id)).size).toBe(1);
+    expect(new Set(made.map(({ token }) => token)).size).toBe(4);
+    const { rows } = await database.query(`select count(*) as n from users where first_name = 'FRANK'`);
+    expect(Number(rows[0].n)).toBe(1);
+  });
+
+  test('a username that is taken or invalid is left out', async () => {
+    const grace = await service.newUser('grace');
+    const { user } = await resultOf(signInAs(service, grace.username));
+    expect(user.id).not.toBe(grace.id);
+    expect(user).toMatchObject({ first_name: grace.username.toUpperCase() });
+    expect(user.username).toBeUndefined();
+  });
+
+  test('a suspended person gets no session', async () => {
+    const { user } = await resultOf(signInAs(service, 'heidi'));
+    const admin = { token: service.adminToken };
+    await resultOf(service.app(admin, 'POST', `/api/admin/users/${user.id}/suspension`));
+    await refused(403, 'Forbidden: the account is suspended', () => signInAs(service, 'heidi'));
+    await resultOf(service.app(admin, 'DELETE', `/api/admin/users/${user.id}/suspension`));
+    expect((await signInAs(service, 'heidi')).status).toBe(200);
+  });
+
+  test('an operator can link a subject to a person', async () => {
+    const ivan = await service.newUser('ivan');
+    const admin = { token: service.adminToken };
+    const link = { external_subject: 'ivan-at-work' };
+    await resultOf(service.app(admin, 'PUT', `/api/admin/users/${ivan.id}/identity`, link));
+    expect((await resultOf(signInAs(service, 'ivan-at-work'))).user.id).toBe(ivan.id);
+  });
+
+  test('ending a session closes its stream, on every front, and leaves the others', async () => {
+    const first = await resultOf(signInAs(service, 'judy', 0));
+    const second = await resultOf(signInAs(service, 'judy', 1));
+    const ended = new Promise((resolve) => {
+      void openEvents(service.fronts[1]?.url as string, second.token, { onEnd: resolve });
+    });
+    const { id } = (await sessions(second)).find((each: { is_current?: true }) => each.is_current);
+    await resultOf(service.app(first, 'DELETE', `/api/me/sessions/${id}`, undefined, 0));
+    for (const front of [0, 1]) {
+      expect((await service.app(second, 'GET', '/api/me', undefined, front)).status).toBe(401);
+      expect((await service.app(first, 'GET', '/api/me', undefined, front)).status).toBe(200);
+    }
+    await ended;
+    const third = await resultOf(signInAs(service, 'judy', 1));
+    expect(await resultOf(service.app(third, 'DELETE', '/api/me/sessions'))).toEqual({ ended: 1 });
+    expect((await service.app(first, 'GET', '/api/me', undefined, 1)).status).toBe(401);
+    await resultOf(service.app(third, 'DELETE', '/api/me/session'));
+    expect((await service.app(third, 'GET', '/api/me', undefined, 0)).status).toBe(401);
+  });
+});
+
+describe('a sign-in is refused and changes nothing', () => {
+  const answerWith = (path: string, send: (response: ServerResponse) => void) => {
+    provider.fault = ({ url }, response) => {
+      const isMeant = url?.split('?')[0] === path;
+      if (isMeant) send(response);
+      return isMeant;
+    };
+  };
+  const sendJson =
+    (value: unknown, status = 200) =>
+    (response: ServerResponse) => {
+      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value));
+    };
+  const nonceOf = ({ url }: Started) => new URL(url).searchParams.get('nonce') as string;
+  const soon = () => Math.floor(Date.now() / 1_000) + 600;
+
+  /** Finishes a sign-in at whose end the provider answers with this ID token. */
+  async function finishWith(token: (started: Started) => Promise<string>): Promise<Answer> {
+    const started = await beginSignIn(service);
+    const answer = await visitProvider(started.url, 'mallory');
+    const id_token = await token(started);
+    answerWith('/token', sendJson({ access_token: 'a', token_type: 'Bearer', expires_in: 60, id_token }));
+    return finishSignIn(service, started.cookie, answer);
+  }
+
+  test('if the state is not that of the cookie, before the provider is asked', async () => {
+    const [mine, other] = [await beginSignIn(service), await beginSignIn(service)];
+    const answer = await visitProvider(mine.url, 'mallory');
+    const before = provider.requested.length;
+    const changed = answer.replace(/state=\w/, 'state=_');
+    await refused(400, expired, () => finishSignIn(service, other.cookie, answer));
+    await refused(400, expired, () => finishSignIn(service, mine.cookie, changed));
+    await refused(400, expired, () => finishSignIn(service, mine.cookie, 'code=1'));
+    for (const cookie of [
+      `${mine.cookie.slice(0, -4)}AAAA`,
+      'petrel_sign_in=AAAA',
+      `petrel_sign_in=${'A'.repeat(4_000)}`,
+    ])
+      await refused(400, expired, () => finishSignIn(service, cookie, answer));
+    expect(provider.requested.length).toBe(before);
+    expect((await finishSignIn(service, mine.cookie, answer)).status).toBe(200);
+  });
+
+  test('if the code belongs to another sign-in, because the PKCE verifier differs', async () => {
+    const [mine, other] = [await beginSignIn(service), await beginSignIn(service)];
+    const stolen = new URLSearchParams(await visitProvider(other.url, 'victim'));
+    stolen.set('state', new URL(mine.url).searchParams.get('state') as string);
+    await refused(403, unconfirmed, () => finishSignIn(service, mine.cookie, stolen.toString()));
+  });
+
+  test('if the answer names another provider or none (mix-up)', async () => {
+    const { url, cookie } = await beginSignIn(service);
+    const answer = new URLSearchParams(await visitProvider(url, 'mallory'));
+    const before = provider.requested.length;
+    for (const iss of ['https://other.example', '']) {
+      answer.set('iss', iss);
+      await refused(403, unconfirmed, () => finishSignIn(service, cookie, answer.toString()));
+    }
+    answer.delete('iss');
+    await refused(403, unconfirmed, () => finishSignIn(service, cookie, answer.toString()));
+    expect(provider.requested.length).toBe(before);
+  });
+
+  test('if the person cancels at the provider', async () => {
+    const { url, cookie } = await beginSignIn(service);
+    const state = new URL(url).searchParams.get('state') as string;
+    const answer = new URLSearchParams({ error: 'access_denied', state, iss: provider.issuer });
+    await refused(403, unconfirmed, () => finishSignIn(service, cookie, answer.toString()));
+  });
+
+  test.each<[string, (started: Started) => Promise<string>]>([
+    ['another nonce', () => provider.sign({ sub: 'm', nonce: 'other', exp: soon() })],
+    ['another audience', (s) => provider.sign({ sub: 'm', nonce: nonceOf(s), exp: soon(), aud: 'other' })],
+    [
+      'another issuer',
+      (s) => provider.sign({ sub: 'm', nonce: nonceOf(s), exp: soon(), iss: 'https://o.example' }),
+    ],
+    ['a blank subject', (s) => provider.sign({ sub: ' ', nonce: nonceOf(s), exp: soon() })],
+    ['a long subject', (s) => provider.sign({ sub: 'm'.repeat(256), nonce: nonceOf(s), exp: soon() })],
+    ['an end a minute ago', (s) => provider.sign({ sub: 'm', nonce: nonceOf(s), exp: soon() - 660 })],
+    [
+      'the signature of a stranger',
+      async (s) => {
+        const { privateKey } = await generateKeyPair('RS256');
+        const claims = { iss: provider.issuer, aud: client.id, sub: 'm', nonce: nonceOf(s), exp: soon() };
+        const header = { alg: 'RS256', kid: 'one' };
+        return new SignJWT(claims).setProtectedHeader(header).setIssuedAt().sign(privateKey);
+      },
+    ],
+  ])('if the ID token has %s', async (_, token) => {
+    await refused(403, unconfirmed, () => finishWith(token));
+  });
+
+  test('if the ID token has no nonce, or `userinfo` fails for a new person', async () => {
+    await refused(503, unavailable, () => finishWith(() => provider.sign({ sub: 'm', exp: soon() })));
+    provider.fault = null;
+    const unnamed = (s: Started) => provider.sign({ sub: 'm', nonce: nonceOf(s), exp: soon() });
+    await refused(503, unavailable, () => finishWith(unnamed));
+  });
+
+  test('but the clocks of Petrel and the provider may differ by some seconds', async () => {
+    const skewed = (s: Started) =>
+      provider.sign({ sub: 'late', name: 'Late', nonce: nonceOf(s), exp: soon() - 603 });
+    expect((await finishWith(skewed)).status).toBe(200);
+  });
+
+  test.each<[string, (response: ServerResponse) => void]>([
+    ['closes the connection', (response) => response.destroy()],
+    ['answers 500', sendJson({ error: 'server_error' }, 500)],
+    ['does not know our client', sendJson({ error: 'invalid_client' }, 401)],
+    ['answers with text', (response) => response.end('hello')],
+    ['answers without an ID token', sendJson({ access_token: 'a', token_type: 'Bearer' })],
+    ['answers with more than 256 KiB', sendJson({ access_token: 'a'.repeat(300_000), token_type: 'Bearer' })],
+    [
+      'redirects the request',
+      (response) => response.writeHead(307, { location: `${provider.issuer}/elsewhere` }).end(),
+    ],
+  ])('if the provider %s', async (_, send) => {
+    const { url, cookie } = await beginSignIn(service);
+    const answer = await visitProvider(url, 'nina');
+    answerWith('/token', send);
+    await refused(503, unavailable, () => finishSignIn(service, cookie, answer));
+    expect(provider.requested).not.toContain('/elsewhere');
+    provider.fault = null;
+    expect((await signInAs(service, 'nina')).status).toBe(200);
+  });
+});
+
+describe('with other settings', () => {
+  const fronts: Front[] = [];
+  afterAll(() => Promise.all(fronts.map((front) => front.stop())));
+
+  /** Starts one more front of the installation. */
+  async function startFront(env: Readonly<Record<string, string>>): Promise<Service> {
+    const front = await createFront(service.env, env);
+    fronts.push(front);
+    await front.start();
+    return { ...service, fronts: [front] };
+  }
+
+  test('a front starts while the provider is down, and signs people in later', async () => {
+    const json = { 'content-type': 'application/json' };
+    const huge = JSON.stringify({ issuer: provider.issuer, x: 'x'.repeat(300_000) });
+    const wrong = JSON.stringify({ issuer: 'https://other.example', jwks_uri: 'https://other.example/k' });
+    const faults: Array<(response: ServerResponse) => void> = [
+      (response) => response.destroy(),
+      (response) => response.writeHead(200, json).end(huge),
+      (response) => response.writeHead(200, json).end(wrong),
+    ];
+    const begin = (other: Service) => callOpenly(other, 'POST', '/api/sign_in/provider', {});
+    for (const send of faults) {
+      provider.fault = (_, response) => {
+        send(response);
+        return true;
+      };
+      const other = await startFront({});
+      await refused(503, unavailable, () => begin(other));
+      provider.fault = null;
+      await expect.poll(async () => (await begin(other)).status).toBe(200);
+    }
+  });
+
+  test('an unknown subject is refused, if only operators create people', async () => {
+    const other = await startFront({ OIDC_CREATE_USERS: '0' });
+    await refused(403, 'Forbidden: there is no account for this person', () => signInAs(other, 'oscar'));
+    const { user } = await resultOf(signInAs(service, 'oscar'));
+    expect((await resultOf(signInAs(other, 'oscar'))).user.id).toBe(user.id);
+  });
+
+  test('new people count as sign-ups, and the calls of an address are limited', async () => {
+    const other = await startFront({ SIGN_UPS_PER_ADDRESS: '1/86400', SIGN_INS_PER_ADDRESS: '5/86400' });
+    await resultOf(signInAs(other, 'peggy'));
+    const { cookie, url } = await beginSignIn(other);
+    const answer = await visitProvider(url, 'quentin');
+    const before = await kept();
+    expect((await finishSignIn(other, cookie, answer)).status).toBe(429);
+    expect(await kept()).toEqual(before);
+    await beginSignIn(other);
+    expect((await callOpenly(other, 'POST', '/api/sign_in/provider', {})).status).toBe(429);
+  });
+
+  test('cookies are bound to the host, if people use HTTPS', async () => {
+    const other = await startFront({ BASE_URL: 'https://petrel.example' });
+    const answer = await callOpenly(other, 'POST', '/api/sign_in/provider', {});
+    expect([answer.headers['set-cookie'] ?? ''].flat()[0]).toMatch(
+      /^__Host-petrel_sign_in=[\w-]+; Path=\/; Max-Age=600; HttpOnly; SameSite=Lax; Secure$/,
+    );
+    const { searchParams } = new URL(answer.body.result.url);
+    expect(searchParams.get('redirect_uri')).toBe('https://petrel.example/app');
+  });
+
+  test('names are read from `userinfo`, if the ID token has none', async () => {
+    const plain = await startProvider(baseUrl, false);
+    try {
+      const other = await startFront(plain.settings);
+      const { user } = await resultOf(signInAs(other, 'rupert'));
+      expect(user).toMatchObject({ first_name: 'RUPERT', username: 'rupert' });
+      expect(plain.requested).toContain('/me');
+      // The same subject of another issuer is another person.
+      expect((await resultOf(signInAs(service, 'rupert'))).user.id).not.toBe(user.id);
+    } finally {
+      await plain.close();
+    }
+  });
+});
