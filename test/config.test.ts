@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { misspelt, providerOf, readConfig } from '../src/config/config.js';
+import { issuerOf, misspelt, providerOf, readConfig, signInOf } from '../src/config/config.js';
 
 describe('WEBHOOK_ALLOW_CIDRS', () => {
   test.each<[text: string, ranges: string[]]>([
@@ -108,6 +108,58 @@ describe('settings of the identity provider are checked', () => {
   ])('the settings of the identity provider are refused: %s', (_, env, text) => {
     expect(() => providerOf(readConfig(env))).toThrow(text);
   });
+});
+
+describe('OIDC_ISSUER', () => {
+  const given = {
+    ...{ OIDC_ISSUER: 'https://id.example/realm', OIDC_CLIENT_ID: 'petrel' },
+    BASE_URL: 'https://petrel.example/',
+  };
+
+  test('the settings of a sign-in through a provider have defaults', () => {
+    expect(signInOf(readConfig({}))).toBeUndefined();
+    expect(signInOf(readConfig(given))).toEqual({
+      ...{ issuer: given.OIDC_ISSUER, clientId: 'petrel', clientSecret: undefined },
+      ...{ scopes: 'openid profile', name: 'id.example', createUsers: false },
+      redirectUri: 'https://petrel.example/app',
+    });
+    const jwt = { JWT_ISSUER: given.OIDC_ISSUER, JWT_AUDIENCE: 'api', JWT_JWKS_FILE: 'keys.json' };
+    expect(issuerOf(readConfig({ ...given, ...jwt }))).toBe(given.OIDC_ISSUER);
+    expect(issuerOf(readConfig(given))).toBe(given.OIDC_ISSUER);
+  });
+
+  test.each<[string, Record<string, string>, string]>([
+    ['no client', { ...given, OIDC_CLIENT_ID: '' }, 'OIDC_CLIENT_ID is required'],
+    ['no public address', { ...given, BASE_URL: '' }, 'BASE_URL is required'],
+    [
+      'another issuer of JWTs',
+      { ...given, JWT_ISSUER: 'https://other.example' },
+      'needs the same JWT_ISSUER',
+    ],
+    [
+      'another claim of JWTs',
+      { ...given, JWT_ISSUER: given.OIDC_ISSUER, JWT_SUBJECT_CLAIM: 'email' },
+      'JWT_SUBJECT_CLAIM=sub',
+    ],
+    ['scopes without openid', { ...given, OIDC_SCOPES: 'profile' }, 'with openid'],
+    ['scopes with a quote', { ...given, OIDC_SCOPES: 'openid "x"' }, 'names separated by blanks'],
+    ...['http://id.example', 'https://u:p@id.example', 'https://id.example/?a=1', 'http://10.0.0.1', 'x'].map(
+      (issuer): [string, Record<string, string>, string] => [
+        `the issuer ${issuer}`,
+        { ...given, OIDC_ISSUER: issuer },
+        'OIDC_ISSUER must be a URL that begins with https://',
+      ],
+    ),
+  ])('the settings of a sign-in through a provider are refused: %s', (_, env, text) => {
+    expect(() => signInOf(readConfig(env))).toThrow(text);
+  });
+
+  test.each(['http://127.0.0.1:8080', 'http://[::1]:8080/realm', 'http://localhost'])(
+    'a provider on this machine may use HTTP: %s',
+    (issuer) => {
+      expect(signInOf(readConfig({ ...given, OIDC_ISSUER: issuer }))?.issuer).toBe(issuer);
+    },
+  );
 });
 
 test('an unknown variable that resembles a setting is reported with the name of that setting', () => {

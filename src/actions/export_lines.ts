@@ -13,7 +13,7 @@ import type { Store } from '../store/store.js';
 import type { Time } from '../time.js';
 import { viewAudit, viewTransfer } from '../view/bots.js';
 import { type Viewer, viewMessage } from '../view/messages.js';
-import { viewChat, viewSelf, viewUserToken } from '../view/users.js';
+import { viewChat, viewSelf, viewSession, viewUserToken } from '../view/users.js';
 import { viewMute, viewPlace } from './chat_summary.js';
 import { ownBot } from './own_bot.js';
 import { personViewer } from './reading.js';
@@ -145,6 +145,8 @@ export async function* exportLines(store: Store, files: Files, user: User): Asyn
   for (const identity of identities) yield { kind: 'identity', ...identity };
   for (const token of await store.users.tokens(user.id, 0, limits.user_tokens_max))
     yield { kind: 'token', token: viewUserToken(token) };
+  for (const session of await store.sessions.list(user.id, ''))
+    yield { kind: 'session', session: viewSession(session) };
   for (const { endpoint, created_at: made } of await store.push.subscriptions(user.id))
     yield { kind: 'push_subscription', endpoint, created_at: made };
   yield* botLines(store, files, user);

@@ -110,7 +110,7 @@ export const settings = {
     .enum(['open', 'closed'], { error: 'open or closed' })
     .default('closed')
     .describe(
-      'open: anyone can create an account in the web application; closed: administrators create people (`dev` too)',
+      'open: anyone can create an account in the web application; closed: only administrators create people',
     ),
   SIGN_UPS_PER_ADDRESS: rate
     .default({ calls: 10, seconds: 3_600 })

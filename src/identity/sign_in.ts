@@ -149,7 +149,7 @@ export function createSignIn(store: Store, options: SignInOptions): SignInProvid
     // Many providers put the name into a separate answer only.
     const more = named === undefined ? await asking(() => client.userInfo(tokens.accessToken, subject)) : {};
     await count();
-    return store.identities.create(subject, personOf({ ...claims, ...more }, subject));
+    return store.identities.create(subject, personOf({ ...claims, ...more }, subject), true);
   }
 
   return {

@@ -1,6 +1,7 @@
 /** Builds the texts of notices to people. */
 import type { Notice, NoticeMessage } from '../store/accounts/notices.js';
 import { button, rowsOf } from './buttons.js';
+import { commandLines } from './commands.js';
 import { type ManageTexts, textsFor } from './texts.js';
 import { contentOf, type Said } from './words.js';
 
@@ -9,6 +10,7 @@ const timeText = (seconds: number) =>
   `${new Date(seconds * 1_000).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
 
 function saidOf(t: ManageTexts, notice: Notice): Said {
+  if (notice.kind === 'welcome') return { key: 'start', values: { commands: commandLines(t) } };
   const values = Object.fromEntries(Object.entries(notice).map(([name, value]) => [name, String(value)]));
   const where = values.where || t.somewhere;
   const named = (username = '') => (username === '' ? t.somebody : `@${username}`);

@@ -381,7 +381,7 @@ describe('with other settings', () => {
   });
 
   test('names are read from `userinfo`, if the ID token has none', async () => {
-    const plain = await startProvider(baseUrl, false);
+    const plain = await startProvider(baseUrl, { namesInToken: false });
     try {
       const other = await startFront(plain.settings);
       const { user } = await resultOf(signInAs(other, 'rupert'));

@@ -29,7 +29,10 @@ export interface TestProvider {
  * Starts the provider. Every login is the subject of an account, and its name is the login in capital letters.
  * `namesInToken` is false for a provider that names people only in its call `userinfo`.
  */
-export async function startProvider(baseUrl: string, namesInToken = true): Promise<TestProvider> {
+export async function startProvider(
+  baseUrl: string,
+  { namesInToken = true, locale = 'ru' } = {},
+): Promise<TestProvider> {
   let handle: (request: IncomingMessage, response: ServerResponse) => void = () => undefined;
   const requested: string[] = [];
   const server = createServer((incoming, response) => {
@@ -54,9 +57,10 @@ export async function startProvider(baseUrl: string, namesInToken = true): Promi
     claims: { openid: ['sub'], profile: ['name', 'preferred_username', 'locale'] },
     conformIdTokenClaims: !namesInToken,
     pkce: { required: () => true },
+    ttl: { AccessToken: 600, Grant: 600, IdToken: 600, Interaction: 600, Session: 600 },
     findAccount: (_, sub) => ({
       accountId: sub,
-      claims: () => ({ sub, name: sub.toUpperCase(), preferred_username: sub, locale: 'ru' }),
+      claims: () => ({ sub, name: sub.toUpperCase(), preferred_username: sub, locale }),
     }),
   });
   handle = provider.callback();

@@ -69,13 +69,15 @@ export function setSubject(
 
 /**
  * Returns the person with this subject, or creates a person if the subject is new. Concurrent calls create only one
- * person. If the username is not available, the new person has no username.
+ * person. If the username is not available, the new person has no username. `also` runs in the transaction that creates a
+ * person.
  */
 export function createForSubject(
   db: Database,
   issuer: string,
   subject: string,
   user: NewUser,
+  also: (sql: Sql, id: number) => Promise<unknown> = async () => {},
 ): Promise<number> {
   return db.transaction(async (sql) => {
     // Locks this row, so that concurrent calls for one subject wait.
@@ -87,6 +89,7 @@ export function createForSubject(
       if (!(error instanceof ApiError) || user.username === undefined) throw error;
       return insertUser(sql, { ...user, username: undefined });
     });
+    await also(sql, made);
     await sql.run`
       update user_identities set user_id = ${made}, version = nextval('control_versions')
       where id = ${identity.id}`;

@@ -57,7 +57,7 @@ export function createUser(
   user: NewUser,
   lookupFor: (id: number) => Buffer,
   agent: string | null = null,
-  also: (sql: Sql, id: number) => Promise<void> = async () => {},
+  also: (sql: Sql, id: number) => Promise<unknown> = async () => {},
 ): Promise<number> {
   return db.transaction(async (sql) => {
     const id = await insertUser(sql, user);

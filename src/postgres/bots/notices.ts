@@ -11,6 +11,8 @@ interface OfBot {
 
 /** A notice. It must never contain a token. */
 export type Notice =
+  /** The person has just signed up. The notice opens the chat with the management bot. */
+  | { readonly kind: 'welcome' }
   /** A token of the bot was found in public and no longer works. `where` is an address or ''. */
   | ({ readonly kind: 'leak_found'; readonly where: string } & OfBot)
   /** A token of the person, named `name`, was found in public and no longer works. */
@@ -41,6 +43,9 @@ export type Notice =
 /** Stores a notice to a person in the caller's transaction. The notice is sent only if the transaction commits. */
 export const notifyPerson = (sql: Sql, user: number, notice: Notice) => sql.run`
   insert into notices (user_id, notice) values (${user}, ${JSON.stringify(notice)})`;
+
+/** Lets the management bot welcome a person, in the transaction that creates the person. */
+export const welcome = (sql: Sql, user: number) => notifyPerson(sql, user, { kind: 'welcome' });
 
 export interface NoticeRow {
   readonly id: number;

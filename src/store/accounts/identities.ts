@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { fail } from '../../errors.js';
 import * as rows from '../../postgres/accounts/identities.js';
+import { welcome } from '../../postgres/bots/notices.js';
 import type { NewUser } from '../../postgres/accounts/users.js';
 import type { Sql } from '../../postgres/sql.js';
 import type { Auth } from '../access/auth.js';
@@ -38,9 +39,13 @@ export function createIdentities(context: StoreContext, control: ControlCopies, 
       const of = present();
       return (await copiesOf(of, subject).read(digestOf(of, subject))) || null;
     },
-    async create(subject: string, user: NewUser): Promise<number> {
+    /**
+     * Returns the person with this subject, or creates one. `signsUp` means that the person uses the web application, so
+     * the management bot welcomes them.
+     */
+    async create(subject: string, user: NewUser, signsUp = false): Promise<number> {
       const of = present();
-      const id = await rows.createForSubject(db, of, subject, user);
+      const id = await rows.createForSubject(db, of, subject, user, signsUp ? welcome : undefined);
       await Promise.all([control.refresh('user', id), refresh(of, subject)]);
       return id;
     },

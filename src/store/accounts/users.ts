@@ -1,6 +1,7 @@
 /** Manages people and their tokens. */
 import { fail } from '../../errors.js';
 import * as rows from '../../postgres/accounts/users.js';
+import { welcome } from '../../postgres/bots/notices.js';
 import type { Database } from '../../postgres/sql.js';
 import { makeToken } from '../../rules/token.js';
 import type { Auth } from '../access/auth.js';
@@ -46,7 +47,7 @@ export function createUsers(
     },
     /**
      * Creates a person with a first token. If `subject` is given, links the person to the identity provider. If `agent`
-     * is given, the token is a session. Errors: `username_taken`, `subject_taken`, `no_identity_provider`.
+     * is given, the person signs up: the token is a session, and the management bot welcomes the person. Errors: `username_taken`, `subject_taken`, `no_identity_provider`.
      */
     async create(
       user: rows.NewUser,
@@ -58,7 +59,8 @@ export function createUsers(
         token = newToken(made);
         return secrets.lookup(token);
       };
-      const id = await rows.createUser(db, user, lookupFor, agent, linked?.within);
+      const also = linked?.within ?? (agent === undefined ? undefined : welcome);
+      const id = await rows.createUser(db, user, lookupFor, agent, also);
       await linked?.after();
       // Replaces the token if an earlier attempt of this call created the person. That token is unknown, because
       // Postgres has only its digest.

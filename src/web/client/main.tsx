@@ -7,7 +7,6 @@ import 'react-easy-crop/react-easy-crop.css';
 import './style/base.css';
 import './style/chat.css';
 import './style/pages.css';
-import './provider_answer.js';
 import { joinSession } from './session.js';
 import './theme.js';
 import { setLanguage, wantedLanguage } from './words.js';

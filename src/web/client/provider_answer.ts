@@ -1,8 +1,9 @@
 /**
- * Takes the answer of an identity provider from the address of the page, before anything else runs. The answer contains
- * a one-time code, which must not stay in the address or in the history of the browser. Also restores the page that was
- * open when the sign-in began.
+ * Takes the answer of an identity provider from the address of the page. The answer contains a one-time code, which must
+ * not stay in the address or in the history of the browser. Also opens the page that was open when the sign-in began.
  */
+import { go } from './route.js';
+
 const key = 'petrel.sign_in';
 
 /** What a tab remembers while its person is at the provider. */
@@ -26,8 +27,9 @@ function take() {
   if (!params.has('state') || !(params.has('code') || params.has('error'))) return null;
   const query = location.search.slice(1);
   const { hash, keep } = takeLeft();
-  // Only the fragment is restored, so the page stays the same.
-  history.replaceState(null, '', `${location.pathname}${hash.startsWith('#') ? hash : ''}`);
+  history.replaceState(null, '', location.pathname);
+  // Only the fragment changes, so the address stays one of this page.
+  if (hash.startsWith('#/')) go(hash.slice(2));
   return { query, keep };
 }
 
