@@ -162,6 +162,24 @@ describe('OIDC_ISSUER', () => {
   );
 });
 
+describe('SUGGESTED_CHATS', () => {
+  test.each([
+    ['', []],
+    ['guide_bot @news', ['guide_bot', 'news']],
+  ])('SUGGESTED_CHATS accepts %j', (text, names) => {
+    expect(readConfig({ SUGGESTED_CHATS: text }).SUGGESTED_CHATS).toEqual(names);
+  });
+
+  test.each(['a', 'news news', 'news NEWS', 'news,guide_bot', 'a-b', 'abc '.repeat(11)])(
+    'SUGGESTED_CHATS refuses %j',
+    (text) => {
+      expect(() => readConfig({ SUGGESTED_CHATS: text })).toThrow(
+        'SUGGESTED_CHATS must be up to 10 usernames',
+      );
+    },
+  );
+});
+
 test('an unknown variable that resembles a setting is reported with the name of that setting', () => {
   const env = {
     REDISURL: 'x',

@@ -10,7 +10,7 @@ const roots = [
   ...['InlineAnswer', 'MessageDraft', 'Named', 'Post', 'PostReactions', 'Self', 'StoredUploads'],
   ...['InviteLinkPreview', 'JoinedByLink', 'JoinRequest', 'ListedInviteLink', 'PublicChat', 'Person'],
   'BlockedPerson',
-  ...['NewSession', 'Session', 'SignInWays', 'StartedSignIn'],
+  ...['NewSession', 'Session', 'SignInWays', 'StartedSignIn', 'Suggestion'],
   // The operators' page
   ...['AdminCall', 'FoundAccount', 'History', 'OperatorAttempt', 'OperatorBot', 'OperatorDeadLetter'],
   ...['OperatorPerson', 'Overview', 'RankedBot'],

@@ -20,6 +20,7 @@ import {
   shards,
   signingKeys,
   standbys,
+  suggestedNames,
   url,
   vapidKey,
   whole,
@@ -111,6 +112,11 @@ export const settings = {
     .default('closed')
     .describe(
       'open: anyone can create an account in the web application; closed: only administrators create people',
+    ),
+  SUGGESTED_CHATS: suggestedNames
+    .default([])
+    .describe(
+      'Usernames of bots, public groups and public channels that the web application suggests to people with few chats',
     ),
   SIGN_UPS_PER_ADDRESS: rate
     .default({ calls: 10, seconds: 3_600 })

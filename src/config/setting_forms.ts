@@ -4,6 +4,7 @@ import { isIP } from 'node:net';
 import { z } from 'zod';
 import { parseAddress } from '../rules/database_url.js';
 import { ruleLimits as limits } from '../rules/limits.js';
+import { validUsername } from '../rules/usernames.js';
 
 /** Creates a format from `read`, which converts text to a value. If `read` returns undefined, the text is refused. */
 const form = <T>(message: string, read: (text: string) => T | undefined) =>
@@ -117,6 +118,20 @@ export const keyRing = form('id:base64 of 32 bytes, several of different ids sep
   const malformed = keys.some(({ id, key }) => !/^[A-Za-z0-9]{1,16}$/.test(id) || key.length !== 32);
   return malformed || new Set(keys.map(({ id }) => id)).size < keys.length ? undefined : keys;
 });
+
+/** Parses the usernames of suggested bots and public chats. */
+export const suggestedNames = form(
+  `up to ${limits.suggestions_max} usernames, all different, separated by blanks`,
+  (text) => {
+    const names = text
+      .split(/\s+/)
+      .filter(Boolean)
+      .map((name) => name.replace(/^@/, ''));
+    const isMany = names.length > limits.suggestions_max;
+    const areAlike = new Set(names.map((name) => name.toLowerCase())).size < names.length;
+    return isMany || areAlike || !names.every(validUsername) ? undefined : names;
+  },
+);
 
 /**
  * Parses peppers separated by commas. New tokens are hashed with the first pepper. Tokens of all peppers are accepted.

@@ -221,6 +221,7 @@ function openDispatch(backends: Backends, own: DispatchOptions['own']): Dispatch
     leakKeys: source === undefined ? null : createLeakKeys({ source, time, onError: onLeakKeysError }),
     operations: createOperations(backends),
     signIn: waysToSignIn(backends),
+    suggested: config.SUGGESTED_CHATS,
     pings: createPings({ guard: receivers.guard, signer: signerOf(config), time, held: backends.held }),
     trustedProxies: config.TRUSTED_PROXIES,
     onResult: traces && traceResults(traces),

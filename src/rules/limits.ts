@@ -149,6 +149,7 @@ export const ruleLimits = {
   bots_per_owner_max: 1_000,
   user_tokens_max: 100,
   user_sessions_max: 30,
+  suggestions_max: 10,
   rate_calls_max: 1_000_000,
   rate_seconds_max: 86_400,
   writers_per_bot_max: 1_000,

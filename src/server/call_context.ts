@@ -43,6 +43,8 @@ export interface DispatchOptions {
   readonly pings?: Pings | null;
   /** By default, people can only get tokens from administrators. */
   readonly signIn?: SignIn;
+  /** The setting SUGGESTED_CHATS. */
+  readonly suggested?: readonly string[];
   /** Address ranges of proxies. `X-Forwarded-For` of other peers is ignored. */
   readonly trustedProxies?: readonly string[];
   readonly onResult?: ((request: ApiRequest, result: unknown) => void) | undefined;

@@ -135,6 +135,8 @@ export interface EndpointContext<U> {
   readonly operations: Operations | null;
   readonly pings: Pings | null;
   readonly signIn: SignIn;
+  /** The setting SUGGESTED_CHATS. */
+  readonly suggested: readonly string[];
 }
 
 /** A handler returns this if it has sent the reply itself. */

@@ -2,7 +2,16 @@
 import { z } from 'zod';
 import { kindNames } from '../content/kinds.js';
 import { ruleLimits as limits } from '../rules/limits.js';
-import { chat, inviteLink, pageOf, pictureFields, serviceNames, unixSeconds, user } from './results.js';
+import {
+  chat,
+  inviteLink,
+  pageOf,
+  picture,
+  pictureFields,
+  serviceNames,
+  unixSeconds,
+  user,
+} from './results.js';
 
 const preview = z
   .strictObject({
@@ -97,6 +106,23 @@ export const namedByUsername = z
     inline_placeholder: z.string().optional().describe('Only for bots with inline mode'),
   })
   .meta({ id: 'Named', description: 'The user, bot or chat with this username.' });
+
+export const suggestions = z
+  .strictObject({
+    items: z.array(
+      z
+        .strictObject({
+          type: z.enum(['bot', 'group', 'channel']),
+          id: z.int(),
+          username: z.string(),
+          title: z.string(),
+          about: z.string().optional().describe('Short description of a bot, in the language of the caller'),
+          avatar: picture.optional().describe('Only for bots'),
+        })
+        .meta({ id: 'Suggestion', description: 'A bot or public chat that the operator suggests.' }),
+    ),
+  })
+  .meta({ id: 'Suggestions', description: 'The bots and public chats that the operator suggests.' });
 
 export const invitationPage = pageOf(
   z

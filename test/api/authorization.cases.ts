@@ -73,6 +73,7 @@ export const endpointRows: Readonly<Record<string, Row>> = {
   'POST /api/chats': ['own', { type: 'group', title: 'Another' }],
   'GET /api/search/messages': ['own', { query: 'x' }],
   'GET /api/names/{username}': ['own', { username: '{bot_name}' }],
+  'GET /api/suggestions': ['own'],
   'GET /api/stream': ['own'],
   // Every caller who knows the encrypted identifier of a file may read the file.
   'GET /api/files/{file_id}': ['own', { file_id: 'unknown' }],

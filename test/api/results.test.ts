@@ -15,6 +15,7 @@ import { answered, holdEndpoint, holdMethod } from '../support/results.js';
 import { mp4, png } from '../support/samples.js';
 import { temporaryFolder } from '../support/servers.js';
 import { itemsOf, resultOf, type Service, startService } from '../support/service.js';
+import { callOpenly } from '../support/sign_in_calls.js';
 import { makePartner, signatureOf } from './leaks_world.js';
 
 let service: Service;
@@ -33,6 +34,7 @@ beforeAll(async () => {
       ...providerSettings,
       WEBHOOK_ALLOW_CIDRS: '127.0.0.1/32',
       TRANSFER_CONSENT: '1',
+      ...{ SIGN_UP: 'open', SUGGESTED_CHATS: 'suggested_bot' },
       VAPID_PRIVATE_KEY: Buffer.from(vapid.getPrivateKey('hex').padStart(64, '0'), 'hex').toString(
         'base64url',
       ),
@@ -55,7 +57,21 @@ const keyboard = {
   ],
 };
 
-// `service.bot` and `service.app` check each answer against its schema.
+// `service.bot`, `service.app` and `callOpenly` check each answer against its schema.
+test('answers about sign-up, sessions and suggestions match their schemas', async () => {
+  const owner = await service.newUser('suggests');
+  const bot = { username: 'suggested_bot', name: 'Suggested' };
+  await resultOf(service.app(owner, 'POST', '/api/me/bots', bot));
+  expect(await itemsOf(service.app(owner, 'GET', '/api/suggestions'))).toHaveLength(1);
+  await resultOf(callOpenly(service, 'GET', '/api/sign_in'));
+  const given = { first_name: 'Ann', username: 'signed_up' };
+  const ann = await resultOf(callOpenly(service, 'POST', '/api/sign_up', given));
+  const [session] = await itemsOf(service.app(ann, 'GET', '/api/me/sessions'));
+  await resultOf(service.app(ann, 'DELETE', '/api/me/sessions'));
+  await resultOf(service.app(owner, 'DELETE', '/api/me/session'));
+  await resultOf(service.app(ann, 'DELETE', `/api/me/sessions/${session.id}`));
+});
+
 test('answers of inline methods match their schemas', async () => {
   const ann = await service.newUser('ann');
   const bot = await service.newBot(ann, 'inline');
@@ -616,7 +632,9 @@ test('the tests of this file called every method and every endpoint that answers
     ...methods.filter(({ events }) => !events).map(({ name }) => name),
     ...endpoints.filter(({ contentType }) => !contentType).map(({ verb, path }) => `${verb} ${path}`),
   ];
-  expect(all.filter((name) => !answered.has(name))).toEqual(['setMessageReaction']);
+  // `sign_in.test.ts` checks the calls that need a provider.
+  const others = ['setMessageReaction', 'POST /api/sign_in/provider', 'POST /api/sign_in/session'];
+  expect(all.filter((name) => !answered.has(name)).sort()).toEqual(others.sort());
 });
 
 test('answers and updates have the field types of the Bot API', async () => {

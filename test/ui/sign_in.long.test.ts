@@ -21,7 +21,8 @@ let alice: TestUser;
 beforeAll(async () => {
   const port = await freePort();
   provider = await startProvider(`http://127.0.0.1:${port}`, { locale: 'en' });
-  const settings = { ...provider.settings, SIGN_UP: 'open', SIGN_UPS_PER_ADDRESS: '0' };
+  const opened = { SIGN_UP: 'open', SIGN_UPS_PER_ADDRESS: '0', SUGGESTED_CHATS: 'trail_news guide_bot' };
+  const settings = { ...provider.settings, ...opened };
   world = await startWorld({}, settings, true, port);
   alice = await world.service.newUser('alice');
 });
@@ -191,6 +192,29 @@ test('a token still signs in, and the settings say that it is not a session', as
   await button(page, 'Sign out').click();
   await button(page, 'Sign in with Example ID').waitFor();
   expect((await world.service.app(alice, 'GET', '/api/me')).status).toBe(200);
+  await page.context().close();
+});
+
+test('a new person sees the management bot and suggestions, and opens one', async () => {
+  const { service } = world;
+  const channel = { type: 'channel', title: 'Trail news', username: 'trail_news' };
+  await resultOf(service.app(alice, 'POST', '/api/chats', channel));
+  const bot = { username: 'guide_bot', name: 'Mountain Guide' };
+  const { id } = await resultOf(service.app(alice, 'POST', '/api/me/bots', bot));
+  const short_description = {
+    '': 'Routes, weather and company for the weekend, in all seasons of the year.',
+  };
+  await resultOf(service.app(alice, 'PATCH', `/api/me/bots/${id}`, { short_description }));
+  const page = await world.open(null, '', { bypassCSP: true });
+  await signUp(page, 'Nora', 'nora_new');
+  await page.getByRole('navigation', { name: 'Chats' }).getByText('Petrel').first().waitFor();
+  const suggested = page.getByRole('region', { name: 'Suggested' });
+  await suggested.getByRole('link', { name: 'Mountain Guide' }).waitFor();
+  service.issued(await tokenIn(page));
+  await checkLooks(page, 'suggestions');
+  await suggested.getByRole('link', { name: 'Trail news' }).click();
+  await button(page, 'Join').click();
+  await expect.poll(() => suggested.getByRole('link', { name: 'Trail news' }).count()).toBe(0);
   await page.context().close();
 });
 

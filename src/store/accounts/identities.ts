@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto';
 import { fail } from '../../errors.js';
 import * as rows from '../../postgres/accounts/identities.js';
-import { welcome } from '../../postgres/bots/notices.js';
 import type { NewUser } from '../../postgres/accounts/users.js';
+import { welcome } from '../../postgres/bots/notices.js';
 import type { Sql } from '../../postgres/sql.js';
 import type { Auth } from '../access/auth.js';
 import type { StoreContext } from '../core/context.js';

@@ -5,12 +5,12 @@ import { reasonOf } from './failures.js';
 import { chats, startChats } from './model/chats.js';
 import { drop, notes } from './notes.js';
 import { startPush } from './push.js';
-import { go, route } from './route.js';
+import { route } from './route.js';
 import { me, signOut, token } from './session.js';
 import { useCell, useSignal } from './signal.js';
 import type { Self } from './types.js';
 import { ChatView } from './view/chat.js';
-import { ChatList, openUsername } from './view/chat_list.js';
+import { ChatList } from './view/chat_list.js';
 import { Icon } from './view/icons.js';
 import type { Opened } from './view/shortcuts.js';
 import { Dialog, isCovered, Part, Spinner, Trouble } from './view/ui.js';
@@ -19,6 +19,7 @@ import { language, setLanguage, t, unreadText, wantedLanguage } from './words.js
 const Bots = lazy(() => import('./bots/bots.js'));
 const JoinPage = lazy(async () => ({ default: (await import('./view/invite_links.js')).JoinPage }));
 const OnePost = lazy(async () => ({ default: (await import('./view/one_post.js')).OnePost }));
+const Opening = lazy(async () => ({ default: (await import('./view/opening.js')).Opening }));
 const PersonPage = lazy(async () => ({ default: (await import('./view/person.js')).PersonPage }));
 const Settings = lazy(async () => ({ default: (await import('./view/settings.js')).Settings }));
 const Shortcuts = lazy(() => import('./view/shortcuts.js'));
@@ -41,29 +42,6 @@ function Welcome() {
           </a>
         </div>
       </div>
-    </main>
-  );
-}
-
-/** Opens the page of a username. The username may belong to a bot, a person or a chat. */
-function Opening({ username }: { username: string }) {
-  const [missing, setMissing] = useState(false);
-  useEffect(() => {
-    setMissing(false);
-    void openUsername(username).then((found) => setMissing(found === 'nobody'));
-  }, [username]);
-  return (
-    <main className="main center">
-      {missing ? (
-        <div className="card stack center-text">
-          <p>{t('nobody_has', { name: username })}</p>
-          <button type="button" className="button" onClick={() => go('')}>
-            {t('back')}
-          </button>
-        </div>
-      ) : (
-        <Spinner />
-      )}
     </main>
   );
 }

@@ -15,6 +15,7 @@ import { Empty, IconButton, Menu, Part, Spinner, Trouble } from './ui.js';
 
 const Invitations = lazy(() => import('./invitations.js'));
 const NewChat = lazy(async () => ({ default: (await import('./new_chat.js')).NewChat }));
+const Suggestions = lazy(async () => ({ default: (await import('./suggestions.js')).Suggestions }));
 const FoundMessages = lazy(async () => ({ default: (await import('./search.js')).FoundMessages }));
 
 /** Opens the chat of a username, or the page of a person. */
@@ -233,6 +234,9 @@ function useInArchive(): boolean {
   return inArchive;
 }
 
+/** A person with fewer chats sees suggestions. */
+const few_chats = 5;
+
 export function ChatList() {
   useSignal(chats);
   const invited = useCell(invitations);
@@ -276,6 +280,11 @@ export function ChatList() {
           <Results list={list} query={text} openMenu={openMenu} />
         )}
       </nav>
+      {chats.loaded && sought === '' && !inArchive && chats.all.length < few_chats && (
+        <Part>
+          <Suggestions />
+        </Part>
+      )}
       {menu && (
         <Menu at={menu.at} label={t('actions')} items={placesOf(menu.chat)} close={() => setMenu(null)} />
       )}

@@ -407,6 +407,7 @@ export const en = {
   thinking: 'thinking…',
   stop_draft: 'Stop',
   unblock: 'Unblock',
+  suggestions: 'Suggested',
   unmute: 'Unmute',
   unpin: 'Unpin',
   unread: '{n} unread',

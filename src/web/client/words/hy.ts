@@ -410,6 +410,7 @@ export const words: Words = {
   thinking: 'մտածում է…',
   stop_draft: 'Կանգնեցնել',
   unblock: 'Հանել արգելափակումը',
+  suggestions: 'Առաջարկում ենք',
   unmute: 'Միացնել ձայնը',
   unpin: 'Ապամրացնել',
   unread: 'չկարդացված՝ {n}',

@@ -409,6 +409,7 @@ export const words: Words = {
   thinking: 'ойлануда…',
   stop_draft: 'Тоқтату',
   unblock: 'Бұғаттан шығару',
+  suggestions: 'Ұсынамыз',
   unmute: 'Дыбысты қосу',
   unpin: 'Бекітуден алу',
   unread: 'оқылмаған: {n}',

@@ -408,6 +408,7 @@ export const words: Words = {
   thinking: 'думает…',
   stop_draft: 'Остановить',
   unblock: 'Разблокировать',
+  suggestions: 'Рекомендуем',
   unmute: 'Включить звук',
   unpin: 'Открепить',
   unread: 'непрочитанных: {n}',

@@ -410,6 +410,7 @@ export const words: Words = {
   thinking: 'фикр мекунад…',
   stop_draft: 'Қатъ кардан',
   unblock: 'Кушодан',
+  suggestions: 'Тавсия мекунем',
   unmute: 'Садоро фаъол кардан',
   unpin: 'Аз часпиш гирифтан',
   unread: '{n} нохонда',

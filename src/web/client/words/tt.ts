@@ -408,6 +408,7 @@ export const words: Words = {
   thinking: 'уйлый…',
   stop_draft: 'Туктату',
   unblock: 'Блоктан чыгару',
+  suggestions: 'Тәкъдим итәбез',
   unmute: 'Тавышны кабызу',
   unpin: 'Беркетүне алу',
   unread: 'укылмаган: {n}',

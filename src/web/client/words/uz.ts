@@ -408,6 +408,7 @@ export const words: Words = {
   thinking: 'o‘ylamoqda…',
   stop_draft: 'To‘xtatish',
   unblock: 'Blokdan chiqarish',
+  suggestions: 'Tavsiya etamiz',
   unmute: 'Ovozni yoqish',
   unpin: 'Qadoqdan olish',
   unread: '{n} ta oʻqilmagan',

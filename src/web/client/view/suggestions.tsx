@@ -1,0 +1,38 @@
+/** Suggests bots and public chats to a person with few chats. */
+import { useEffect, useState } from 'react';
+import { get } from '../api.js';
+import { chats } from '../model/chats.js';
+import { useSignal } from '../signal.js';
+import type { Page, Suggestion } from '../types.js';
+import { t } from '../words.js';
+import { Face } from './ui.js';
+
+export function Suggestions() {
+  useSignal(chats);
+  const [all, setAll] = useState<readonly Suggestion[]>([]);
+  useEffect(() => {
+    // Without an answer nothing is suggested. Fronts of an earlier version have no such call.
+    get<Page<Suggestion>>('/api/suggestions').then(
+      ({ items }) => setAll(items),
+      () => {},
+    );
+  }, []);
+  const left = all.filter(({ id }) => !chats.byId.has(id));
+  if (left.length === 0) return null;
+  return (
+    <section className="suggestions" aria-labelledby="suggestions">
+      <h2 id="suggestions">{t('suggestions')}</h2>
+      {left.map(({ id, type, username, title, about, avatar }) => (
+        <a className="suggestion" key={id} href={`#/to/${username}`}>
+          <Face id={id} name={title} picture={avatar} size={40} />
+          <span className="grow">
+            <strong>
+              <bdi>{title}</bdi>
+            </strong>
+            <small dir="auto">{about ?? t(type)}</small>
+          </span>
+        </a>
+      ))}
+    </section>
+  );
+}
