@@ -58,6 +58,7 @@ import { findName } from './names/get.js';
 import { blockPerson, listBlocked, unblockPerson } from './people/block.js';
 import { getPerson } from './people/get.js';
 import { openPersonChat } from './people/open_chat.js';
+import { listSuggestions } from './names/suggestions.js';
 import { getPostEndpoint, listPosts } from './posts/get.js';
 import { addLike, addReaction, listReactions, removeLike, removeReactions } from './posts/reactions.js';
 import { searchChat, searchMessages } from './search/messages.js';
@@ -196,6 +197,7 @@ export const endpoints: readonly Endpoint[] = [
   unblockPerson,
   getPerson,
   openPersonChat,
+  listSuggestions,
   getPostEndpoint,
   listPosts,
   addLike,

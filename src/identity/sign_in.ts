@@ -43,8 +43,10 @@ interface Flow {
 const owner = 'installation:sign-in';
 
 /** Errors with which the provider says that this person, code or moment is refused. Others concern the settings. */
-const refusals = new Set(['access_denied', 'login_required', 'consent_required', 'invalid_grant']);
-const ofInteraction = new Set(['interaction_required', 'account_selection_required']);
+const refusals = new Set([
+  ...['access_denied', 'invalid_grant', 'login_required', 'consent_required'],
+  ...['interaction_required', 'account_selection_required'],
+]);
 
 /** Codes of the library for an ID token that does not belong to this sign-in. */
 const wrongToken = new Set<string>([oauth.JWT_CLAIM_COMPARISON, oauth.JWT_TIMESTAMP_CHECK]);
@@ -52,7 +54,7 @@ const wrongToken = new Set<string>([oauth.JWT_CLAIM_COMPARISON, oauth.JWT_TIMEST
 /** Returns whether the provider answered, and refused. Otherwise it gave no valid answer. */
 function isRefusal(error: unknown): boolean {
   if (error instanceof oauth.AuthorizationResponseError || error instanceof oauth.ResponseBodyError)
-    return refusals.has(error.error) || ofInteraction.has(error.error);
+    return refusals.has(error.error);
   if (error instanceof AnswerError) return true;
   return error instanceof oauth.OperationProcessingError && wrongToken.has(error.code ?? '');
 }

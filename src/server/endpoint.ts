@@ -123,7 +123,7 @@ export interface EndpointContext<U> {
   readonly uploads: ReadonlyMap<string, UploadedFile>;
   readonly downloads: Downloads;
   readonly request: ApiRequest;
-  /** The address of the client, as limits count it. */
+  /** The address of the client, as limits count it. Only for calls of `anyone`, otherwise ''. */
   readonly address: string;
   /**
    * Calls `listener` once when the token of the call is no longer accepted. Needed by replies that outlive the call,

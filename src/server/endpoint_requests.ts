@@ -189,7 +189,7 @@ function run(context: CallContext, request: ApiRequest, call: EndpointCall, stor
   const onRevoked = (listener: () => void) =>
     user === null ? () => {} : callers.onRevoked(request, user, listener);
   const services = { leakKeys, push, operations, pings, signIn, suggested: context.suggested ?? [] };
-  const address = context.clientAddress(request);
+  const address = endpoint.caller === 'anyone' ? context.clientAddress(request) : '';
   const given = { user, store, files, uploads, downloads, request, address, onRevoked, ...services };
   const handle = () => endpoint.handler(given as never, params as never);
   const takesTurns = user !== null && endpoint.verb !== 'GET' && !endpoint.inRedis;

@@ -3,6 +3,8 @@ import type { ServerResponse } from 'node:http';
 import { generateKeyPair, SignJWT } from 'jose';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { readConfig } from '../../src/config/config.js';
+import { createSecrets } from '../../src/store/core/secrets.js';
 import { openEvents } from '../clients/event_source.js';
 import {
   beginSignIn,
@@ -230,6 +232,22 @@ describe('a sign-in is refused and changes nothing', () => {
       await refused(400, expired, () => finishSignIn(service, cookie, answer));
     expect(provider.requested.length).toBe(before);
     expect((await finishSignIn(service, mine.cookie, answer)).status).toBe(200);
+  });
+
+  test('if the person took longer than ten minutes, or the cookie is of another installation', async () => {
+    const { url, cookie } = await beginSignIn(service);
+    const answer = await visitProvider(url, 'mallory');
+    const { TOKEN_PEPPER = [], TOKEN_KEYS = [] } = readConfig(service.env);
+    const owner = 'installation:sign-in';
+    const secrets = createSecrets(TOKEN_PEPPER, TOKEN_KEYS);
+    const flow = JSON.parse(secrets.open(Buffer.from(cookie.split('=')[1] ?? '', 'base64url'), owner));
+    expect(flow.until).toBeGreaterThan(Date.now() + 9 * 60_000);
+    const strange = createSecrets(TOKEN_PEPPER, [{ id: TOKEN_KEYS[0]?.id ?? '', key: Buffer.alloc(32) }]);
+    const late = secrets.seal(JSON.stringify({ ...flow, until: Date.now() - 1 }), owner);
+    for (const record of [late, strange.seal(JSON.stringify(flow), owner)])
+      await refused(400, expired, () =>
+        finishSignIn(service, `petrel_sign_in=${record.toString('base64url')}`, answer),
+      );
   });
 
   test('if the code belongs to another sign-in, because the PKCE verifier differs', async () => {

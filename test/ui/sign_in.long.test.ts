@@ -172,6 +172,7 @@ test('a person ends one session or all others, and their windows are signed out 
   const sessions = here.getByRole('region', { name: 'Where you are signed in' });
   await sessions.getByRole('listitem').nth(2).waitFor();
   await sessions.getByText('This browser').waitFor();
+  await sessions.scrollIntoViewIfNeeded();
   await checkLooks(here, 'sessions');
   await button(here, 'End the session in Firefox on Linux').click();
   await expect.poll(() => sessions.getByRole('listitem').count()).toBe(2);

@@ -4,8 +4,7 @@ import { ApiFailure, get } from './api.js';
 import { reasonOf } from './failures.js';
 import { chats, startChats } from './model/chats.js';
 import { drop, notes } from './notes.js';
-import { startPush } from './push.js';
-import { route } from './route.js';
+import { go, route } from './route.js';
 import { me, signOut, token } from './session.js';
 import { useCell, useSignal } from './signal.js';
 import type { Self } from './types.js';
@@ -147,10 +146,27 @@ function KeyboardShortcuts() {
   );
 }
 
+/** Loads the code of notifications after the page was drawn, and starts it. Returns a cleanup function. */
+function startPushLater(): () => void {
+  let isHere = true;
+  let end = () => {};
+  import('./push.js').then(
+    ({ startPush }) => {
+      if (isHere) end = startPush();
+    },
+    // Without the code, this window has no notifications until it is loaded again.
+    () => {},
+  );
+  return () => {
+    isHere = false;
+    end();
+  };
+}
+
 function SignedIn() {
   const { page } = useCell(route);
   useEffect(() => startChats(), []);
-  useEffect(() => startPush(), []);
+  useEffect(() => startPushLater(), []);
   return (
     <div className={page === '' || page === 'archive' ? 'app' : 'app open'}>
       <Title />

@@ -516,6 +516,18 @@ export type StartedSignIn = {
   url: string;
 };
 
+/** A bot or public chat that the operator suggests. */
+export type Suggestion = {
+  type: "bot" | "group" | "channel";
+  id: number;
+  username: string;
+  title: string;
+  /** Short description of a bot, in the language of the caller */
+  about?: string;
+  /** Only for bots */
+  avatar?: Picture;
+};
+
 /** The chat of an invite link. */
 export type InviteLinkPreview = {
   type: "group" | "channel";
