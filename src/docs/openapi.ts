@@ -230,6 +230,10 @@ const securityOf = {
   anyone: [],
 };
 
+/** Calls that need no token are never refused because of a token. */
+const everywhereFor = (caller: Endpoint['caller']): readonly ErrorName[] =>
+  caller === 'anyone' ? everywhere.filter((kind) => kind !== 'unauthorized') : everywhere;
+
 const operationIdOf = ({ verb, path }: Endpoint): string =>
   `app${title(verb.toLowerCase())}${path.replace(/^\/api/, '').replace(/[/_{}]+(\w?)/g, (_, c: string) => c.toUpperCase())}`;
 
@@ -282,7 +286,7 @@ function operationOf(endpoint: Endpoint, base: string, components: Components): 
         ...(hasKey ? (['idempotency_key_reused'] as const) : []),
         ...errors.map(kindForPeople),
         ...(caller === 'admin' ? (['address_not_allowed'] as const) : []),
-        ...everywhere,
+        ...everywhereFor(caller),
       ]),
     },
     'x-codeSamples': codeSamples(
