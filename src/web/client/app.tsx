@@ -4,7 +4,7 @@ import { ApiFailure, get } from './api.js';
 import { reasonOf } from './failures.js';
 import { chats, startChats } from './model/chats.js';
 import { drop, notes } from './notes.js';
-import { go, route } from './route.js';
+import { route } from './route.js';
 import { me, signOut, token } from './session.js';
 import { useCell, useSignal } from './signal.js';
 import type { Self } from './types.js';

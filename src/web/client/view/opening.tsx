@@ -1,4 +1,4 @@
-/** Opens the page of a username, which may belong to a bot, a person or a chat. */
+/** Opens the page of a username. The username may belong to a bot, a person or a chat. */
 import { useEffect, useState } from 'react';
 import { go } from '../route.js';
 import { t } from '../words.js';

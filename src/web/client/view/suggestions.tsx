@@ -20,10 +20,10 @@ export function Suggestions() {
   const left = all.filter(({ id }) => !chats.byId.has(id));
   if (left.length === 0) return null;
   return (
-    <section className="suggestions" aria-labelledby="suggestions">
+    <section className="suggested" aria-labelledby="suggestions">
       <h2 id="suggestions">{t('suggestions')}</h2>
       {left.map(({ id, type, username, title, about, avatar }) => (
-        <a className="suggestion" key={id} href={`#/to/${username}`}>
+        <a className="suggested-row" key={id} href={`#/to/${username}`}>
           <Face id={id} name={title} picture={avatar} size={40} />
           <span className="grow">
             <strong>
