@@ -2,6 +2,7 @@
 @summary Shows a draft to the open event streams of a direct chat.
 @why     Once the person has stopped a draft, no later change may show it again.
 @repeatable Showing a draft twice does no harm.
+@combine 32
 @key     chat     {NN}:chat:<chat>         HASH
 @key     ticket   {NN}:chat:<chat>:ticket  STRING
 @key     channel  {NN}:on_chat:<chat>      CHANNEL
@@ -11,21 +12,23 @@
 ]]
 local inc = trusted_incarnation(meta_key, run)
 if not inc then return refuse('stale_run') end
-local c = read_chat(chat_key, inc)
-if not c then return refuse('chat_missing', leave_ticket(ticket_key, token, inc)) end
-if c.kind == 'blocked' then return refuse('blocked') end
-local d = read_draft(draft_key)
-local same = d and d.id == id
+local after, kind = read_last_message(chat_key, inc)
+if not after then return refuse('chat_missing', leave_ticket(ticket_key, token, inc)) end
+if kind == 'blocked' then return refuse('blocked') end
+local d = redis.call('HMGET', draft_key, 'i', 't', 'f', 'x')
+local same = d[1] == id
+local stopped = same and d[4] == '1'
 local _, ms = now()
-local time, after = ('%.0f'):format(ms), ('%.0f'):format(c.seq)
--- Stores the draft less often than it is shown, because a write costs an fsync.
-local due = not same or d.flags ~= flags or ms - d.stored >= LIMITS.draft_store_interval_ms
-if due and same and d.stopped then
-  redis.call('HSET', draft_key, 't', time, 'f', flags)
-elseif due then
-  redis.call('HSET', draft_key, 'i', id, 't', time, 's', after, 'f', flags, 'c', content, 'x', '')
+-- Stores the draft less often than it is shown.
+if not same or d[3] ~= flags or ms - d[2] >= LIMITS.draft_store_interval_ms then
+  local time = ('%.0f'):format(ms)
+  if stopped then
+    redis.call('HSET', draft_key, 't', time, 'f', flags)
+    redis.call('PEXPIRE', draft_key, 'LIMITS.draft_ttl_ms')
+  else
+    store_draft(draft_key, id, time, after, flags, content)
+  end
 end
-if due then redis.call('PEXPIRE', draft_key, LIMITS.draft_ttl_ms) end
-if same and d.stopped then return ok() end
+if stopped then return ok() end
 redis.call('SPUBLISH', channel_key, 'draft ' .. id .. ' ' .. after .. ' -' .. flags .. ' ' .. content)
 return ok()

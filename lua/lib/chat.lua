@@ -27,6 +27,13 @@ local function read_chat(chat, inc)
     pin = c[8] or '0', differing = c[9] or ''}
 end
 
+-- Returns the id of a chat's last message as text, and the kind of the chat. Returns nil if `read_chat` does.
+local function read_last_message(chat, inc)
+  local c = redis.call('HMGET', chat, 's', 'pi', 't')
+  if not c[1] or tonumber(c[2]) ~= inc then return nil end
+  return c[1], c[3]
+end
+
 -- The kind of a direct chat is 'direct', or 'blocked' if the user has blocked the bot. The other kinds are 'group',
 -- 'channel' (public), 'private' (a channel that only members can see), 'person' (a chat of two people) and 'closed' (a
 -- chat of two people in which nobody can write).

@@ -31,7 +31,6 @@ local at = {meta = meta_key, journal = journal_key, state = queue_state_key, que
   bot = chat:match('^%d+'), due = due_key}
 push_update(q, at, version, ms, STOPPED_GENERATION_BIT, 'stopped_message_generation', chat, id, dated(ms, version), from, '',
   '', '')
-local keeps = d.flags:find('k')
-redis.call('HSET', draft_key, 'x', '1', 'c', keeps and d.content or '')
-redis.call('SPUBLISH', channel_key, 'draft_stopped ' .. id .. (keeps and ' k' or ' -'))
+stop_draft(draft_key, d)
+redis.call('SPUBLISH', channel_key, 'draft_stopped ' .. id .. (d.flags:find('k') and ' k' or ' -'))
 return ok(at.wake or 0)

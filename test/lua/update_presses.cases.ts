@@ -42,7 +42,7 @@ const pressKeys = (chat: ChatRef) => {
 };
 const draftName = `draft:${chatText(direct)}`;
 const aDraft = (fields = {}) =>
-  seeds.hash(keys.draft(direct), { ...{ i: 4, t: 1, s: 7, f: 's', c: 'C', x: '' }, ...fields });
+  seeds.hash(keys.draft(direct), { ...{ i: 4, t: Date.now(), s: 7, f: 's', c: 'C', x: '' }, ...fields });
 const stop = (what: string, more: More, args = {}): Case => ({
   ...{ script: 'updates/stop_draft', what },
   keys: { ...pressKeys(direct), channel: keys.chatChannel(direct), draft: keys.draft(direct) },

@@ -225,6 +225,11 @@ describe('the combined form', () => {
     expect(read(header).combined?.callsMax).toBe(4);
   });
 
+  test('a script without a request id has a combined form if it may be repeated', () => {
+    const repeatable = header.replace('@key request', '@repeatable yes\n@key other');
+    expect(read(repeatable).combined?.ownKeys).toEqual(['other', 'own']);
+  });
+
   test('all calls of a combined run share the keys that depend only on the partition', () => {
     expect(read(header).combined).toMatchObject({
       commonKeys: ['meta', 'root'],
@@ -262,7 +267,11 @@ describe('the combined form', () => {
   test.each([
     ['no number', header.replace('4', 'all'), 'all must be a positive number'],
     ['too many calls', header.replace('4', '91'), '@combine allows at most 90 calls'],
-    ['no request id', header.replace('@key request', '@key other'), '@combine needs a request id'],
+    [
+      'no request id',
+      header.replace('@key request', '@key other'),
+      '@combine needs a request id or @repeatable',
+    ],
     ['a list of keys', `${header}\n@keys m {NN}:… SET`, '@combine excludes @keys'],
   ])('a combined form with %s is refused', (_, given, message) => {
     expect(() => read(given)).toThrow(`a/b.lua: ${message}`);

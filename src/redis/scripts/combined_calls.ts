@@ -67,13 +67,13 @@ const placeMin = 10;
 
 /**
  * Lets the calls of a run share one key for their request ids (lua/lib/request.lua). Leaves out calls that other
- * processes may repeat. `name` is unique for each run. The key is not named after a request. If it were, the repeat of
- * a refused call would find the answers of its first run.
+ * processes may repeat, and calls without a request id. `name` is unique for each run. The key is not named after a
+ * request. If it were, the repeat of a refused call would find the answers of its first run.
  */
 function shareKey(name: string, calls: readonly CallValues[]): void {
   for (const [i, call] of calls.entries()) {
-    const own = call.keys.request as string;
-    if (!isOfProcess(own)) continue;
+    const own = call.keys.request as string | undefined;
+    if (own === undefined || !isOfProcess(own)) continue;
     call.request = `${own.slice(0, own.indexOf(mark) + mark.length)}${name}:${placeMin + i}`;
   }
 }

@@ -360,11 +360,11 @@ function combinedForm(
   shared: ReadonlyMap<string, Part>,
   body: readonly Line[],
 ) {
-  const { keys, args, flags, combine } = header;
+  const { keys, args, flags, repeatable, combine } = header;
   if (combine === 0) return null;
   if (keys.some(({ form }) => form === 'list')) throw new ContractError(`${path}: @combine excludes @keys`);
-  if (!keys.some(({ name }) => name === 'request'))
-    throw new ContractError(`${path}: @combine needs a request id`);
+  if (!repeatable && !keys.some(({ name }) => name === 'request'))
+    throw new ContractError(`${path}: @combine needs a request id or @repeatable`);
   if (combine > callsMax) throw new ContractError(`${path}: @combine allows at most ${callsMax} calls`);
   const [common, own] = [keys.filter(isCommon), keys.filter((key) => !isCommon(key))];
   const code = codeOf(body);

@@ -294,8 +294,9 @@ export class Runner {
       if (reply.status === 'ok') call.unsure = false;
       return reply;
     } finally {
-      const own = call.keys.request as string;
-      if (call.unsure && call.loaded.script.combined !== null) this.#unsettled.keep(own, call.request ?? own);
+      const own = call.keys.request as string | undefined;
+      if (own !== undefined && call.unsure && call.loaded.script.combined !== null)
+        this.#unsettled.keep(own, call.request ?? own);
     }
   }
 

@@ -41,6 +41,18 @@ export function directKeys(keys: Keys, chat: ChatRef, request: string) {
   };
 }
 
+/** Returns the keys for a change of a draft. The bot gets no update about it. */
+export function shownDraftKeys(keys: Keys, chat: ChatRef) {
+  const record = keys.chat(chat);
+  return {
+    meta: keys.meta(keys.partitions.of(chat.id)),
+    chat: record,
+    ticket: keys.ticket(record),
+    channel: keys.chatChannel(chat),
+    draft: keys.draft(chat),
+  };
+}
+
 export function sharedKeys(keys: Keys, chat: ChatRef, request: string, who: number) {
   const partition = keys.partitions.of(chat.id);
   const record = keys.chat(chat);

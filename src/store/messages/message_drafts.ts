@@ -7,7 +7,7 @@ import { draftOf, type MessageDraft } from '../chats/shown_drafts.js';
 import { type Profile, pack } from '../core/codec.js';
 import type { StoreContext } from '../core/context.js';
 import { type ChatRef, chatText } from '../core/keys.js';
-import { directKeys } from '../core/script_keys.js';
+import { directKeys, shownDraftKeys } from '../core/script_keys.js';
 import { storeLimits as limits } from '../limits.js';
 import type { Forwarder } from '../updates/forwarder.js';
 import type { ReadBack } from './read_back.js';
@@ -27,6 +27,10 @@ export function createMessageDrafts(
   forwarder: Forwarder,
 ) {
   const keysOf = (chat: ChatRef) => ({ draft: keys.draft(chat), ...directKeys(keys, chat, requestId()) });
+  const readKeys = (chat: ChatRef) => ({
+    meta: keys.meta(keys.partitions.of(chat.id)),
+    draft: keys.draft(chat),
+  });
   return {
     /**
      * Shows a draft to the person, or replaces the draft that is shown. Does nothing if the person has stopped the draft.
@@ -37,15 +41,16 @@ export function createMessageDrafts(
       if (Buffer.byteLength(content) > limits.content_bytes_max) fail('entities_too_long');
       const who = { id: chat.id, isBot: true };
       const flags = canStop ? `s${keepOnStop ? 'k' : ''}` : '';
-      const args = { id: String(id), flags, content };
+      const partition = keys.partitions.of(chat.id);
+      const at = shownDraftKeys(keys, chat);
       const result = await readBack.complete({ chat, who }, (token) =>
-        scripts.call('chats/show_draft', keys.partitions.of(chat.id), keysOf(chat), { token, ...args }),
+        scripts.call('chats/show_draft', partition, at, { token, id: String(id), flags, content }),
       );
       if (result.status !== 'ok') refused(who, result, {});
     },
     /** Returns the draft in a direct chat, or null. */
     async read(chat: ChatRef): Promise<MessageDraft | null> {
-      const found = await scripts.call('chats/read_draft', keys.partitions.of(chat.id), keysOf(chat), {});
+      const found = await scripts.call('chats/read_draft', keys.partitions.of(chat.id), readKeys(chat), {});
       return found.id === null
         ? null
         : draftOf(

@@ -1,0 +1,164 @@
+/** Tests changes of drafts that share a run of their script, and what Redis keeps of drafts when it restarts. */
+import { rm } from 'node:fs/promises';
+import { Redis } from 'ioredis';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { startRedis } from '../../src/dev/redis.js';
+import { limits } from '../../src/limits.js';
+import { RedisConnection } from '../../src/redis/connection.js';
+import { Runner, type ScriptRunner } from '../../src/redis/scripts/scripts.js';
+import { pack } from '../../src/store/core/codec.js';
+import { type ChatRef, chatText, directChat, makeKeys } from '../../src/store/core/keys.js';
+import { directKeys, shownDraftKeys } from '../../src/store/core/script_keys.js';
+import { temporaryFolder } from '../support/servers.js';
+import { ready_ms_max } from '../support/times.js';
+
+const keys = makeKeys(4);
+const bot = 100_001;
+const partition = keys.partitions.of(bot);
+const meta = keys.meta(partition);
+const chats = [5, 6, 7].map((user) => directChat(bot, user));
+const [one, other, third] = chats as [ChatRef, ChatRef, ChatRef];
+
+let dir: string;
+let redis: Awaited<ReturnType<typeof startRedis>>;
+let connection: RedisConnection;
+let client: Redis;
+let runner: ScriptRunner;
+
+async function open() {
+  redis = await startRedis({ dir, appendfsync: 'always', detached: false });
+  connection = new RedisConnection({ url: redis.url, name: 'test' });
+  client = new Redis(redis.url);
+  client.on('error', () => undefined);
+  await connection.ready(ready_ms_max);
+  runner = new Runner({
+    connection,
+    reconnectMsMax: 1_000,
+    async recover(_, run) {
+      await client.hset(meta, { run, hw: 100_000 });
+      await client.hsetnx(meta, 'ver', limits.versions_per_incarnation);
+    },
+  });
+}
+
+async function close() {
+  await connection.close();
+  client.disconnect();
+  await redis.stop();
+}
+
+const show = (chat: ChatRef, text: string, id = '1') =>
+  runner.call('chats/show_draft', partition, shownDraftKeys(keys, chat), {
+    ...{ token: 'T', id, flags: 's', content: `{"text":"${text}"}` },
+  });
+const stop = (chat: ChatRef) =>
+  runner.call(
+    'updates/stop_draft',
+    partition,
+    { draft: keys.draft(chat), ...directKeys(keys, chat, `stop${chat.user}`) },
+    { token: 'T', chat: chatText(chat), id: '1', from: 'f' },
+  );
+const textOf = (chat: ChatRef) => client.hget(keys.draft(chat), 'c');
+const fileBytes = async () => Number(/^aof_current_size:(\d+)/m.exec(await client.info('persistence'))?.[1]);
+
+/** Returns how many scripts Redis ran since the counters were reset. */
+async function scriptsRun(): Promise<number> {
+  const stats = await client.info('commandstats');
+  const calls = [...stats.matchAll(/^cmdstat_eval(?:sha)?:calls=(\d+)/gm)];
+  return calls.reduce((sum, [, count]) => sum + Number(count), 0);
+}
+
+beforeEach(async () => {
+  dir = temporaryFolder();
+  await open();
+  for (const chat of chats) {
+    const profile = pack({ id: chat.user, n: 'A' });
+    await client.hset(keys.chat(chat), { s: 7, i: 1, v: 0, c: 0, p: profile, b: '', pi: 1, t: 'direct' });
+  }
+  await client.hset(keys.queueState(bot), {
+    seq: 41,
+    inc: 1,
+    bytes: 0,
+    mask: 16_383,
+    wi: 1,
+    wv: 5,
+    wp: 'all',
+  });
+  // The first calls open the partition and load both forms of the script.
+  await show(third, 'first');
+  await Promise.all([show(third, 'second'), show(third, 'third')]);
+  await client.config('RESETSTAT');
+});
+afterEach(async () => {
+  await close();
+  await rm(dir, { recursive: true, force: true });
+});
+
+test('changes of drafts that are made in one event loop turn share a script run, and each has its own reply', async () => {
+  const hints: string[] = [];
+  const subscriber = new Redis(redis.url);
+  await subscriber.ssubscribe(keys.chatChannel(one));
+  subscriber.on('smessage', (_, hint) => hints.push(hint));
+  await client.hset(keys.chat(other), 't', 'blocked');
+  const unknown = directChat(bot, 999);
+  const answers = await Promise.all([
+    ...[show(one, 'a'), show(other, 'b'), show(unknown, 'c'), show(one, 'd')],
+    show(one, 'e', '2'),
+  ]);
+  expect(answers.map(({ status }) => status)).toEqual(['ok', 'blocked', 'chat_missing', 'ok', 'ok']);
+  expect(await scriptsRun()).toBe(1);
+  await subscriber.ping();
+  expect(hints).toEqual([
+    'draft 1 7 -s {"text":"a"}',
+    'draft 1 7 -s {"text":"d"}',
+    'draft 2 7 -s {"text":"e"}',
+  ]);
+  expect(await textOf(one)).toBe('{"text":"e"}');
+  expect(await client.exists(keys.draft(other), keys.draft(unknown))).toBe(0);
+  subscriber.disconnect();
+});
+
+test('if the answer of a combined run is lost, its changes are shown one by one', async () => {
+  const showing = Promise.all([show(one, 'a'), show(other, 'b')]);
+  await new Promise(setImmediate);
+  connection.client.stream.destroy();
+  expect(await showing).toEqual([{ status: 'ok' }, { status: 'ok' }]);
+  expect([await textOf(one), await textOf(other)]).toEqual(['{"text":"a"}', '{"text":"b"}']);
+});
+
+test('a combined run on a closed partition recovers the partition and shows every change', async () => {
+  await client.hset(meta, 'run', 'another');
+  expect(await Promise.all([show(one, 'a'), show(other, 'b')])).toEqual([{ status: 'ok' }, { status: 'ok' }]);
+  expect([await textOf(one), await textOf(other)]).toEqual(['{"text":"a"}', '{"text":"b"}']);
+});
+
+test('a draft adds nothing to the append-only file, but a stopped draft is still stopped after a restart', async () => {
+  const before = await fileBytes();
+  await Promise.all([show(one, 'a'), show(other, 'b')]);
+  expect(await fileBytes()).toBe(before);
+  expect(await stop(one)).toMatchObject({ status: 'ok' });
+  expect(await fileBytes()).toBeGreaterThan(before);
+  const stopped = await client.hgetall(keys.draft(one));
+  const until = await client.pexpiretime(keys.draft(one));
+  expect(stopped).toMatchObject({ i: '1', s: '7', f: 's', c: '', x: '1' });
+  await close();
+  await open();
+  expect(await client.hgetall(keys.draft(one))).toEqual(stopped);
+  expect(await client.pexpiretime(keys.draft(one))).toBe(until);
+  expect(await client.exists(keys.draft(other))).toBe(0);
+  await show(one, 'c');
+  expect(await textOf(one)).toBe('');
+});
+
+test('a change of a stopped draft keeps the draft stopped for the full time after a restart', async () => {
+  await show(one, 'a');
+  await stop(one);
+  // The draft was stored long ago, so the next change stores it again.
+  await client.hset(keys.draft(one), 't', Date.now() - limits.draft_store_interval_ms - 1);
+  await client.pexpire(keys.draft(one), 20_000);
+  await show(one, 'b');
+  await close();
+  await open();
+  expect(await client.hget(keys.draft(one), 'x')).toBe('1');
+  expect(await client.pttl(keys.draft(one))).toBeGreaterThan(20_000);
+});
