@@ -5,10 +5,13 @@
 @key     consumers    {NN}:consumers:<bot>    ZSET
 @key     consumption  {NN}:consumption:<bot>  HASH
 @key     assigned     {NN}:assigned:<bot>     ZSET
+@key     unsent       {NN}:unsent:<bot>       ZSET
 @key     holders      {NN}:holders:<bot>      HASH
 ]]
--- Each update at or below the cursor (`cur`) is either confirmed, sent to a consumer, or in `assigned`. A chat with
--- such unconfirmed updates has a holder: the only consumer that gets updates of this chat.
+-- Each update at or below the cursor (`cur`) is either confirmed, sent to a consumer, or in `unsent`. A chat with such
+-- unconfirmed updates has a holder: the only consumer that gets updates of this chat. `unsent` is sorted by chat.
+-- `assigned` contains only the first unsent update of each chat, its head, and is sorted by holder. If a chat gets
+-- another holder, only its head changes.
 
 -- A prime. The square of any smaller number is exact in a double.
 local CONSUMER_PRIME = 16777213
@@ -69,15 +72,46 @@ local function pick_consumer(names, seeds, chat)
   return best
 end
 
--- Assigns an update to the holder of its chat. If no consumer of `names` holds the chat, picks one. `added` is 1 for an
--- update after the cursor, and 0 for an update taken over from another consumer.
-local function assign_update(at, names, seeds, id, chat, added)
+-- Ids in `assigned` and `unsent` have 16 digits, so that their order as text is their order as numbers.
+local function padded(id)
+  return ('%016.0f'):format(tonumber(id))
+end
+
+-- Returns the padded id of the first unsent update of a chat, or nil.
+local function first_unsent(at, chat)
+  local member = redis.call('ZRANGE', at.unsent, '[' .. chat .. ':', '(' .. chat .. ';', 'BYLEX', 'LIMIT', 0, 1)[1]
+  return member and member:sub(#chat + 2)
+end
+
+-- Assigns an update after the cursor to the holder of its chat. If no consumer of `names` holds the chat, picks one.
+local function assign_update(at, names, seeds, id, chat)
   local holder, count = (redis.call('HGET', at.holders, chat) or ''):match('^(%S+) (%d+)$')
   local present = false
   for _, name in ipairs(names) do present = present or name == holder end
   if not present then holder = pick_consumer(names, seeds, chat) end
-  redis.call('HSET', at.holders, chat, ('%s %d'):format(holder, (count or 0) + added))
-  redis.call('ZADD', at.assigned, 0, ('%s:%016.0f:%s'):format(holder, tonumber(id), chat))
+  redis.call('HSET', at.holders, chat, ('%s %d'):format(holder, (count or 0) + 1))
+  local digits = padded(id)
+  redis.call('ZADD', at.unsent, 0, chat .. ':' .. digits)
+  if first_unsent(at, chat) == digits then redis.call('ZADD', at.assigned, 0, holder .. ':' .. digits .. ':' .. chat) end
+end
+
+-- Makes an update of a consumer unsent again.
+local function unsend_update(at, name, id, chat)
+  local digits, head = padded(id), first_unsent(at, chat)
+  redis.call('ZADD', at.unsent, 0, chat .. ':' .. digits)
+  if head and head < digits then return end
+  if head then redis.call('ZREM', at.assigned, name .. ':' .. head .. ':' .. chat) end
+  redis.call('ZADD', at.assigned, 0, name .. ':' .. digits .. ':' .. chat)
+end
+
+-- Gives the chat with this head in `assigned` to another consumer, with all its unsent updates. The chat must have no
+-- sent updates.
+local function give_chat(at, head, to)
+  local digits, chat = head:match('^[^:]+:(%d+):(.+)$')
+  local count = (redis.call('HGET', at.holders, chat) or ''):match(' (%d+)$')
+  redis.call('HSET', at.holders, chat, to .. ' ' .. (count or 1))
+  redis.call('ZREM', at.assigned, head)
+  redis.call('ZADD', at.assigned, 0, to .. ':' .. digits .. ':' .. chat)
 end
 
 -- Call this when an update is confirmed or gone. A chat without unconfirmed updates has no holder.
@@ -94,10 +128,14 @@ local function assigned_to(at, name, limit)
   return redis.call('ZRANGE', at.assigned, '[' .. name .. ':', '(' .. name .. ';', 'BYLEX', 'LIMIT', 0, limit)
 end
 
--- Returns the id and the chat of a member of `assigned`.
-local function split_assigned(member)
-  local id, chat = member:match('^[^:]+:(%d+):(.+)$')
-  return ('%.0f'):format(tonumber(id)), chat
+-- Removes a consumer's head of a chat from the unsent updates. Returns the id and the chat of the update.
+local function take_head(at, name, head)
+  local digits, chat = head:match('^[^:]+:(%d+):(.+)$')
+  redis.call('ZREM', at.assigned, head)
+  redis.call('ZREM', at.unsent, chat .. ':' .. digits)
+  local following = first_unsent(at, chat)
+  if following then redis.call('ZADD', at.assigned, 0, name .. ':' .. following .. ':' .. chat) end
+  return ('%.0f'):format(tonumber(digits)), chat
 end
 
 -- Returns the unconfirmed updates that were sent to a consumer, as arrays of id, chat and bytes.
@@ -146,24 +184,55 @@ local function highest_seen(at, name, sent)
   return math.max(highest, highest_id(sent))
 end
 
--- Moves the updates of a consumer without a lease to other consumers: all updates sent to it, and at most `budget`
--- updates assigned to it. Returns whether the consumer has no updates left, and the remaining budget. The score 0 marks
--- a consumer that may have lost some of its chats.
+-- Gives the chats of a consumer without a lease to other consumers, at most `budget` at once. Returns whether the
+-- consumer has no chats left, and the remaining budget. The score 0 marks a consumer that may have lost some of its
+-- chats.
 local function take_over(at, names, seeds, name, budget)
   redis.call('ZADD', at.consumers, 0, name)
   local sent = read_sent(at, name)
   if #sent > 0 then remember_taken(at, name, sent) end
-  for _, each in ipairs(sent) do assign_update(at, names, seeds, each[1], each[2], 0) end
+  for _, each in ipairs(sent) do unsend_update(at, name, each[1], each[2]) end
   redis.call('HDEL', at.consumption, 's:' .. name, 'p:' .. name, 'o:' .. name)
-  local members = assigned_to(at, name, budget)
-  for _, member in ipairs(members) do
-    redis.call('ZREM', at.assigned, member)
-    local id, chat = split_assigned(member)
-    assign_update(at, names, seeds, id, chat, 0)
-  end
-  local finished = #members < budget
+  local heads = assigned_to(at, name, budget)
+  for _, head in ipairs(heads) do give_chat(at, head, pick_consumer(names, seeds, head:match('[^:]+$'))) end
+  local finished = #heads < budget
   if finished then redis.call('ZREM', at.consumers, name) end
-  return finished, budget - #members - #sent
+  return finished, budget - #heads - #sent
+end
+
+-- Returns whether a consumer has more unsent updates than `room`. `heads` are some of its heads.
+local function has_more_unsent(at, heads, room)
+  local count = #heads
+  for _, head in ipairs(heads) do
+    if count > room then return true end
+    local chat = head:match('[^:]+$')
+    count = count - 1 + redis.call('ZLEXCOUNT', at.unsent, '[' .. chat .. ':', '(' .. chat .. ';')
+  end
+  return count > room
+end
+
+-- If a consumer has more unsent updates than `room`, and others have no updates, shares its chats with them. Otherwise a
+-- consumer that was alone would keep all chats with pending updates. Chats with sent updates stay.
+local function share_chats(at, names, seeds, name, sent, room)
+  local heads = assigned_to(at, name, 2 * LIMITS.updates_batch_max)
+  if #heads < 2 or not has_more_unsent(at, heads, room) then return end
+  local among = {name}
+  for _, other in ipairs(names) do
+    local is_idle = other ~= name and redis.call('HEXISTS', at.consumption, 's:' .. other) == 0
+    if is_idle and #assigned_to(at, other, 1) == 0 then among[#among + 1] = other end
+  end
+  if #among == 1 then return end
+  local stays, moved = {}, false
+  for _, each in ipairs(sent) do stays[each[2]] = true end
+  for _, head in ipairs(heads) do
+    local chat = head:match('[^:]+$')
+    local to = stays[chat] and name or pick_consumer(among, seeds, chat)
+    if to ~= name then
+      give_chat(at, head, to)
+      moved = true
+    end
+  end
+  if moved then redis.call('SPUBLISH', at.channel, 'u') end
 end
 
 -- Returns the position of an update in a list of updates, or 0.
@@ -206,21 +275,20 @@ local function confirm_sent(at, sent, offset, former, floor)
   return rest, bytes
 end
 
--- Removes a limited number of assigned updates that are no longer in the queue. Such updates come first in the list of
--- each consumer.
+-- Removes a limited number of unsent updates that are no longer in the queue. The heads of such updates come first in the
+-- list of each consumer.
 local function drop_missing(at, names)
-  if redis.call('ZCARD', at.assigned) <= redis.call('XLEN', at.queue) then return end
+  if redis.call('ZCARD', at.unsent) <= redis.call('XLEN', at.queue) then return end
   local oldest = redis.call('XRANGE', at.queue, '-', '+', 'COUNT', 1)[1]
-  local below = oldest and (':%016.0f'):format(tonumber(oldest[1]:match('^%d+'))) or ';'
+  local below = oldest and ':' .. padded(oldest[1]:match('^%d+')) or ';'
   local left = 2 * LIMITS.updates_batch_max
   for _, name in ipairs(names) do
+    repeat
+      local heads = redis.call('ZRANGE', at.assigned, '[' .. name .. ':', '(' .. name .. below, 'BYLEX', 'LIMIT', 0, left)
+      for _, head in ipairs(heads) do release_update(at, select(2, take_head(at, name, head))) end
+      left = left - #heads
+    until #heads == 0 or left == 0
     if left == 0 then return end
-    local missing = redis.call('ZRANGE', at.assigned, '[' .. name .. ':', '(' .. name .. below, 'BYLEX', 'LIMIT', 0, left)
-    for _, member in ipairs(missing) do
-      redis.call('ZREM', at.assigned, member)
-      release_update(at, select(2, split_assigned(member)))
-    end
-    left = left - #missing
   end
 end
 
@@ -232,7 +300,7 @@ local function assign_new(at, names, seeds, last)
   local entries, _, more = read_within(at.queue, '(' .. cursor .. '-0', '+', LIMITS.updates_batch_max)
   for _, entry in ipairs(entries) do
     cursor = entry[1]:match('^%d+')
-    assign_update(at, names, seeds, cursor, entry[2][6], 1)
+    assign_update(at, names, seeds, cursor, entry[2][6])
   end
   if not more and tonumber(cursor) < tonumber(last) then cursor = last end
   if cursor ~= before then redis.call('HSET', at.consumption, 'cur', cursor) end
@@ -240,17 +308,17 @@ local function assign_new(at, names, seeds, last)
   return more
 end
 
--- Moves updates that are assigned to a consumer to its sent updates, up to `limit` and a size. Returns the number of
--- removed assignments, and whether the consumer has reached the limit.
+-- Moves unsent updates of a consumer to its sent updates, up to `limit` and a size. Returns the number of moved updates,
+-- and whether the consumer has reached the limit.
 local function add_assigned(at, name, sent, limit)
   local bytes = 0
   for _, each in ipairs(sent) do bytes = bytes + each[3] end
   local taken = 0
-  for _, member in ipairs(assigned_to(at, name, math.max(0, limit - #sent))) do
-    if bytes >= LIMITS.script_read_bytes_max then break end
-    redis.call('ZREM', at.assigned, member)
+  while #sent < limit and bytes < LIMITS.script_read_bytes_max and taken < 2 * LIMITS.updates_batch_max do
+    local head = assigned_to(at, name, 1)[1]
+    if not head then break end
     taken = taken + 1
-    local id, chat = split_assigned(member)
+    local id, chat = take_head(at, name, head)
     local entry = redis.call('XRANGE', at.queue, id .. '-0', id .. '-0')[1]
     if entry then
       sent[#sent + 1] = {id, chat, entry_bytes(entry[2])}

@@ -37,8 +37,9 @@ local is_stream = last ~= ''
 local c = redis.call('HMGET', consumption_key, 'cur', 'p:' .. name, 'o:' .. name)
 if not first and (shared == 0 or (c[2] and c[2] ~= poll)) then return refuse('terminated') end
 local at = {meta = meta_key, journal = journal_key, state = state_key, queue = queue_key, channel = channel_key, bot = bot,
-  consumers = consumers_key, consumption = consumption_key, assigned = assigned_key, holders = holders_key}
-local keys = {consumption_key, consumers_key, assigned_key, holders_key}
+  consumers = consumers_key, consumption = consumption_key, assigned = assigned_key, unsent = unsent_key,
+  holders = holders_key}
+local keys = {consumption_key, consumers_key, assigned_key, unsent_key, holders_key}
 local _, ms = now()
 -- Webhooks, drops and polls without a consumer do not maintain the assignments, so this step rebuilds them from the
 -- queue.
@@ -120,6 +121,7 @@ if is_stream and not floor then
   redis.call('HSET', consumption_key, 'o:' .. name, ('stream %.0f'):format(highest_seen(at, name, sent)))
 end
 most = tonumber(most)
+if #live > 1 then share_chats(at, live, seeds, name, sent, most - #sent) end
 local taken
 taken, full = add_assigned(at, name, sent, most)
 if not full then

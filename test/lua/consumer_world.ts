@@ -8,7 +8,7 @@ import { bot, callScript, keys, type Seed, scripts, seeds } from './world.js';
 export const consumerKeys = {
   ...queue,
   ...{ consumers: keys.consumers(bot), consumption: keys.consumption(bot) },
-  ...{ assigned: keys.assigned(bot), holders: keys.holders(bot) },
+  ...{ assigned: keys.assigned(bot), unsent: keys.unsent(bot), holders: keys.holders(bot) },
 };
 
 export const stepArgs = (args = {}) => ({
@@ -196,6 +196,6 @@ export class ConsumerWorld {
       for (const name of names) await read(name);
     expect(await this.pending()).toEqual(new Set());
     expect(this.seen).toEqual(new Set(this.chatOf.keys()));
-    expect(await this.client.exists(keys.holders(bot), keys.assigned(bot))).toBe(0);
+    expect(await this.client.exists(keys.holders(bot), keys.assigned(bot), keys.unsent(bot))).toBe(0);
   }
 }

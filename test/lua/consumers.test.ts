@@ -128,6 +128,19 @@ test('a consumer that joins gets its share of the chats, and no other chat moves
   expect(moved.length).toBeLessThan(chats / 2);
 });
 
+test('consumers that join while updates are pending get a share of the pending updates', async () => {
+  await emptied(client);
+  const world = new ConsumerWorld(client);
+  for (let i = 0; i < 600; i++) await world.add(i % 60);
+  // The first consumer gets the first updates before the others start. Alone it would need 30 rounds, and with two equal
+  // consumers 10.
+  let rounds = 0;
+  for (; (await world.pending()).size > 0; rounds++)
+    for (const name of names) await world.poll(name, 20, false);
+  expect(world.seen.size).toBe(600);
+  expect(rounds).toBeLessThan(18);
+});
+
 test('updates that are removed from the queue are also removed from the assignments of a consumer that does not read', async () => {
   await emptied(client);
   const world = new ConsumerWorld(client);
@@ -141,7 +154,8 @@ test('updates that are removed from the queue are also removed from the assignme
   }
   const left = await client.xlen(keys.queue(bot));
   expect(left).toBe(50);
-  expect(await client.zcard(keys.assigned(bot))).toBeLessThanOrEqual(left + limits.updates_batch_max);
+  expect(await client.zcard(keys.unsent(bot))).toBeLessThanOrEqual(left + limits.updates_batch_max);
+  expect(await client.zcard(keys.assigned(bot))).toBe(1);
   expect(await client.hgetall(keys.holders(bot))).toEqual({
     [`${bot}.1`]: expect.stringMatching(/^a \d{1,3}$/),
   });

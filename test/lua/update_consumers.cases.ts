@@ -8,9 +8,9 @@ import { consumerKeys, lapsed, stepArgs, stepped } from './consumer_world.js';
 import { full, home, ids, type More, open, state, stream, three } from './update_world.js';
 import { base, bot, keys, type Seed, seeds } from './world.js';
 
-const [consumers, consumption, assigned, holders] = ['consumers', 'consumption', 'assigned', 'holders'].map(
-  (kind) => `${kind}:${bot}`,
-) as [string, string, string, string];
+const [consumers, consumption, assigned, unsent, holders] = [
+  ...['consumers', 'consumption', 'assigned', 'unsent', 'holders'],
+].map((kind) => `${kind}:${bot}`) as [string, string, string, string, string];
 const mine = [consumers, consumption, holders, state];
 
 const share = (what: string, more: More, args = {}): Case => ({
@@ -36,6 +36,13 @@ const many = (count: number): Seed[] => [
   ...entries(count),
 ];
 const later = { poll: 'next' };
+const theirs = { name: 'b', poll: 'theirs' };
+/** Further consumers with a lease and without updates. */
+const alsoWaiting = (...others: string[]): Seed[] =>
+  others.map((name) => (client) => client.zadd(keys.consumers(bot), Date.now() + 600_000, name));
+const isInOrder = (found: readonly string[]) =>
+  found.length > 0 &&
+  found.every((id, i) => i === 0 || Number.parseInt(found[i - 1] as string, 10) < Number.parseInt(id, 10));
 const whole = ['39-0', '40-0', '41-0'];
 
 const cases: Case[] = [
@@ -187,7 +194,7 @@ const cases: Case[] = [
         (client) => client.zadd(keys.consumers(bot), 0, 'a'),
       ],
       answer: ['ok', [], 1],
-      changes: [...mine, assigned],
+      changes: [...mine, assigned, unsent],
       after: async (client) => expect(await client.zrange(keys.consumers(bot), '0', '-1')).toEqual(['b']),
     },
     later,
@@ -210,16 +217,78 @@ const cases: Case[] = [
         return bytes >= limits.script_read_bytes_max && bytes < limits.script_read_bytes_max + 200_000;
       }),
     ],
-    changes: [...mine, assigned],
+    changes: [...mine, assigned, unsent],
   }),
   share(
     'skips assigned updates that left the queue',
     {
       seeds: [...many(3), stepped({ limit: '1' }), (client) => client.xdel(keys.queue(bot), '101-0')],
       answer: reads('100-0', '102-0'),
-      changes: [...mine, assigned],
+      changes: [...mine, assigned, unsent],
     },
     later,
+  ),
+  share(
+    'gives chats to consumers that have no updates if it has more updates than it may get',
+    {
+      seeds: [...many(20), stepped({ limit: '2' }), ...alsoWaiting('b')],
+      answer: reads('100-0', '101-0'),
+      changes: [consumers, consumption, assigned, holders, state],
+      async after(client) {
+        const heads = await client.zrange(keys.assigned(bot), '0', '-1');
+        const holderOf = await client.hgetall(keys.holders(bot));
+        expect(heads).toHaveLength(18);
+        expect(new Set(heads.map((head) => head.split(':')[0]))).toEqual(new Set(['a', 'b']));
+        for (const head of heads) {
+          const [holder, , chat] = head.split(':') as [string, string, string];
+          expect(holderOf[chat]).toBe(`${holder} 1`);
+        }
+        expect([holderOf[`${bot}.0`], holderOf[`${bot}.1`]]).toEqual(['a 1', 'a 1']);
+      },
+    },
+    { ...later, limit: '2' },
+  ),
+  share(
+    'keeps its chats if it may get all its updates',
+    {
+      seeds: [...many(20), stepped({ limit: '2' }), ...alsoWaiting('b')],
+      answer: ['ok', expect.toSatisfy((rows) => ids(rows).length === 20)],
+      changes: [consumers, consumption, assigned, unsent, state],
+    },
+    later,
+  ),
+  share(
+    'keeps its chats if all other consumers have updates',
+    {
+      seeds: [
+        ...[...many(20), stepped({ limit: '2' }), ...alsoWaiting('b')],
+        seeds.hash(keys.consumption(bot), { 's:b': pack([['90', `${bot}.90`, 9]]) }),
+      ],
+      answer: reads('100-0', '101-0'),
+      changes: [consumers, consumption, state],
+    },
+    { ...later, limit: '2' },
+  ),
+  share(
+    'gives a chat away with all its unsent updates, in order',
+    {
+      seeds: [
+        ...[open(), seeds.queue({ seq: 119, bytes: 1_000 }), ...entries(20, (i) => `${bot}.${i % 4}`)],
+        ...[stepped({ limit: '1' }), ...alsoWaiting('b'), stepped({ poll: 'second', limit: '1' })],
+      ],
+      answer: ['ok', expect.toSatisfy((rows) => isInOrder(ids(rows)))],
+      changes: [consumers, consumption, assigned, unsent, state],
+      async after(client) {
+        const sent = unpack<[string, string, number][]>(
+          (await client.hgetBuffer(keys.consumption(bot), 's:b')) as Buffer,
+        );
+        const holderOf = await client.hgetall(keys.holders(bot));
+        const ofB = Object.entries(holderOf).filter(([, holder]) => holder === 'b 5');
+        expect(sent).toHaveLength(5 * ofB.length);
+        expect(ofB.length).toBeGreaterThan(0);
+      },
+    },
+    theirs,
   ),
   share(
     'assigns the updates again after the queue was dropped',
@@ -339,7 +408,6 @@ const overtaken: Seed[] = [
   },
 ];
 const shared = seeds.queue({ poll: `*${Date.now() + 600_000}` });
-const theirs = { name: 'b', poll: 'theirs' };
 type Taken = readonly [name: string, id: number];
 const taken =
   (...list: readonly Taken[]): Seed =>
@@ -469,7 +537,7 @@ const streams: Case[] = [
     {
       seeds: [...three, stepped({ limit: '2' })],
       answer: reads(...whole),
-      changes: [consumers, consumption, state, assigned],
+      changes: [consumers, consumption, state, assigned, unsent],
       after: startsAbove(40),
     },
     { ...later, ...streamed(0) },

@@ -258,7 +258,7 @@ test('all state of consumers expires', async () => {
   await take(b, 'two');
   const { client } = a.connection;
   const { keys } = cluster;
-  for (const key of [keys.consumers, keys.consumption, keys.assigned, keys.holders]) {
+  for (const key of [keys.consumers, keys.consumption, keys.assigned, keys.unsent, keys.holders]) {
     const left = await client.pttl(key(bot.id));
     expect(left).toBeGreaterThan(limits.consumers_ttl_ms / 2);
     expect(left).toBeLessThanOrEqual(limits.consumers_ttl_ms);

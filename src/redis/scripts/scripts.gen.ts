@@ -728,7 +728,7 @@ export interface Scripts {
   };
   /** Performs one step of a poll or stream with a consumer name: renews the consumer's lease, confirms updates, takes */
   'updates/consume': {
-    keys: { state: string; queue: string; consumers: string; consumption: string; assigned: string; holders: string; meta: string; journal: string; channel: string };
+    keys: { state: string; queue: string; consumers: string; consumption: string; assigned: string; unsent: string; holders: string; meta: string; journal: string; channel: string };
     args: { bot: string; name: string; poll: string; first: boolean; offset: number | string; limit: string; mask: string; lease: number | string };
     result:
       | { status: 'ok'; rows: unknown; more: boolean; wait: number; sharing: number; held: number; full: boolean; rest: boolean }

@@ -174,8 +174,10 @@ export class Keys {
    * limits.consumers_max and limits.updates_batch_max. Expires.
    */
   readonly consumption = (queue: number) => `${this.#of(queue)}:consumption:${queue}`;
-  /** ZSET of `consumer:update_id:chat`: updates that a consumer will get. Bounded by the queue. Expires. */
+  /** ZSET of `consumer:update_id:chat`: the first unsent update of each chat. Bounded by the queue. Expires. */
   readonly assigned = (bot: number) => `${this.#near(bot)}:assigned:${bot}`;
+  /** ZSET of `chat:update_id`: updates that a consumer will get. Bounded by the queue. Expires. */
+  readonly unsent = (bot: number) => `${this.#near(bot)}:unsent:${bot}`;
   /** HASH: the consumer and the number of unconfirmed updates, by chat. Bounded by the queue. Expires. */
   readonly holders = (bot: number) => `${this.#near(bot)}:holders:${bot}`;
   /** STRING: the control record of a bot's webhook. May be evicted. */

@@ -374,6 +374,7 @@ export class Polls {
       consumers: keys.consumers(bot),
       consumption: keys.consumption(bot),
       assigned: keys.assigned(bot),
+      unsent: keys.unsent(bot),
       holders: keys.holders(bot),
       ...this.#keysOf(bot),
     };
