@@ -213,7 +213,7 @@ end
 
 -- If a consumer has more unsent updates than `room`, and others have no updates, shares its chats with them. Otherwise a
 -- consumer that was alone would keep all chats with pending updates. Chats with sent updates stay.
-local function share_chats(at, names, seeds, name, sent, room)
+local function share_chats(at, names, name, sent, room)
   local heads = assigned_to(at, name, 2 * LIMITS.updates_batch_max)
   if #heads < 2 or not has_more_unsent(at, heads, room) then return end
   local among = {name}
@@ -224,10 +224,10 @@ local function share_chats(at, names, seeds, name, sent, room)
   if #among == 1 then return end
   local stays, moved = {}, false
   for _, each in ipairs(sent) do stays[each[2]] = true end
-  for _, head in ipairs(heads) do
-    local chat = head:match('[^:]+$')
-    local to = stays[chat] and name or pick_consumer(among, seeds, chat)
-    if to ~= name then
+  -- Deals the chats in turn. By `pick_consumer`, most chats would stay, because it has chosen this consumer before.
+  for i, head in ipairs(heads) do
+    local to = among[1 + i % #among]
+    if to ~= name and not stays[head:match('[^:]+$')] then
       give_chat(at, head, to)
       moved = true
     end

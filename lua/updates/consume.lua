@@ -121,7 +121,7 @@ if is_stream and not floor then
   redis.call('HSET', consumption_key, 'o:' .. name, ('stream %.0f'):format(highest_seen(at, name, sent)))
 end
 most = tonumber(most)
-if #live > 1 then share_chats(at, live, seeds, name, sent, most - #sent) end
+if #live > 1 then share_chats(at, live, name, sent, most - #sent) end
 local taken
 taken, full = add_assigned(at, name, sent, most)
 if not full then
