@@ -57,6 +57,13 @@ local function idle_wait(at, name, ms)
   return other and tonumber(other) - ms or -1
 end
 
+-- Renews the lease of a consumer, or without `name` only the lease of all consumers together. `shared` is the end of the
+-- latest lease (`shared_until`).
+local function renew_lease(at, name, shared, lease_end)
+  redis.call('HSET', at.state, 'poll', ('*%.0f'):format(math.max(shared, lease_end)))
+  if name then redis.call('ZADD', at.consumers, lease_end, name) end
+end
+
 -- Chooses the consumer for a chat without a holder. Each consumer has a weight for each chat, and the highest weight
 -- wins (rendezvous hashing). When a consumer joins, it gets its share of the chats, and no other chat moves. `seeds`
 -- caches the digests of names.

@@ -45,14 +45,10 @@ local _, ms = now()
 -- queue.
 local known = shared > 0 and c[1]
 local lease_end = ms + tonumber(lease)
-local function renew(consumer)
-  redis.call('HSET', state_key, 'poll', ('*%.0f'):format(math.max(shared, lease_end)))
-  if consumer then redis.call('ZADD', consumers_key, lease_end, consumer) end
-end
 -- Each update wakes all waiting polls of the bot, so a step that finds nothing must cost little.
 local idle = not first and known and c[2] == poll and tonumber(c[1]) >= tonumber(s[1]) and idle_wait(at, name, ms)
 if idle then
-  renew(name)
+  renew_lease(at, name, shared, lease_end)
   return ok({}, 0, idle, redis.call('ZCARD', consumers_key), 0, 0, 0)
 end
 local live, dead, wait, own = {}, {}, -1, nil
@@ -72,7 +68,7 @@ if not known then
   redis.call('HSET', consumption_key, 'cur', 0, 'moved', ('%.0f'):format(moved))
   c[3] = nil
 end
-renew(not retired and name)
+renew_lease(at, not retired and name, shared, lease_end)
 if retired then dead[#dead + 1] = name end
 local sent, seeds = {}, {}
 if not retired then

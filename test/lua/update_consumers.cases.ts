@@ -628,4 +628,56 @@ const streams: Case[] = [
   settle('reports a missing queue', { seeds: [open()], answer: ['queue_missing'] }),
 ];
 
-export const consumerCases: readonly Case[] = [...cases, ...streams];
+const renewAt = {
+  ...{ meta: keys.meta(home), state: keys.queueStateRoot(home), consumers: keys.consumersRoot(home) },
+  ...{ consumption: keys.consumptionRoot(home), assigned: keys.assignedRoot(home) },
+};
+/** Renews the lease of the consumer `a`, and expects the wait. */
+const renew = (what: string, given: readonly Seed[], wait: unknown, changes: string[] = []): Case => ({
+  ...{ script: 'updates/renew', what, keys: renewAt, args: { waiting: [`${bot}`, 'a', 'mine', '4000'] } },
+  ...{ seeds: given, answer: ['ok', [wait]], changes },
+});
+const idle: Seed[] = [open(), seeds.queue(), stepped()];
+const mustStep = -2;
+
+const renewals: Case[] = [
+  {
+    ...renew('renews the lease of an idle consumer', idle, -1, [consumers, state]),
+    async after(client) {
+      const end = Number(await client.zscore(keys.consumers(bot), 'a'));
+      expect(end - Date.now()).toBeCloseTo(4_000, -3);
+      expect(await client.hget(keys.queueState(bot), 'poll')).toBe(`*${end}`);
+    },
+  },
+  renew(
+    'returns when the lease of another consumer ends',
+    [...idle, stepped({ name: 'b', poll: 'theirs', lease: '60000' })],
+    expect.closeTo(60_000, -4),
+    [consumers],
+  ),
+  renew('lets a consumer take over from another', [...idle, stepped({ ...theirs }), lapsed('b')], mustStep),
+  renew('lets a consumer keep its chats after a pause', [...idle, lapsed('a')], mustStep),
+  renew('lets a consumer read a new update', [...idle, seeds.queue({ seq: 42 }), seeds.entry(42)], mustStep),
+  renew('lets a consumer with unconfirmed updates make a step', [...three, stepped()], mustStep),
+  renew(
+    'lets a consumer read updates that others assigned to it',
+    [...idle, (client) => client.zadd(keys.assigned(bot), 0, `a:0000000000000040:${bot}.7`)],
+    mustStep,
+  ),
+  renew('lets a replaced poll end', [...idle, stepped({ poll: 'newer' })], mustStep),
+  renew(
+    'lets a poll end after a poll without a consumer',
+    [...idle, seeds.queue({ poll: 'plain' })],
+    mustStep,
+  ),
+  renew('lets a poll end once a webhook was set', [...idle, seeds.queue({ hook: 'w' })], mustStep),
+  renew('lets a consumer build a missing index', [open(), seeds.queue({ poll: '*9' })], mustStep),
+  renew('lets a poll find a missing queue', [open()], mustStep),
+  {
+    ...renew('refuses a different run id', idle, -1),
+    args: { waiting: [`${bot}`, 'a', 'mine', '4000'], run: 'other' },
+    answer: ['stale_run'],
+  },
+];
+
+export const consumerCases: readonly Case[] = [...cases, ...streams, ...renewals];

@@ -847,6 +847,14 @@ export interface Scripts {
       | { status: 'ok'; rows: unknown; incarnation: number; more: boolean }
       | { status: 'stale_run' };
   };
+  /** Renews the leases of waiting consumers of a partition that have nothing to do, and finds the others. */
+  'updates/renew': {
+    keys: { meta: string; state: string; consumers: string; consumption: string; assigned: string };
+    args: { waiting: readonly (string)[] };
+    result:
+      | { status: 'ok'; waits: unknown }
+      | { status: 'stale_run' };
+  };
   /** Copies a bot's write policy from Postgres to its queue state. */
   'updates/set_access': {
     keys: { meta: string; state: string; chat: string };

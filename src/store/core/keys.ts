@@ -144,6 +144,9 @@ export class Keys {
   readonly changesRoot = (p: number) => `${this.#at(p)}:changes:`;
   readonly chatChannelRoot = (p: number) => `${this.#at(p)}:on_chat:`;
   readonly queueRoot = (p: number) => `${this.#at(p)}:queue:`;
+  readonly consumersRoot = (p: number) => `${this.#at(p)}:consumers:`;
+  readonly consumptionRoot = (p: number) => `${this.#at(p)}:consumption:`;
+  readonly assignedRoot = (p: number) => `${this.#at(p)}:assigned:`;
   readonly queueStateRoot = (p: number) => `${this.#at(p)}:queue_state:`;
   /** STREAM of a chat's recent changes, with ids `version-0`. Bounded by limits.changes_log_length_max. Expires. */
   readonly changes = (chat: ChatRef) => `${this.#near(chat.id)}:changes:${chatText(chat)}`;

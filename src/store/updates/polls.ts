@@ -78,6 +78,7 @@ class Waiter {
   /** Whether an update arrived during the present step. */
   #updateArrived = false;
   #expecting = false;
+  #checkTimer: Timer | undefined;
   #wake = () => {};
 
   constructor(bot: number, name: string, consumer: Consumer | undefined) {
@@ -107,6 +108,13 @@ class Waiter {
     });
   }
 
+  /** Requests a check in `ms` if the poll waits for updates until then. */
+  checkIn(time: Time, ms: number): void {
+    if (this.wanted !== 'updates') return;
+    time.cancel(this.#checkTimer);
+    this.#checkTimer = time.after(ms, () => this.#wake());
+  }
+
   end(): void {
     this.ended = true;
     this.#wake();
@@ -124,12 +132,24 @@ class Waiter {
         };
       });
       this.#wake = () => {};
+      time.cancel(this.#checkTimer);
+      this.#checkTimer = undefined;
     }
     this.#checkRequested = false;
     this.#updateArrived = false;
     this.wanted = 'anything';
   }
 }
+
+/** The wait that `updates/renew` returns for a consumer whose poll must make a step. */
+const mustStep = -2;
+
+/**
+ * Returns how long the poll of a consumer may wait if the next check of all polls may be a tick away. `wait` is the time
+ * until the lease of another consumer ends, or -1. The next check sees leases that end later.
+ */
+const ownWait = (wait: number): number =>
+  wait >= 0 && wait < limits.poll_tick_ms ? wait + 1 : Number.POSITIVE_INFINITY;
 
 type Consumed = Extract<Scripts['updates/consume']['result'], { status: 'ok' }>;
 
@@ -409,7 +429,8 @@ export class Polls {
 
   /** Builds the step of a poll or stream from the result of its script. */
   #stepOf({ rows, wait, sharing, held, full, rest }: Consumed, first: boolean, sent?: SharedUpdates): Step {
-    const waitMs = wait < 0 ? limits.poll_tick_ms : Math.min(limits.poll_tick_ms, wait + 1);
+    // The regular check of all polls leaves out a stream that waits for confirmations.
+    const waitMs = full ? Math.min(limits.poll_tick_ms, ownWait(wait)) : ownWait(wait);
     const pauseMs = Math.max(limits.consumer_step_ms_min, sharing * limits.consumer_pause_ms);
     const entries = (rows as unknown[]).map(readUpdate);
     sent?.learn(held, entries.length, full, this.#context.time.monotonic());
@@ -471,8 +492,7 @@ export class Polls {
     request.onGone(() => waiter.end());
     this.#waiters.set(name, waiter);
     if (sent) this.#streaming++;
-    if (request.consumer === undefined)
-      this.#timer ??= time.every(limits.poll_tick_ms, () => this.#onTick()).unref();
+    this.#timer ??= time.every(limits.poll_tick_ms, () => this.#onTick()).unref();
     const forget = this.#auth.onForgotten(`bot:${bot}`, requestCheck);
     // Checks the queue once the subscription is active, because the hints of earlier updates were missed. Does not wait
     // for the subscription itself, which may take long while Redis is unreachable.
@@ -501,19 +521,51 @@ export class Polls {
     else this.#checkAll().catch(() => undefined);
   }
 
-  /** Checks every waiting poll each second, because hints may be lost. Makes only a few script calls per partition. */
+  /**
+   * Checks every waiting poll each second, because hints may be lost. Also renews the leases of idle consumers. Makes
+   * only a few script calls per partition.
+   */
   async #checkAll(): Promise<void> {
-    const { scripts, keys } = this.#context;
+    const { keys } = this.#context;
     const byPartition = groupBy(this.#waiters.values(), ({ bot }) => keys.partitions.of(bot));
     await Promise.all(
       [...byPartition].map(async ([partition, list]) => {
-        const at = { state: keys.queueStateRoot(partition), queue: keys.queueRoot(partition) };
-        for (const some of piecesOf(list, limits.polls_peeked_max)) {
-          const polls = some.flatMap(({ bot, name }) => [String(bot), name]);
-          const { wake } = await scripts.call('updates/peek', partition, at, { polls });
-          for (const name of wake) this.#waiters.get(name)?.requestCheck();
-        }
+        const plain = list.filter(({ consumer }) => consumer === undefined);
+        for (const some of piecesOf(plain, limits.polls_peeked_max)) await this.#peek(partition, some);
+        const idle = list.filter(({ consumer, wanted }) => consumer !== undefined && wanted === 'updates');
+        for (const some of piecesOf(idle, limits.polls_peeked_max)) await this.#renew(partition, some);
       }),
     );
+  }
+
+  async #peek(partition: number, some: readonly Waiter[]): Promise<void> {
+    const { scripts, keys } = this.#context;
+    const at = { state: keys.queueStateRoot(partition), queue: keys.queueRoot(partition) };
+    const polls = some.flatMap(({ bot, name }) => [String(bot), name]);
+    const { wake } = await scripts.call('updates/peek', partition, at, { polls });
+    for (const name of wake) this.#waiters.get(name)?.requestCheck();
+  }
+
+  /** Renews the leases of consumers that have nothing to do. Lets the polls of the others make a step. */
+  async #renew(partition: number, some: readonly Waiter[]): Promise<void> {
+    const { scripts, keys, time } = this.#context;
+    const at = {
+      meta: keys.meta(partition),
+      state: keys.queueStateRoot(partition),
+      consumers: keys.consumersRoot(partition),
+      consumption: keys.consumptionRoot(partition),
+      assigned: keys.assignedRoot(partition),
+    };
+    const waiting: string[] = [];
+    for (const { bot, name, consumer } of some) {
+      const { name: own, leaseMs } = consumer as Consumer;
+      waiting.push(String(bot), own, name, String(leaseMs));
+    }
+    const { waits } = await scripts.call('updates/renew', partition, at, { waiting });
+    for (const [i, wait] of (waits as number[]).entries()) {
+      const waiter = some[i] as Waiter;
+      if (wait === mustStep) waiter.requestCheck();
+      else if (ownWait(wait) < Number.POSITIVE_INFINITY) waiter.checkIn(time, wait + 1);
+    }
   }
 }

@@ -93,7 +93,7 @@ export class SharedUpdates {
 
   /** `held` is the number of unconfirmed updates, of which `added` are new. `now` is the monotonic time in ms. */
   learn(held: number, added: number, isFull: boolean, now: number): void {
-    if (held === 0 || held < this.#held + added) this.#confirmedAt = now;
+    if (held === 0 || this.#held === 0 || held < this.#held + added) this.#confirmedAt = now;
     this.#held = held;
     this.#isFull = isFull;
   }
