@@ -8,6 +8,7 @@ import { consumers } from './measurements/consumers.js';
 import { messageDrafts } from './measurements/drafts.js';
 import { durable } from './measurements/durable.js';
 import { idle } from './measurements/idle.js';
+import { idleStreams } from './measurements/idle_streams.js';
 import { journal } from './measurements/journal.js';
 import type { Measurement } from './measurements/measurement.js';
 import { memory } from './measurements/memory.js';
@@ -38,6 +39,7 @@ const measurements: readonly Measurement[] = [
   durable,
   messageDrafts,
   consumers,
+  idleStreams,
 ];
 const scalingName = 'scaling';
 
@@ -57,6 +59,7 @@ const beside_goals: readonly string[] = [
   'durable',
   'drafts',
   'consumers',
+  'idle_streams',
   scalingName,
 ];
 

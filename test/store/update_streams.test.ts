@@ -8,7 +8,6 @@ import {
   makeDirect,
   type Person,
   pass,
-  poll,
   shown,
   startCluster,
   type TestCluster,
