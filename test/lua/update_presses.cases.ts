@@ -41,8 +41,12 @@ const pressKeys = (chat: ChatRef) => {
   };
 };
 const draftName = `draft:${chatText(direct)}`;
+/** A draft that does not expire during the tests. */
 const aDraft = (fields = {}) =>
-  seeds.hash(keys.draft(direct), { ...{ i: 4, t: Date.now(), s: 7, f: 's', c: 'C', x: '' }, ...fields });
+  seeds.hash(keys.draft(direct), {
+    ...{ i: 4, t: Date.now() + 600_000, s: 7, f: 's', c: 'C', x: '' },
+    ...fields,
+  });
 const stop = (what: string, more: More, args = {}): Case => ({
   ...{ script: 'updates/stop_draft', what },
   keys: { ...pressKeys(direct), channel: keys.chatChannel(direct), draft: keys.draft(direct) },
