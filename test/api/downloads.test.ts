@@ -9,6 +9,7 @@ import type { Front } from '../support/role_process.js';
 import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
 import { onSharedService } from '../support/shared.js';
 import { field, post } from '../support/uploads.js';
+import { longTest } from '../support/tiers.js';
 
 const run = promisify(execFile);
 
@@ -110,7 +111,7 @@ test('downloads support ranges, conditional requests and HEAD', async () => {
   }
 });
 
-test('a large file is streamed to many slow readers without being loaded into memory', async () => {
+longTest('a large file is streamed to many slow readers without being loaded into memory', async () => {
   const large = Buffer.alloc(49 * 1024 * 1024);
   large.write('start');
   const file_id = await upload(large, 'large.bin');

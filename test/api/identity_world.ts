@@ -1,10 +1,9 @@
-/** A service with two fronts, for tests of the texts of bots. */
+/** People and bots for tests of the texts of bots, on the service of the test file. */
 import { randomBytes } from 'node:crypto';
-import { test } from 'vitest';
-import { ownPostgres, type Restartable } from '../faults/backends.js';
 import type { Front } from '../support/role_process.js';
-import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
-import { type Watch, watch } from './refused.js';
+import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import type { Watch } from './refused.js';
+import { onWatchedService, type Watched } from './texts_service.js';
 
 export const languages = ['ru', 'en', 'uz', 'tg', 'hy', 'tt', 'kk'];
 export const kinds = [
@@ -27,7 +26,6 @@ export const kinds = [
 
 export interface World {
   readonly service: Service;
-  readonly postgres: Restartable;
   readonly owner: TestUser;
   readonly seen: Watch;
   readonly url: string;
@@ -40,32 +38,18 @@ export interface World {
   // biome-ignore lint/suspicious/noExplicitAny: results of every shape
   app(user: TestUser, verb: string, path: string, body?: unknown, front?: number): Promise<any>;
   refused(bot: TestBot, method: string, params: object, text: string): Promise<void>;
-  stop(): Promise<void>;
 }
 
-// biome-ignore lint/correctness/noEmptyPattern: the runner reads the names of other fixtures from the pattern
-const shared = test.extend('world', { scope: 'file' }, async ({}, { onCleanup }) => {
-  const world = await startWorld();
-  onCleanup(async () => {
-    await world.seen.close();
-    await world.stop();
-  });
-  return world;
-});
+/** Calls `begin` with a world on the service of this test file. */
+export const onWorld = (begin: (world: World) => void) =>
+  onWatchedService(async (watched) => begin(await openWorld(watched)));
 
-/** Calls `begin` with the world of this test file. The world runs until the file ends. */
-export const onWorld = (begin: (world: World) => void) => shared.beforeAll(({ world }) => begin(world));
-
-async function startWorld(): Promise<World> {
-  const postgres = await ownPostgres();
-  const database = { url: postgres.url, drop: () => postgres.stop() };
-  const service = await startService({ fronts: 2, flushing: false, database });
+async function openWorld({ service, seen }: Watched): Promise<World> {
   const owner = await service.newUser('olga');
-  const seen = await watch(service);
   const bot = (who: TestBot, method: string, params: object, front = 0) =>
     service.bot(who, method, params as Record<string, unknown>, front);
   return {
-    ...{ service, postgres, owner, seen },
+    ...{ service, owner, seen },
     url: (service.fronts[1] as Front).url,
     async speaker(language_code) {
       const username = `reader_${randomBytes(4).toString('hex')}`;
@@ -79,6 +63,5 @@ async function startWorld(): Promise<World> {
     app: (user, verb, path, body, front = 1) => resultOf(service.app(user, verb, path, body, front)),
     refused: (who, method, params, text) =>
       seen.refused(() => bot(who, method, params), 400, `Bad Request: ${text}`),
-    stop: () => service.stop(),
   };
 }

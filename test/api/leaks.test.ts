@@ -8,6 +8,7 @@ import { petrel } from '../support/command.js';
 import { startReceiver } from '../support/receivers.js';
 import { resultOf, type TestBot, type TestUser } from '../support/service.js';
 import { type LeaksWorld, makePartner, type Partner, signatureOf, startLeaksWorld } from './leaks_world.js';
+import { longTest } from '../support/tiers.js';
 
 let world: LeaksWorld;
 let owner: TestUser;
@@ -78,7 +79,7 @@ test('operators see where a leaked token of a person was found', async () => {
   expect(out).not.toContain(bot.token.slice(-30));
 });
 
-test('an unresponsive node delays a leak report by at most the duration of its lease', async () => {
+longTest('an unresponsive node delays a leak report by at most the duration of its lease', async () => {
   const { service } = world;
   const [bot, silent] = [await service.newBot(owner, 'silent'), service.fronts[1]];
   // The node has cached the token. It reads the requests on its open connections before the message about the report.
@@ -172,7 +173,7 @@ test('a leak report changes nothing if its signature is missing or does not matc
   expect(world.fetched()).toBeLessThanOrEqual(4);
 });
 
-test(`a leak report blocks ${limits.leak_reports_max} tokens before it is answered`, async () => {
+longTest(`a leak report blocks ${limits.leak_reports_max} tokens before it is answered`, async () => {
   const { service } = world;
   const bots = await world.manyBots(owner.id, limits.leak_reports_max);
   const used = bots.filter((_, i) => i % 100 === 0);

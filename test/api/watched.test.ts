@@ -2,4 +2,6 @@
 import './coalesced_edits.cases.js';
 import './delete_many.cases.js';
 import './forward.cases.js';
+import './identity.cases.js';
+import './identity_people.cases.js';
 import './update_texts.cases.js';

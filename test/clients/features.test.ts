@@ -1,3 +1,4 @@
+import { quick } from '../support/tiers.js';
 import { libraryBots, testFeatures } from './features.js';
 
-testFeatures('polling', libraryBots);
+testFeatures('polling', libraryBots, quick);

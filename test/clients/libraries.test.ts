@@ -1,8 +1,12 @@
-/** Runs one table of steps with grammY and with Telegraf, both unmodified except for the address of the service. */
+/**
+ * Runs one table of steps with grammY, and in the long tier with Telegraf. Both are unmodified except for the address of
+ * the service.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { png } from '../support/samples.js';
 import type { Service } from '../support/service.js';
 import { onSharedService } from '../support/shared.js';
+import { sampled } from '../support/tiers.js';
 import { type Balancer, startBalancer } from './balancer.js';
 import { chatSteps } from './chat_steps.js';
 import { grammy } from './grammy_bot.js';
@@ -23,10 +27,11 @@ afterAll(async () => {
   await balancer?.close();
 });
 
-describe.each([
+const libraries = [
   ['grammY', grammy],
   ['Telegraf', telegraf],
-])('%s', (_name, library) => {
+] as const;
+describe.each(sampled(libraries, 1))('%s', (_name, library) => {
   let place: Place;
   beforeAll(async () => {
     place = await openPlace(service, library, balancer.url, png(16, 16));

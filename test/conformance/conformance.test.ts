@@ -15,6 +15,7 @@ import { temporaryFolder } from '../support/servers.js';
 import { resultOf, type Service, type TestBot } from '../support/service.js';
 import { onSharedService } from '../support/shared.js';
 import { type Fault, startAnsweringServer, startFaultyProxy } from './faulty_proxy.js';
+import { longTest } from '../support/tiers.js';
 
 let service: Service;
 onSharedService((running) => {
@@ -112,7 +113,7 @@ const faulty: Fault = ({ method, type, status, body }) => {
   return { status, body };
 };
 
-test('if a proxy breaks some answers, only the checks of these answers fail', {
+longTest('if a proxy breaks some answers, only the checks of these answers fail', {
   timeout: 180_000,
 }, async () => {
   const { options } = await openScene();
@@ -142,7 +143,7 @@ test('if a proxy breaks some answers, only the checks of these answers fail', {
   expect(report.passed).toBeGreaterThan(40);
 });
 
-test.each([
+longTest.each([
   [200, { ok: true, result: true }],
   [400, { ok: false, error_code: 400, description: 'Bad Request' }],
 ])(
@@ -157,7 +158,7 @@ test.each([
   },
 );
 
-test('a report contains no part of a token, even if the server repeats the path of each call in its answer', async () => {
+longTest('a report contains no part of a token, even if the server repeats the path of each call in its answer', async () => {
   const server = await startAnsweringServer(404, (path) => `Cannot find ${path}`);
   servers.push(server);
   const secret = 'Zq3vN8xLr5Tk2Wm7Yp4Hs9Jd6Fg1Bc0Va-_';
@@ -217,7 +218,7 @@ test('the command prints the report and writes it to a file, skips checks whose 
   for (const { out, log } of [well, ill]) expect(out + log).not.toContain(bot.token);
 });
 
-test('the command exits with 1 if a token is unknown', async () => {
+longTest('the command exits with 1 if a token is unknown', async () => {
   const { bot } = await openScene();
   const wrong = await petrel({}, 'conformance', service.fronts[0].url, '--token', `${bot.token}x`);
   expect(wrong.code).toBe(1);

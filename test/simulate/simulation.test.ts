@@ -7,6 +7,7 @@ import { readScripts } from '../../src/redis/scripts/contract.js';
 import { type FreshRedis, freshRedis, migratedDatabase } from '../support/servers.js';
 import { SharedRedis, simulatedScripts } from './redis.js';
 import { simulate } from './simulation.js';
+import { longTest } from '../support/tiers.js';
 
 const lua = fileURLToPath(new URL('../../lua', import.meta.url));
 let server: FreshRedis;
@@ -33,7 +34,7 @@ test('a seed determines every step of a run', async () => {
   expect([second.steps, second.sent, second.faults]).toEqual([first.steps, first.sent, first.faults]);
 });
 
-test('runs at the same time do not affect each other', async () => {
+longTest('runs at the same time do not affect each other', async () => {
   const seeds = [7, 8, 9];
   const run = (seed: number, place: number) => simulate({ seed, steps: 300, redis, place });
   const together = await Promise.all(seeds.map(run));
@@ -44,7 +45,7 @@ test('runs at the same time do not affect each other', async () => {
   }
 });
 
-test('ten simulated installations lose, repeat and reorder nothing', async () => {
+longTest('ten simulated installations lose, repeat and reorder nothing', async () => {
   let sent = 0;
   for (let seed = 21; seed <= 30; seed++) {
     const report = await simulate({ seed, steps: 800, redis });

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
 import { kinds, languages, onWorld, type World } from './identity_world.js';
-import './identity_people.cases.js';
 
 let world: World;
 const newBot = () => world.newBot();
@@ -225,46 +224,4 @@ describe('close, logOut and setMessageReaction change nothing', () => {
     for (const params of [{}, { chat_id: user.id, message_id, reaction }, { chat_id: user.id, message_id }])
       await refused(bot, 'setMessageReaction', params, "bots can't set reactions");
   });
-});
-
-// This must be the last test, because it stops Postgres, and the check of the stores needs Postgres.
-test('while Postgres is unavailable, setters of bot texts answer 503', async () => {
-  const bot = await newBot();
-  await app(world.owner, 'PATCH', `/api/me/bots/${bot.id}`, {
-    name: { '': 'A', ru: 'Р' },
-    description: { '': 'D' },
-    short_description: { '': 'S' },
-  });
-  const state = async (front: number) => ({
-    me: await call(bot, 'getMe', {}, front),
-    texts: await Promise.all(kinds.map(({ get }) => call(bot, get, { language_code: 'ru' }, front))),
-  });
-  const before = await state(0);
-  expect(before.texts).toEqual([{ name: 'Р' }, { description: 'D' }, { short_description: 'S' }]);
-  await world.seen.close();
-  await world.postgres.halt();
-  for (const { key, set } of kinds) {
-    for (const language of [{}, { language_code: 'ru' }]) {
-      const answer = await world.service.bot(bot, set, { [key]: 'lost', ...language }, 1);
-      expect(answer.status).toBe(503);
-      expect(answer.body).toEqual({
-        ok: false,
-        error_code: 503,
-        description: 'Service Unavailable: retry after 1',
-        parameters: { retry_after: 1 },
-      });
-    }
-  }
-  const patched = await world.service.app(world.owner, 'PATCH', `/api/me/bots/${bot.id}`, {
-    name: { '': 'lost' },
-  });
-  expect(patched.status).toBe(503);
-  for (const front of [0, 1]) expect(await state(front)).toEqual(before);
-  await world.postgres.start();
-  for (const front of [0, 1]) expect(await state(front)).toEqual(before);
-  expect(await app(world.owner, 'GET', `/api/me/bots/${bot.id}`)).toMatchObject({
-    texts: { name: { '': 'A', ru: 'Р' }, description: { '': 'D' }, short_description: { '': 'S' } },
-  });
-  await call(bot, 'setMyName', { name: 'Back' });
-  expect((await call(bot, 'getMe', {}, 1)).first_name).toBe('Back');
 });
