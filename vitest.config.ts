@@ -101,7 +101,10 @@ function project(
 ) {
   const exclude = [...options.exclude, ...onlyWhenAsked];
   const server = { deps: { external: [/\/dist\//] } };
-  return { plugins: [built], test: { ...timeouts, ...options, name, exclude, server, sequence: { groupOrder } } };
+  return {
+    plugins: [built],
+    test: { ...timeouts, ...options, name, exclude, server, sequence: { groupOrder } },
+  };
 }
 
 export default defineConfig({

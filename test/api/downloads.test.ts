@@ -8,8 +8,8 @@ import { RawClient } from '../http/fixture.js';
 import type { Front } from '../support/role_process.js';
 import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
 import { onSharedService } from '../support/shared.js';
-import { field, post } from '../support/uploads.js';
 import { longTest } from '../support/tiers.js';
+import { field, post } from '../support/uploads.js';
 
 const run = promisify(execFile);
 
@@ -111,51 +111,56 @@ test('downloads support ranges, conditional requests and HEAD', async () => {
   }
 });
 
-longTest('a large file is streamed to many slow readers without being loaded into memory', async () => {
-  const large = Buffer.alloc(49 * 1024 * 1024);
-  large.write('start');
-  const file_id = await upload(large, 'large.bin');
-  const { file_path } = await resultOf(service.bot(bot, 'getFile', { file_id }));
-  const front = service.fronts[1] as Front;
-  const memory = async () => Number((await run('ps', ['-o', 'rss=', '-p', String(front.pid)])).stdout) * 1024;
-  const before = await memory();
-  const readers = await Promise.all(
-    Array.from({ length: limits.downloads_per_caller_max }, async () => {
-      const reader = new RawClient(front.port);
-      reader.socket.removeAllListeners('data');
-      reader.socket.pause();
-      return reader.send(`GET /file/bot${bot.token}/${file_path} HTTP/1.1\r\nHost: a\r\n\r\n`);
-    }),
-  );
-  await sleep(1_000);
-  // If the front held a whole copy of the file for each reader, it would need three gigabytes.
-  expect((await memory()) - before).toBeLessThan(120 * 1024 * 1024);
-  // On a busy machine, the front may not have read all requests yet.
-  const denied = async () => {
-    const { status, headers, body } = await fetch(fileUrl(file_path));
-    await body?.cancel();
-    return [status, headers.get('retry-after')];
-  };
-  await expect.poll(denied).toEqual([429, '1']);
-  const mine = { authorization: `Bearer ${user.token}`, range: 'bytes=0-4' };
-  const others = await fetch(`${root(1)}/api/files/${file_id}`, { headers: mine });
-  expect(await others.text()).toBe('start');
-  for (const reader of readers) reader.destroy();
-  // The front counts a reader until it has noticed the end of the connection.
-  const isWhole = async () => {
-    const answer = await fetch(fileUrl(file_path));
-    return Buffer.from(await answer.arrayBuffer()).equals(large);
-  };
-  await expect.poll(isWhole, { timeout: 20_000 }).toBe(true);
-  // A descriptor may be closed while the list is read.
-  const openFiles = () =>
-    readdirSync(`/proc/${front.pid}/fd`).flatMap((fd) => {
-      try {
-        return readlinkSync(`/proc/${front.pid}/fd/${fd}`);
-      } catch {
-        return [];
-      }
-    });
-  const stored = () => openFiles().filter((path) => path.startsWith(service.env.FILES_DIR as string));
-  await expect.poll(stored).toEqual([]);
-}, 60_000);
+longTest(
+  'a large file is streamed to many slow readers without being loaded into memory',
+  async () => {
+    const large = Buffer.alloc(49 * 1024 * 1024);
+    large.write('start');
+    const file_id = await upload(large, 'large.bin');
+    const { file_path } = await resultOf(service.bot(bot, 'getFile', { file_id }));
+    const front = service.fronts[1] as Front;
+    const memory = async () =>
+      Number((await run('ps', ['-o', 'rss=', '-p', String(front.pid)])).stdout) * 1024;
+    const before = await memory();
+    const readers = await Promise.all(
+      Array.from({ length: limits.downloads_per_caller_max }, async () => {
+        const reader = new RawClient(front.port);
+        reader.socket.removeAllListeners('data');
+        reader.socket.pause();
+        return reader.send(`GET /file/bot${bot.token}/${file_path} HTTP/1.1\r\nHost: a\r\n\r\n`);
+      }),
+    );
+    await sleep(1_000);
+    // If the front held a whole copy of the file for each reader, it would need three gigabytes.
+    expect((await memory()) - before).toBeLessThan(120 * 1024 * 1024);
+    // On a busy machine, the front may not have read all requests yet.
+    const denied = async () => {
+      const { status, headers, body } = await fetch(fileUrl(file_path));
+      await body?.cancel();
+      return [status, headers.get('retry-after')];
+    };
+    await expect.poll(denied).toEqual([429, '1']);
+    const mine = { authorization: `Bearer ${user.token}`, range: 'bytes=0-4' };
+    const others = await fetch(`${root(1)}/api/files/${file_id}`, { headers: mine });
+    expect(await others.text()).toBe('start');
+    for (const reader of readers) reader.destroy();
+    // The front counts a reader until it has noticed the end of the connection.
+    const isWhole = async () => {
+      const answer = await fetch(fileUrl(file_path));
+      return Buffer.from(await answer.arrayBuffer()).equals(large);
+    };
+    await expect.poll(isWhole, { timeout: 20_000 }).toBe(true);
+    // A descriptor may be closed while the list is read.
+    const openFiles = () =>
+      readdirSync(`/proc/${front.pid}/fd`).flatMap((fd) => {
+        try {
+          return readlinkSync(`/proc/${front.pid}/fd/${fd}`);
+        } catch {
+          return [];
+        }
+      });
+    const stored = () => openFiles().filter((path) => path.startsWith(service.env.FILES_DIR as string));
+    await expect.poll(stored).toEqual([]);
+  },
+  60_000,
+);

@@ -7,8 +7,8 @@ import { makeCertificate } from '../support/certificates.js';
 import { petrel } from '../support/command.js';
 import { startReceiver } from '../support/receivers.js';
 import { resultOf, type TestBot, type TestUser } from '../support/service.js';
-import { type LeaksWorld, makePartner, type Partner, signatureOf, startLeaksWorld } from './leaks_world.js';
 import { longTest } from '../support/tiers.js';
+import { type LeaksWorld, makePartner, type Partner, signatureOf, startLeaksWorld } from './leaks_world.js';
 
 let world: LeaksWorld;
 let owner: TestUser;
@@ -79,25 +79,29 @@ test('operators see where a leaked token of a person was found', async () => {
   expect(out).not.toContain(bot.token.slice(-30));
 });
 
-longTest('an unresponsive node delays a leak report by at most the duration of its lease', async () => {
-  const { service } = world;
-  const [bot, silent] = [await service.newBot(owner, 'silent'), service.fronts[1]];
-  // The node has cached the token. It reads the requests on its open connections before the message about the report.
-  const many = () => Promise.all(Array.from({ length: 30 }, () => statusOf(bot, 1)));
-  expect(new Set(await many())).toEqual(new Set([200]));
-  silent?.pause();
-  const began = performance.now();
-  const reporting = world.report(partner, [item(bot.token)]);
-  expect((await reporting).body).toEqual([label(bot.token, true)]);
-  const ms = Math.round(performance.now() - began);
-  const after = many();
-  silent?.resume();
-  expect(new Set(await after)).toEqual(new Set([401]));
-  // A lease counts from its last renewal, so the wait may be shorter.
-  expect(ms).toBeGreaterThan(limits.auth_lease_ms - limits.auth_lease_renew_ms);
-  const most = limits.auth_lease_ms + limits.auth_lease_margin_ms + 5_000;
-  figures('R16', 'a leaked token blocked, one node silent', {}, [atMost('ms', ms, most)]);
-}, 60_000);
+longTest(
+  'an unresponsive node delays a leak report by at most the duration of its lease',
+  async () => {
+    const { service } = world;
+    const [bot, silent] = [await service.newBot(owner, 'silent'), service.fronts[1]];
+    // The node has cached the token. It reads the requests on its open connections before the message about the report.
+    const many = () => Promise.all(Array.from({ length: 30 }, () => statusOf(bot, 1)));
+    expect(new Set(await many())).toEqual(new Set([200]));
+    silent?.pause();
+    const began = performance.now();
+    const reporting = world.report(partner, [item(bot.token)]);
+    expect((await reporting).body).toEqual([label(bot.token, true)]);
+    const ms = Math.round(performance.now() - began);
+    const after = many();
+    silent?.resume();
+    expect(new Set(await after)).toEqual(new Set([401]));
+    // A lease counts from its last renewal, so the wait may be shorter.
+    expect(ms).toBeGreaterThan(limits.auth_lease_ms - limits.auth_lease_renew_ms);
+    const most = limits.auth_lease_ms + limits.auth_lease_margin_ms + 5_000;
+    figures('R16', 'a leaked token blocked, one node silent', {}, [atMost('ms', ms, most)]);
+  },
+  60_000,
+);
 
 test('deliveries of a bot with a leaked token are paused until the bot has a new token', async () => {
   const { service } = world;
@@ -173,49 +177,53 @@ test('a leak report changes nothing if its signature is missing or does not matc
   expect(world.fetched()).toBeLessThanOrEqual(4);
 });
 
-longTest(`a leak report blocks ${limits.leak_reports_max} tokens before it is answered`, async () => {
-  const { service } = world;
-  const bots = await world.manyBots(owner.id, limits.leak_reports_max);
-  const used = bots.filter((_, i) => i % 100 === 0);
-  // Both nodes have cached some of the tokens.
-  for (const bot of used) expect([await statusOf(bot), await statusOf(bot, 1)]).toEqual([200, 200]);
-  const began = performance.now();
-  const answer = await world.report(
-    partner,
-    bots.map(({ token }) => item(token)),
-  );
-  const ms = Math.round(performance.now() - began);
-  expect(answer.status).toBe(200);
-  expect(new Set(answer.body.map((each: { label: string }) => each.label))).toEqual(
-    new Set(['true_positive']),
-  );
-  const after = await Promise.all(used.flatMap((bot) => [statusOf(bot), statusOf(bot, 1)]));
-  // A busy machine may answer 503 for some tokens, but never 200.
-  expect(after).toContain(401);
-  expect(after).not.toContain(200);
-  figures('R16', 'leaked tokens blocked', { tokens: bots.length }, [atMost('ms', ms, 2_000)]);
-  const copies = await world.query(
-    "select count(*)::int as left from control_outbox where subject = 'bot' and subject_id >= $1",
-    [bots[0]?.id],
-  );
-  expect(copies).toEqual([{ left: 0 }]);
-  const [{ blocked } = {}] = await world.query(
-    "select count(*)::int as blocked from bots where blocked_hmac = token_hmac and username like 'many%'",
-  );
-  expect(blocked).toBe(bots.length);
-  const noted = await world.query(
-    `select (select count(distinct bot_id) from leaks where bot_id >= $1)::int as leaks,
+longTest(
+  `a leak report blocks ${limits.leak_reports_max} tokens before it is answered`,
+  async () => {
+    const { service } = world;
+    const bots = await world.manyBots(owner.id, limits.leak_reports_max);
+    const used = bots.filter((_, i) => i % 100 === 0);
+    // Both nodes have cached some of the tokens.
+    for (const bot of used) expect([await statusOf(bot), await statusOf(bot, 1)]).toEqual([200, 200]);
+    const began = performance.now();
+    const answer = await world.report(
+      partner,
+      bots.map(({ token }) => item(token)),
+    );
+    const ms = Math.round(performance.now() - began);
+    expect(answer.status).toBe(200);
+    expect(new Set(answer.body.map((each: { label: string }) => each.label))).toEqual(
+      new Set(['true_positive']),
+    );
+    const after = await Promise.all(used.flatMap((bot) => [statusOf(bot), statusOf(bot, 1)]));
+    // A busy machine may answer 503 for some tokens, but never 200.
+    expect(after).toContain(401);
+    expect(after).not.toContain(200);
+    figures('R16', 'leaked tokens blocked', { tokens: bots.length }, [atMost('ms', ms, 2_000)]);
+    const copies = await world.query(
+      "select count(*)::int as left from control_outbox where subject = 'bot' and subject_id >= $1",
+      [bots[0]?.id],
+    );
+    expect(copies).toEqual([{ left: 0 }]);
+    const [{ blocked } = {}] = await world.query(
+      "select count(*)::int as blocked from bots where blocked_hmac = token_hmac and username like 'many%'",
+    );
+    expect(blocked).toBe(bots.length);
+    const noted = await world.query(
+      `select (select count(distinct bot_id) from leaks where bot_id >= $1)::int as leaks,
             (select count(distinct bot_id) from bot_audit where event = 'leak_found' and bot_id >= $1)::int as audited,
             (select count(distinct notice->>'bot') from notices
               where notice->>'kind' = 'leak_found' and (notice->>'bot')::bigint >= $1 and user_id = $2
                 and notice->>'username' = 'many_' || (notice->>'bot') || '_bot')::int as told`,
-    [bots[0]?.id, owner.id],
-  );
-  expect(noted).toEqual([{ leaks: bots.length, audited: bots.length, told: bots.length }]);
-  const one = await world.report(
-    partner,
-    [...bots, bots[0]].map((bot) => item(bot?.token ?? '')),
-  );
-  expect(one.status).toBe(400);
-  expect(service.fronts[0].log()).not.toContain(bots[0]?.token);
-}, 60_000);
+      [bots[0]?.id, owner.id],
+    );
+    expect(noted).toEqual([{ leaks: bots.length, audited: bots.length, told: bots.length }]);
+    const one = await world.report(
+      partner,
+      [...bots, bots[0]].map((bot) => item(bot?.token ?? '')),
+    );
+    expect(one.status).toBe(400);
+    expect(service.fronts[0].log()).not.toContain(bots[0]?.token);
+  },
+  60_000,
+);

@@ -14,8 +14,8 @@ import { petrel } from '../support/command.js';
 import { temporaryFolder } from '../support/servers.js';
 import { resultOf, type Service, type TestBot } from '../support/service.js';
 import { onSharedService } from '../support/shared.js';
-import { type Fault, startAnsweringServer, startFaultyProxy } from './faulty_proxy.js';
 import { longTest } from '../support/tiers.js';
+import { type Fault, startAnsweringServer, startFaultyProxy } from './faulty_proxy.js';
 
 let service: Service;
 onSharedService((running) => {
@@ -113,35 +113,39 @@ const faulty: Fault = ({ method, type, status, body }) => {
   return { status, body };
 };
 
-longTest('if a proxy breaks some answers, only the checks of these answers fail', {
-  timeout: 180_000,
-}, async () => {
-  const { options } = await openScene();
-  const proxy = await startFaultyProxy(service.fronts[0].url, faulty);
-  servers.push(proxy);
-  const only = [
-    'settings of the bot',
-    'media:',
-    'setMy',
-    'getMy',
-    'getFile',
-    'pinChatMessage',
-    'sendDice',
-    'stopPoll',
-  ];
-  const report = await checkServer(proxy.url, { ...options, only });
-  expect(stateOf('failed', report)).toEqual([
-    'pinChatMessage refuses an unknown token',
-    'getMyDescription reads parameters in every encoding',
-    'setMyName refuses a wrong value of each parameter',
-    'setMyName reads parameters in every encoding',
-    'setMyName sets up to 64 characters for a language',
-    'photos are uploaded, downloaded and sent again',
-    'locations, venues, contacts and dice are sent',
-    'polls are sent and closed',
-  ]);
-  expect(report.passed).toBeGreaterThan(40);
-});
+longTest(
+  'if a proxy breaks some answers, only the checks of these answers fail',
+  {
+    timeout: 180_000,
+  },
+  async () => {
+    const { options } = await openScene();
+    const proxy = await startFaultyProxy(service.fronts[0].url, faulty);
+    servers.push(proxy);
+    const only = [
+      'settings of the bot',
+      'media:',
+      'setMy',
+      'getMy',
+      'getFile',
+      'pinChatMessage',
+      'sendDice',
+      'stopPoll',
+    ];
+    const report = await checkServer(proxy.url, { ...options, only });
+    expect(stateOf('failed', report)).toEqual([
+      'pinChatMessage refuses an unknown token',
+      'getMyDescription reads parameters in every encoding',
+      'setMyName refuses a wrong value of each parameter',
+      'setMyName reads parameters in every encoding',
+      'setMyName sets up to 64 characters for a language',
+      'photos are uploaded, downloaded and sent again',
+      'locations, venues, contacts and dice are sent',
+      'polls are sent and closed',
+    ]);
+    expect(report.passed).toBeGreaterThan(40);
+  },
+);
 
 longTest.each([
   [200, { ok: true, result: true }],
@@ -158,18 +162,21 @@ longTest.each([
   },
 );
 
-longTest('a report contains no part of a token, even if the server repeats the path of each call in its answer', async () => {
-  const server = await startAnsweringServer(404, (path) => `Cannot find ${path}`);
-  servers.push(server);
-  const secret = 'Zq3vN8xLr5Tk2Wm7Yp4Hs9Jd6Fg1Bc0Va-_';
-  const other = secret.split('').toReversed().join('');
-  const tokens = { token: `1:${secret}`, secondToken: `2:${other}` };
-  const report = await checkServer(server.url, { chat: 1, group: -1, ...tokens });
-  expect(report.failed).toBeGreaterThan(300);
-  const text = JSON.stringify(report);
-  for (const each of [secret, other])
-    for (let i = 0; i + 8 <= each.length; i++) expect(text).not.toContain(each.slice(i, i + 8));
-});
+longTest(
+  'a report contains no part of a token, even if the server repeats the path of each call in its answer',
+  async () => {
+    const server = await startAnsweringServer(404, (path) => `Cannot find ${path}`);
+    servers.push(server);
+    const secret = 'Zq3vN8xLr5Tk2Wm7Yp4Hs9Jd6Fg1Bc0Va-_';
+    const other = secret.split('').toReversed().join('');
+    const tokens = { token: `1:${secret}`, secondToken: `2:${other}` };
+    const report = await checkServer(server.url, { chat: 1, group: -1, ...tokens });
+    expect(report.failed).toBeGreaterThan(300);
+    const text = JSON.stringify(report);
+    for (const each of [secret, other])
+      for (let i = 0; i + 8 <= each.length; i++) expect(text).not.toContain(each.slice(i, i + 8));
+  },
+);
 
 test('a report contains no token, even if the server repeats the path of the call that deletes messages', async () => {
   const { bot, options } = await openScene();

@@ -5,9 +5,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createPool, statement } from '../../src/postgres/pool.js';
 import { readScripts } from '../../src/redis/scripts/contract.js';
 import { type FreshRedis, freshRedis, migratedDatabase } from '../support/servers.js';
+import { longTest } from '../support/tiers.js';
 import { SharedRedis, simulatedScripts } from './redis.js';
 import { simulate } from './simulation.js';
-import { longTest } from '../support/tiers.js';
 
 const lua = fileURLToPath(new URL('../../lua', import.meta.url));
 let server: FreshRedis;

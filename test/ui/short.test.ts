@@ -14,6 +14,7 @@ import { openAnywhere } from '../support/cluster.js';
 import { ageQueue } from '../support/queues.js';
 import { createFront } from '../support/role_process.js';
 import { itemsOf, resultOf, type TestBot, type TestUser } from '../support/service.js';
+import { longTest } from '../support/tiers.js';
 import { type Cast, createCast } from './cast.js';
 import { startHook, startWorld, type World } from './world.js';
 
@@ -45,7 +46,6 @@ const windows = new Map<number, Page>();
 async function visit(user: TestUser, path: string): Promise<Page> {
   const page = windows.get(user.id);
   if (page) {
-    await page.goto('about:blank');
     await page.goto(`${world.wire.url}/app${path}`);
     return page;
   }
@@ -66,30 +66,33 @@ afterAll(async () => {
   rmSync(demo, { force: true });
 });
 
-test('the demo link works in one browser only, and each window there can sign in as a demo person', async () => {
-  const users = { [alice.username]: alice, [bob.username]: bob };
-  writeFileSync(demo, JSON.stringify({ users }));
-  writeFileSync(demoKeyPath(demo), 'short-key');
-  const offer = (user: TestUser) => ({ name: `Sign in as ${user.username}` });
-  const page = await world.open(null);
-  await page.getByRole('button', { name: 'Sign in', exact: true }).waitFor();
-  expect(await page.getByRole('button', offer(alice)).count()).toBe(0);
-  await page.goto('about:blank');
-  await page.goto(`${world.wire.url}/app#/demo/short-key`);
-  await page.getByRole('button', offer(alice)).click();
-  await page.locator('.app .main').waitFor({ state: 'attached' });
-  expect(page.url()).not.toContain('short-key');
-  const second = await page.context().newPage();
-  await second.goto(`${world.wire.url}/app`);
-  await second.getByRole('button', offer(bob)).click();
-  await second.locator('.app .main').waitFor({ state: 'attached' });
-  const stranger = await world.open(null);
-  await stranger.goto('about:blank');
-  await stranger.goto(`${world.wire.url}/app#/demo/short-key`);
-  await stranger.getByRole('button', { name: 'Sign in', exact: true }).waitFor();
-  expect(await stranger.getByRole('button', offer(alice)).count()).toBe(0);
-  for (const one of [page, stranger]) await one.context().close();
-});
+longTest(
+  'the demo link works in one browser only, and each window there can sign in as a demo person',
+  async () => {
+    const users = { [alice.username]: alice, [bob.username]: bob };
+    writeFileSync(demo, JSON.stringify({ users }));
+    writeFileSync(demoKeyPath(demo), 'short-key');
+    const offer = (user: TestUser) => ({ name: `Sign in as ${user.username}` });
+    const page = await world.open(null);
+    await page.getByRole('button', { name: 'Sign in', exact: true }).waitFor();
+    expect(await page.getByRole('button', offer(alice)).count()).toBe(0);
+    await page.goto('about:blank');
+    await page.goto(`${world.wire.url}/app#/demo/short-key`);
+    await page.getByRole('button', offer(alice)).click();
+    await page.locator('.app .main').waitFor({ state: 'attached' });
+    expect(page.url()).not.toContain('short-key');
+    const second = await page.context().newPage();
+    await second.goto(`${world.wire.url}/app`);
+    await second.getByRole('button', offer(bob)).click();
+    await second.locator('.app .main').waitFor({ state: 'attached' });
+    const stranger = await world.open(null);
+    await stranger.goto('about:blank');
+    await stranger.goto(`${world.wire.url}/app#/demo/short-key`);
+    await stranger.getByRole('button', { name: 'Sign in', exact: true }).waitFor();
+    expect(await stranger.getByRole('button', offer(alice)).count()).toBe(0);
+    for (const one of [page, stranger]) await one.context().close();
+  },
+);
 
 test('a direct chat with a bot shows its start screen, buttons, edits and pins', async () => {
   const page = await visit(alice, '');
@@ -426,7 +429,7 @@ test('an operator sees the processes and replays dead letters', async () => {
   await hook.close();
 });
 
-test('a person sets who may add them, accepts one invitation and declines another', async () => {
+longTest('a person sets who may add them, accepts one invitation and declines another', async () => {
   const { service } = world;
   const [cleo, dan] = [await service.newUser('cleo'), await service.newUser('dan')];
   const page = await world.open(cleo, '#/settings');
