@@ -55,9 +55,6 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
-/** Runs alone, because it counts every command that a front sends to Redis. */
-const alone = 'test/api/budget.test.ts';
-
 const quick = process.env.PETREL_TEST_QUICK !== undefined;
 
 /** These tests install programs, need root or start their own topology. The variable beside a test turns it on. */
@@ -119,15 +116,14 @@ export default defineConfig({
       project('side by side', 0, {
         include: ['test/**/*.test.ts'],
         // In the short tier, the short browser tests run in parallel with the other tests.
-        exclude: [alone, long, ...(quick ? [] : [ui])],
+        exclude: [long, ...(quick ? [] : [ui])],
         // The target machines have two cores. The limit is twice that, because a test file mostly waits for the
         // processes that it started.
         maxWorkers: 4,
         isolate: false,
       }),
-      project('alone', 1, { include: [alone], exclude: [], maxWorkers: 1 }),
-      project('ui', 2, { include: [ui], exclude: quick ? ['**'] : [], maxWorkers: 1 }),
-      project('long', 3, { include: [long], exclude: [ui, ...(quick ? ['**'] : [])], maxWorkers: 1 }),
+      project('ui', 1, { include: [ui], exclude: quick ? ['**'] : [], maxWorkers: 1 }),
+      project('long', 2, { include: [long], exclude: [ui, ...(quick ? ['**'] : [])], maxWorkers: 1 }),
     ],
   },
 });

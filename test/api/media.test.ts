@@ -5,17 +5,17 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Api as GrammyApi, InputFile } from 'grammy';
 import { Telegram } from 'telegraf';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { mp4, png, wav } from '../support/samples.js';
 import {
   type Answer,
   itemsOf,
   resultOf,
   type Service,
-  startService,
   type TestBot,
   type TestUser,
 } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 import { field, type Part, post } from '../support/uploads.js';
 
 const run = promisify(execFile);
@@ -27,15 +27,14 @@ let user: TestUser;
 let bot: TestBot;
 let other: TestBot;
 
-beforeAll(async () => {
-  service = await startService({ combined: true, fronts: 2, extraEnv: { MEDIA_DAYS: '3650' } });
+onSharedService(async (running) => {
+  service = running;
   user = await service.newUser('ann');
   bot = await service.newBot(user, 'files');
   other = await service.newBot(user, 'other');
   await service.openChat(user, bot);
   await service.openChat(user, other);
 });
-afterAll(() => service?.stop());
 
 const root = (front = 0) => service.fronts[front]?.url as string;
 const urlOf = (method: string) => `${root()}/bot${bot.token}/${method}`;

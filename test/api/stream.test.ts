@@ -1,18 +1,20 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, expect, onTestFinished, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { type EventSource, eventually, openEvents } from '../clients/event_source.js';
-import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import { createFront } from '../support/role_process.js';
+import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
+import { quick } from '../support/tiers.js';
 
 let service: Service;
 const sources: EventSource[] = [];
 
-beforeAll(async () => {
-  service = await startService({ combined: true, fronts: 2 });
+onSharedService((running) => {
+  service = running;
 });
-afterAll(async () => {
+afterAll(() => {
   for (const source of sources) source.cut();
-  await service?.stop();
 });
 
 const urlOf = (front: number) => service.fronts[front % 2]?.url ?? '';
@@ -98,7 +100,7 @@ test('an open event stream shows a chat that is created or joined, with its firs
 test('an event stream shows a message that is sent right after the person joined a first group', async () => {
   const owner = await service.newUser('olga');
   const bot = await service.newBot(owner, 'first');
-  for (let i = 0; i < 25; i++) {
+  for (let i = 0; i < (quick ? 8 : 25); i++) {
     const user = await service.newUser('ann');
     const group = await service.newGroup(owner, 'Team', [bot]);
     const events = await listen(user, 1);
@@ -217,16 +219,19 @@ test('when a front shuts down, its event streams continue on another front witho
   const user = await service.newUser('ann');
   const bot = await service.newBot(user, 'leave');
   await service.openChat(user, bot);
-  const events = await listen(user, 1);
+  const leaver = await createFront(service.env, {});
+  await leaver.start();
+  onTestFinished(() => leaver.kill());
+  const events = await openEvents(leaver.url, user.token);
+  sources.push(events);
   await send(bot, user.id, 'n 0');
   await events.received(({ data }) => data.text === 'n 0');
   const leaving = performance.now();
-  expect(await service.fronts[1]?.stop()).toBe('exit code 0');
+  expect(await leaver.stop()).toBe('exit code 0');
   // The front ends the streams itself. Otherwise it would wait for its clients to disconnect.
   expect(performance.now() - leaving).toBeLessThan(limits.shutdown_ms_max);
   await send(bot, user.id, 'n 1');
   await events.open(urlOf(0));
-  await service.fronts[1]?.start();
   await send(bot, user.id, 'n 2', 1);
   await events.received(({ data }) => data.text === 'n 2');
   expect(textsOf(events, bot.id)).toEqual(['n 0', 'n 1', 'n 2']);

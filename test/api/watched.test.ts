@@ -4,4 +4,5 @@ import './delete_many.cases.js';
 import './forward.cases.js';
 import './identity.cases.js';
 import './identity_people.cases.js';
+import './texts.cases.js';
 import './update_texts.cases.js';

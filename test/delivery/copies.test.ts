@@ -9,6 +9,7 @@ import { queueKeys } from '../../src/store/core/script_keys.js';
 import { storeLimits } from '../../src/store/limits.js';
 import type { Step } from '../../src/store/webhooks/deliveries.js';
 import type { Hint } from '../../src/store/webhooks/hints.js';
+import { longTest } from '../support/tiers.js';
 import {
   type Answer,
   keepBooks,
@@ -339,22 +340,23 @@ test('a worker that cannot renew its lease sends no copies of updates', async ({
   expect(texts()).toEqual(['late']);
 });
 
-test('if a worker dies before it acknowledges an update, the update is sent again with the same id', async ({
-  onTestFinished,
-}) => {
-  const own = await startWorld();
-  onTestFinished(() => own.close());
-  const first = await watchedWorker(own);
-  const { say, texts, arrivals, took } = await servedBot(own, 1, onTestFinished);
-  await first.blockSteps(({ acked }) => acked.length > 0);
-  await say(0, 'sent');
-  await took(1);
-  await first.kill();
-  await say(0, 'next');
-  await own.worker();
-  await took(2);
-  expect(texts()).toEqual(['sent', 'sent', 'next']);
-  const [sent, again] = arrivals();
-  expect(again?.headers['webhook-id']).toBe(sent?.headers['webhook-id']);
-  expect(again?.body).toEqual(sent?.body);
-});
+longTest(
+  'if a worker dies before it acknowledges an update, the update is sent again with the same id',
+  async ({ onTestFinished }) => {
+    const own = await startWorld();
+    onTestFinished(() => own.close());
+    const first = await watchedWorker(own);
+    const { say, texts, arrivals, took } = await servedBot(own, 1, onTestFinished);
+    await first.blockSteps(({ acked }) => acked.length > 0);
+    await say(0, 'sent');
+    await took(1);
+    await first.kill();
+    await say(0, 'next');
+    await own.worker();
+    await took(2);
+    expect(texts()).toEqual(['sent', 'sent', 'next']);
+    const [sent, again] = arrivals();
+    expect(again?.headers['webhook-id']).toBe(sent?.headers['webhook-id']);
+    expect(again?.body).toEqual(sent?.body);
+  },
+);

@@ -8,6 +8,7 @@ import { purgeTombstones } from '../../src/journal/purge.js';
 import { isUnavailable, statement } from '../../src/postgres/pool.js';
 import { messageKinds, unpackMessage } from '../../src/store/core/codec.js';
 import { parseChat } from '../../src/store/core/keys.js';
+import { longTest } from '../support/tiers.js';
 import {
   buildProgram,
   chatOf,
@@ -126,48 +127,52 @@ async function editAndDelete(perBot: number): Promise<void> {
 }
 
 describe('a killed flusher', () => {
-  it('a killed flusher loses and duplicates no rows', {
-    timeout: 300_000,
-  }, async () => {
-    const program = await buildProgram();
-    let child: ChildProcess | undefined;
-    const start = async () => {
-      const file = fileURLToPath(new URL('./flusher_child.mjs', import.meta.url));
-      child = spawn(process.execPath, [file, program.folder, redis.url, url], {
-        stdio: ['ignore', 'pipe', 'inherit'],
-      });
-      await once(child.stdout as NonNullable<ChildProcess['stdout']>, 'data');
-    };
-    const kill = async () => {
-      const ended = once(child as ChildProcess, 'exit');
-      child?.kill('SIGKILL');
-      await ended;
-    };
-    try {
-      let over = false;
-      const writing = writeUntil(() => over, 60_000);
-      for (let kills = 0; kills < 6; kills++) {
-        await start();
-        // Without this removal, the next flusher would wait until the lease and the heartbeat of the dead flusher
-        // expire.
-        await node.connection.client.del(...[0, 1, 2, 3].map((p) => node.keys.flushLease(p)));
-        await node.connection.client.del(node.keys.flushers());
-        const before = await countRows();
-        await eventually('the flusher works', async () => (await countRows()) > before);
-        await sleep(Math.random() * 200);
-        await kill();
+  longTest(
+    'a killed flusher loses and duplicates no rows',
+    {
+      timeout: 300_000,
+    },
+    async () => {
+      const program = await buildProgram();
+      let child: ChildProcess | undefined;
+      const start = async () => {
+        const file = fileURLToPath(new URL('./flusher_child.mjs', import.meta.url));
+        child = spawn(process.execPath, [file, program.folder, redis.url, url], {
+          stdio: ['ignore', 'pipe', 'inherit'],
+        });
+        await once(child.stdout as NonNullable<ChildProcess['stdout']>, 'data');
+      };
+      const kill = async () => {
+        const ended = once(child as ChildProcess, 'exit');
+        child?.kill('SIGKILL');
+        await ended;
+      };
+      try {
+        let over = false;
+        const writing = writeUntil(() => over, 60_000);
+        for (let kills = 0; kills < 6; kills++) {
+          await start();
+          // Without this removal, the next flusher would wait until the lease and the heartbeat of the dead flusher
+          // expire.
+          await node.connection.client.del(...[0, 1, 2, 3].map((p) => node.keys.flushLease(p)));
+          await node.connection.client.del(node.keys.flushers());
+          const before = await countRows();
+          await eventually('the flusher works', async () => (await countRows()) > before);
+          await sleep(Math.random() * 200);
+          await kill();
+        }
+        over = true;
+        const changes = await writing;
+        await editAndDelete(30);
+        node.flusher().start();
+        await eventually('journal empty', () => journalEmpty(node));
+        expect(await compareStores()).toBe(changes);
+      } finally {
+        if (child?.exitCode === null && child.signalCode === null) await kill();
+        program.remove();
       }
-      over = true;
-      const changes = await writing;
-      await editAndDelete(30);
-      node.flusher().start();
-      await eventually('journal empty', () => journalEmpty(node));
-      expect(await compareStores()).toBe(changes);
-    } finally {
-      if (child?.exitCode === null && child.signalCode === null) await kill();
-      program.remove();
-    }
-  });
+    },
+  );
 });
 
 describe('when Postgres fails', () => {

@@ -8,7 +8,7 @@ import { type Service, startService } from './service.js';
 
 // biome-ignore lint/correctness/noEmptyPattern: the runner reads the names of other fixtures from the pattern
 const shared = test.extend('service', { scope: 'worker' }, async ({}, { onCleanup }) => {
-  const extraEnv = { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8', GUESSES_BURST: '0' };
+  const extraEnv = { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8', GUESSES_BURST: '0', MEDIA_DAYS: '3650' };
   const service = await startService({ combined: true, fronts: 2, extraEnv });
   onCleanup(() => service.stop());
   return service;
