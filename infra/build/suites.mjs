@@ -3,7 +3,7 @@
  * code. Missing programs are installed.
  */
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -67,6 +67,7 @@ async function longTier() {
 /** The maximum duration in minutes of each part that takes more than `usual_minutes`, measured on two cores. */
 const usual_minutes = 4;
 const minutesOf = {
+  'long tests of the short tier': 8,
   'npm run test:cluster -- --only cluster': 20,
   'test/deploy/image.long.test.ts': 6,
   'test/deploy/operating.long.test.ts': 8,
@@ -86,6 +87,13 @@ function longFiles(args, env) {
   return [...new Set(listed.stdout.match(/test\S+\.long\.test\.ts/g))];
 }
 
+/** The files of the short tier that have tests which only the long tier runs. They import `test/support/tiers.ts`. */
+const partlyLongFiles = () =>
+  readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.test.ts'))
+    .map((file) => join('test', file))
+    .filter((file) => readFileSync(join(root, file), 'utf8').includes("/support/tiers.js'"));
+
 /**
  * Runs the long tier, file by file. Then repeats the tests that start a service, on a Redis Cluster. Continues after a
  * failure. `--minutes N` limits the time.
@@ -102,6 +110,7 @@ async function runLong(args) {
   };
   for (const file of longFiles(rest, env)) add(file, (record) => runTests([file, ...record], env));
   if (rest.length === 0) {
+    add('long tests of the short tier', (record) => runTests([...partlyLongFiles(), ...record], env));
     const garbage = 'test/api/garbage';
     add(garbage, (record) => runTests([garbage, ...record], { PETREL_GARBAGE_CASES: '10000' }));
     const properties = ['test/rules/entities', 'test/lua/consumer'];

@@ -87,7 +87,7 @@ const tables = [
   ['errors', 'api.md', errorsTable],
   ['settings', 'settings.md', settingsTable],
   ['secret_files', 'settings.md', () => secretSettings.map((name) => `- ${code(`${name}_FILE`)}`).join('\n')],
-  ['vitest', 'testing_bots.md', () => exampleText('ts', 'example.test.ts')],
+  ['vitest', 'testing_bots.md', () => exampleText('ts', 'example.long.test.ts')],
   ['node_test', 'testing_bots.md', () => exampleText('js', 'examples/bot.mjs')],
   ['pytest', 'testing_bots.md', () => exampleText('py', 'examples/test_bot.py')],
   ['actions', 'testing_bots.md', actionsTable],

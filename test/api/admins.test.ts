@@ -8,6 +8,7 @@ import { type Backends, openBackends } from '../../src/processes/backends.js';
 import { isAdminToken, maskTokens } from '../../src/rules/token.js';
 import { petrel } from '../support/command.js';
 import { resultOf, type Service, startService, type TestUser } from '../support/service.js';
+import { longTest } from '../support/tiers.js';
 
 // Some commands run in a separate process.
 vi.setConfig({ testTimeout: 120_000 });
@@ -133,7 +134,7 @@ test.each([
   expect(await names()).toEqual(before);
 });
 
-test.each([
+longTest.each([
   [['tokens', 'add', 'zoe', '--days', '1.5'], '--days must be a whole number'],
   [['audit', '--limit', 'x'], '--limit must be a whole number'],
 ])('admin %j is refused and changes nothing', async (args, text) => {

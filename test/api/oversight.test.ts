@@ -8,6 +8,7 @@ import { openAnywhere } from '../support/cluster.js';
 import { type Receiver, startReceiver } from '../support/receivers.js';
 import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
 import { onSharedService } from '../support/shared.js';
+import { longTest } from '../support/tiers.js';
 
 const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 const certificate = makeCertificate({ names: ['localhost'], addresses: ['127.0.0.1'] });
@@ -197,28 +198,32 @@ test("a suspended person is refused on every node, but the person's bots keep wo
   );
 });
 
-test('operators suspend bots and people from the command line, by id or username', async () => {
-  const env = { ...service.env, PATH: process.env.PATH };
-  /** Returns the output of the command, without log lines about a slow Redis. */
-  const petrel = async (...args: string[]) =>
-    (await promisify(execFile)(process.execPath, [main, ...args], { env })).stdout.replace(/^\{.*\n/gm, '');
-  const [suspended, refused] = await Promise.allSettled([
-    petrel('bots', 'suspend', `@${bot.username}`),
-    petrel('users', 'suspend', String(bot.id)),
-  ]);
-  expect(suspended).toMatchObject({ value: `bot ${bot.id} is suspended\n` });
-  const failure = { code: 1, stdout: expect.stringContaining(`there is no user ${bot.id}`) };
-  expect(refused).toMatchObject({ reason: failure });
-  expect((await service.bot(bot, 'getMe')).status).toBe(401);
-  expect(
-    await Promise.all([
-      petrel('bots', 'unsuspend', String(bot.id)),
-      petrel('users', 'suspend', owner.username),
-    ]),
-  ).toEqual([`bot ${bot.id} is active again\n`, `user ${owner.id} is suspended\n`]);
-  expect((await service.bot(bot, 'getMe')).status).toBe(200);
-  expect((await service.app(owner, 'GET', '/api/me')).status).toBe(401);
-}, 60_000);
+longTest(
+  'operators suspend bots and people from the command line, by id or username',
+  async () => {
+    const env = { ...service.env, PATH: process.env.PATH };
+    /** Returns the output of the command, without log lines about a slow Redis. */
+    const petrel = async (...args: string[]) =>
+      (await promisify(execFile)(process.execPath, [main, ...args], { env })).stdout.replace(/^\{.*\n/gm, '');
+    const [suspended, refused] = await Promise.allSettled([
+      petrel('bots', 'suspend', `@${bot.username}`),
+      petrel('users', 'suspend', String(bot.id)),
+    ]);
+    expect(suspended).toMatchObject({ value: `bot ${bot.id} is suspended\n` });
+    const failure = { code: 1, stdout: expect.stringContaining(`there is no user ${bot.id}`) };
+    expect(refused).toMatchObject({ reason: failure });
+    expect((await service.bot(bot, 'getMe')).status).toBe(401);
+    expect(
+      await Promise.all([
+        petrel('bots', 'unsuspend', String(bot.id)),
+        petrel('users', 'suspend', owner.username),
+      ]),
+    ).toEqual([`bot ${bot.id} is active again\n`, `user ${owner.id} is suspended\n`]);
+    expect((await service.bot(bot, 'getMe')).status).toBe(200);
+    expect((await service.app(owner, 'GET', '/api/me')).status).toBe(401);
+  },
+  60_000,
+);
 
 test('nobody can take a reserved username until an operator releases it', async () => {
   const names = '/api/admin/reserved_usernames';

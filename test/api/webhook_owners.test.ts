@@ -10,6 +10,7 @@ import { ageQueue } from '../support/queues.js';
 import { type Receiver, startReceiver } from '../support/receivers.js';
 import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
 import { onSharedService } from '../support/shared.js';
+import { longTest } from '../support/tiers.js';
 
 const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 
@@ -283,37 +284,45 @@ describe('operators manage webhooks with petrel webhooks', () => {
   const petrel = (...args: string[]) =>
     run(process.execPath, [main, 'webhooks', ...args], { env: { ...service.env, PATH: process.env.PATH } });
 
-  test('petrel webhooks lists and shows webhooks, replays dead letters and discards them', async () => {
-    const ids = await die('one', 'two', 'three');
-    answer = () => [503, ''];
-    const listed = await petrel('list');
-    const host = `127.0.0.1:${receiver.port}`;
-    expect(listed.stdout).toMatch(
-      new RegExp(`^${bot.id}  @${bot.username}  ${host}  0 pending  3 dead$`, 'm'),
-    );
-    answer = () => [200, ''];
-    const one = await petrel('replay', bot.username, '--from', `${ids[0]}`, '--to', `${ids[0]}`);
-    expect(one.stdout).toBe('1 queued\n');
-    await arrived('one');
-    await expect.poll(async () => (await attempts('?status=delivered')).length).toBe(1);
-    const shownText = (await petrel('show', `@${bot.username}`)).stdout;
-    expect(shownText).toMatch(/^attempts {5}1 delivered, 0 failed, 3 given up$/m);
-    expect(shownText).toMatch(/^dead letters 2$/m);
-    expect(shownText).toMatch(new RegExp(`  ${ids[0]}  try 1  delivered with 200  \\d+ ms$`, 'm'));
-    for (const secret of [secretPath, 'told-to-nobody', 'whsec_', bot.token])
-      expect(listed.stdout + shownText).not.toContain(secret);
-    const rest = await petrel('replay', `${bot.id}`, '--dead-letters');
-    expect(rest.stdout).toBe('2 queued\n');
-    await arrived('one', 'two', 'three');
-    expect((await petrel('discard', `${bot.id}`)).stdout).toBe('0 discarded\n');
-  }, 180_000);
+  longTest(
+    'petrel webhooks lists and shows webhooks, replays dead letters and discards them',
+    async () => {
+      const ids = await die('one', 'two', 'three');
+      answer = () => [503, ''];
+      const listed = await petrel('list');
+      const host = `127.0.0.1:${receiver.port}`;
+      expect(listed.stdout).toMatch(
+        new RegExp(`^${bot.id}  @${bot.username}  ${host}  0 pending  3 dead$`, 'm'),
+      );
+      answer = () => [200, ''];
+      const one = await petrel('replay', bot.username, '--from', `${ids[0]}`, '--to', `${ids[0]}`);
+      expect(one.stdout).toBe('1 queued\n');
+      await arrived('one');
+      await expect.poll(async () => (await attempts('?status=delivered')).length).toBe(1);
+      const shownText = (await petrel('show', `@${bot.username}`)).stdout;
+      expect(shownText).toMatch(/^attempts {5}1 delivered, 0 failed, 3 given up$/m);
+      expect(shownText).toMatch(/^dead letters 2$/m);
+      expect(shownText).toMatch(new RegExp(`  ${ids[0]}  try 1  delivered with 200  \\d+ ms$`, 'm'));
+      for (const secret of [secretPath, 'told-to-nobody', 'whsec_', bot.token])
+        expect(listed.stdout + shownText).not.toContain(secret);
+      const rest = await petrel('replay', `${bot.id}`, '--dead-letters');
+      expect(rest.stdout).toBe('2 queued\n');
+      await arrived('one', 'two', 'three');
+      expect((await petrel('discard', `${bot.id}`)).stdout).toBe('0 discarded\n');
+    },
+    180_000,
+  );
 
-  test('petrel webhooks reports unknown bots and missing options', async () => {
-    await expect(petrel('show', 'nobody_at_all')).rejects.toMatchObject({
-      ...{ code: 1, stdout: expect.stringContaining('there is no bot nobody_at_all') },
-    });
-    await expect(petrel('replay', `${bot.id}`)).rejects.toMatchObject({
-      stdout: expect.stringContaining('--from and --to, or --dead-letters'),
-    });
-  }, 120_000);
+  longTest(
+    'petrel webhooks reports unknown bots and missing options',
+    async () => {
+      await expect(petrel('show', 'nobody_at_all')).rejects.toMatchObject({
+        ...{ code: 1, stdout: expect.stringContaining('there is no bot nobody_at_all') },
+      });
+      await expect(petrel('replay', `${bot.id}`)).rejects.toMatchObject({
+        stdout: expect.stringContaining('--from and --to, or --dead-letters'),
+      });
+    },
+    120_000,
+  );
 });

@@ -6,6 +6,7 @@ import { makeCertificate } from '../support/certificates.js';
 import { type Receiver, startReceiver } from '../support/receivers.js';
 import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
 import { onSharedService } from '../support/shared.js';
+import { longTest } from '../support/tiers.js';
 
 const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 const certificate = makeCertificate({ names: ['localhost'], addresses: ['127.0.0.1'] });
@@ -137,21 +138,25 @@ test('a suspended bot is not pinged', async () => {
   expect(await resultOf(ping())).toMatchObject({ delivered: true });
 });
 
-test('petrel webhooks ping shows the result of a ping, without the text of the receiver', async () => {
-  const run = promisify(execFile);
-  const petrel = (...args: string[]) =>
-    run(process.execPath, [main, 'webhooks', 'ping', ...args], {
-      env: { ...service.env, PATH: process.env.PATH },
+longTest(
+  'petrel webhooks ping shows the result of a ping, without the text of the receiver',
+  async () => {
+    const run = promisify(execFile);
+    const petrel = (...args: string[]) =>
+      run(process.execPath, [main, 'webhooks', 'ping', ...args], {
+        env: { ...service.env, PATH: process.env.PATH },
+      });
+    await hook();
+    await resultOf(service.bot(bot, 'setWebhookRoute', { name: 'canary', ...to('canary') }));
+    const { stdout } = await petrel(`@${bot.username}`, '--route', 'canary');
+    expect(stdout).toMatch(
+      /^delivered with 200\nduration \d+ ms, resolve \d+ ms, connect \d+ ms, tls \d+ ms, answer \d+ ms\n$/,
+    );
+    expect(received.map(({ path }) => path)).toEqual(['/canary']);
+    status = 500;
+    await expect(petrel(`${bot.id}`)).rejects.toMatchObject({
+      ...{ code: 1, stdout: expect.stringMatching(/^Wrong response from the webhook: 500 .*\nduration /) },
     });
-  await hook();
-  await resultOf(service.bot(bot, 'setWebhookRoute', { name: 'canary', ...to('canary') }));
-  const { stdout } = await petrel(`@${bot.username}`, '--route', 'canary');
-  expect(stdout).toMatch(
-    /^delivered with 200\nduration \d+ ms, resolve \d+ ms, connect \d+ ms, tls \d+ ms, answer \d+ ms\n$/,
-  );
-  expect(received.map(({ path }) => path)).toEqual(['/canary']);
-  status = 500;
-  await expect(petrel(`${bot.id}`)).rejects.toMatchObject({
-    ...{ code: 1, stdout: expect.stringMatching(/^Wrong response from the webhook: 500 .*\nduration /) },
-  });
-}, 120_000);
+  },
+  120_000,
+);

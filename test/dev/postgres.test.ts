@@ -9,6 +9,7 @@ import { postgresUser } from '../../src/dev/postgres_binaries.js';
 import { commandOf, type LocalServer } from '../../src/dev/processes.js';
 import { copyFolder } from '../support/postgres_pair.js';
 import { memoryFolder } from '../support/servers.js';
+import { longTest } from '../support/tiers.js';
 
 /**
  * The data folder of a server after its first start. The tests copy this folder, because each first start would take a
@@ -70,7 +71,7 @@ test('PostgreSQL keeps its data and its port after a stop and after a crash', as
   expect(await query(third.url, 'select value from kept order by 1')).toEqual([{ value: 7 }, { value: 8 }]);
 });
 
-test('PostgreSQL under npm start listens on the loopback address only', async () => {
+longTest('PostgreSQL under npm start listens on the loopback address only', async () => {
   const { url } = await start();
   const [row] = await query(
     url,
@@ -110,27 +111,30 @@ test('a PostgreSQL server left by a killed run is stopped before another server 
   expect(await query(next.url, 'select value from kept')).toEqual([{ value: 7 }]);
 });
 
-test("PostgreSQL starts despite a stale pid file, even when the pid now belongs to another user's process", async () => {
-  const first = await start();
-  const pidFile = join(dir, 'data', 'postmaster.pid');
-  const lines = readFileSync(pidFile, 'utf8').split('\n');
-  await first.stop();
-  // The process has the same user as the server, because PostgreSQL itself recognises a pid of another user.
-  const stranger = spawn('sleep', ['60'], { ...postgresUser(), stdio: 'ignore' });
-  try {
-    for (const pid of ['4194000', String(stranger.pid)]) {
-      writeFileSync(pidFile, [pid, ...lines.slice(1)].join('\n'));
-      const server = await start();
-      expect(await query(server.url, 'select 1 as one')).toEqual([{ one: 1 }]);
-      await server.stop();
+longTest(
+  "PostgreSQL starts despite a stale pid file, even when the pid now belongs to another user's process",
+  async () => {
+    const first = await start();
+    const pidFile = join(dir, 'data', 'postmaster.pid');
+    const lines = readFileSync(pidFile, 'utf8').split('\n');
+    await first.stop();
+    // The process has the same user as the server, because PostgreSQL itself recognises a pid of another user.
+    const stranger = spawn('sleep', ['60'], { ...postgresUser(), stdio: 'ignore' });
+    try {
+      for (const pid of ['4194000', String(stranger.pid)]) {
+        writeFileSync(pidFile, [pid, ...lines.slice(1)].join('\n'));
+        const server = await start();
+        expect(await query(server.url, 'select 1 as one')).toEqual([{ one: 1 }]);
+        await server.stop();
+      }
+      expect(commandOf(stranger.pid ?? 0)).toBe('sleep 60');
+    } finally {
+      stranger.kill();
     }
-    expect(commandOf(stranger.pid ?? 0)).toBe('sleep 60');
-  } finally {
-    stranger.kill();
-  }
-});
+  },
+);
 
-test('PostgreSQL data of another major version is refused and not changed', async () => {
+longTest('PostgreSQL data of another major version is refused and not changed', async () => {
   await (await start()).stop();
   const path = join(dir, 'data', 'PG_VERSION');
   const ours = readFileSync(path, 'utf8');
@@ -141,7 +145,7 @@ test('PostgreSQL data of another major version is refused and not changed', asyn
   await start();
 });
 
-test('an interrupted first start of PostgreSQL is repeated from the beginning', async () => {
+longTest('an interrupted first start of PostgreSQL is repeated from the beginning', async () => {
   dir = join(top, 'first');
   mkdirSync(join(dir, 'data.new', 'base'), { recursive: true });
   writeFileSync(join(dir, 'data.new', 'PG_VERSION'), '18\n');

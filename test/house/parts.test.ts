@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { beforeEach, expect, test } from 'vitest';
 import { temporaryFolder } from '../support/servers.js';
+import { longTest } from '../support/tiers.js';
 
 const url = pathToFileURL(fileURLToPath(new URL('../../infra/build/parts.mjs', import.meta.url))).href;
 const { readFailures, readMinutes, recordTo, refuseAfterInterrupt, rotate, runParts } = await import(url);
@@ -68,25 +69,28 @@ test('the failures of a part follow the list of results, so that the end of a lo
   ]);
 });
 
-test('the failed tests and the failed files of a part are read from the record of the test runner', () => {
-  const folder = temporaryFolder();
-  const modules = fileURLToPath(new URL('../../node_modules', import.meta.url));
-  symlinkSync(modules, join(folder, 'node_modules'));
-  const head = "import { expect, test } from 'vitest';\n";
-  writeFileSync(join(folder, 'adds.test.ts'), `${head}test('adds', () => expect(1 + 1).toBe(3));`);
-  writeFileSync(join(folder, 'breaks.test.ts'), "throw new Error('no such server');");
-  const record = join(folder, 'record.json');
-  const args = ['run', '--root', folder, ...recordTo(record)];
-  expect(spawnSync(join(modules, '.bin/vitest'), args).status).toBe(1);
-  expect(readFailures(record)).toEqual(
-    expect.arrayContaining([
-      expect.stringMatching(/^adds\n.*expected 2 to be 3/),
-      expect.stringMatching(/breaks\.test\.ts\n.*no such server/),
-    ]),
-  );
-  rmSync(folder, { recursive: true });
-  expect(readFailures(record)).toEqual([]);
-});
+longTest(
+  'the failed tests and the failed files of a part are read from the record of the test runner',
+  () => {
+    const folder = temporaryFolder();
+    const modules = fileURLToPath(new URL('../../node_modules', import.meta.url));
+    symlinkSync(modules, join(folder, 'node_modules'));
+    const head = "import { expect, test } from 'vitest';\n";
+    writeFileSync(join(folder, 'adds.test.ts'), `${head}test('adds', () => expect(1 + 1).toBe(3));`);
+    writeFileSync(join(folder, 'breaks.test.ts'), "throw new Error('no such server');");
+    const record = join(folder, 'record.json');
+    const args = ['run', '--root', folder, ...recordTo(record)];
+    expect(spawnSync(join(modules, '.bin/vitest'), args).status).toBe(1);
+    expect(readFailures(record)).toEqual(
+      expect.arrayContaining([
+        expect.stringMatching(/^adds\n.*expected 2 to be 3/),
+        expect.stringMatching(/breaks\.test\.ts\n.*no such server/),
+      ]),
+    );
+    rmSync(folder, { recursive: true });
+    expect(readFailures(record)).toEqual([]);
+  },
+);
 
 test('a part of the long tier that took longer than expected is marked', async () => {
   await run([part('a', 4, 5.5)], 60);

@@ -2,17 +2,17 @@
  * Tests conversations with the management bot in all languages, over HTTP and the event stream like the application.
  */
 import { Bot, GrammyError } from 'grammy';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { fill, type TextKey, texts, type Values } from '../../src/manage/texts.js';
 import { findSecrets } from '../faults/secrets.js';
-import { itemsOf, resultOf, type Service, startService } from '../support/service.js';
+import { itemsOf, resultOf, type Service } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 import { labels, newTalker, type Talker, tokenIn } from './talker.js';
 
 let service: Service;
-beforeAll(async () => {
-  service = await startService({ flushing: false });
+onSharedService((running) => {
+  service = running;
 });
-afterAll(() => service?.stop());
 
 const tokens: string[] = [];
 
@@ -252,18 +252,6 @@ test('nobody can own the management bot or take its username, and it leaves ever
     .poll(async () => resultOf(service.app(frank.user, 'GET', `/api/chats/${group}/members`)))
     .toMatchObject({ items: [{ user: { id: frank.user.id } }] });
   frank.close();
-});
-
-test('a conversation with the management bot continues after its worker was killed and restarted', {
-  timeout: 90_000,
-}, async () => {
-  const gina = await newTalker(service, 'gina', 'en');
-  await gina.say('/newbot');
-  await service.deliver.kill();
-  await service.deliver.start();
-  expect((await gina.say('Gina')).text).toBe(fill(texts.en.ask_new_username, { name: 'Gina' }));
-  tokens.push(tokenIn(await gina.say('gina_bot')));
-  gina.close();
 });
 
 test('no token of a conversation is stored in Redis, in Postgres or in a log', async () => {
