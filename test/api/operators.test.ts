@@ -14,6 +14,7 @@ import {
   type TestBot,
   type TestUser,
 } from '../support/service.js';
+import { longTest } from '../support/tiers.js';
 
 let service: Service;
 let operator: { readonly token: string };
@@ -172,70 +173,76 @@ async function ageFailures(): Promise<void> {
   await database.end();
 }
 
-test('a webhook or route that has failed every attempt for a minute is a finding until a delivery succeeds', async () => {
-  status = 500;
-  const { url, certificate } = books;
-  const retry_policy = { first_delay: 1, factor: 1, max_age: 600 };
-  await resultOf(service.bot(bot, 'setWebhook', { url, certificate, retry_policy }));
-  await resultOf(service.bot(bot, 'setWebhookRoute', { name: 'half', url, certificate, retry_policy }));
-  await say('to the route');
-  await expect.poll(async () => (await ofBot()).failed, patiently).toBeGreaterThan(0);
-  expect(await failing()).toEqual([]);
-  const { host } = new URL(url);
-  const aged = async () => {
-    await ageFailures();
-    return failing();
-  };
-  const found = (which: string) => [
-    expect.stringMatching(
-      `^the ${which} of @${bot.username} at ${host} ${since}: Wrong response from the webhook: 500`,
-    ),
-  ];
-  await expect.poll(aged, patiently).toEqual(found('webhook route half'));
-  await resultOf(service.bot(bot, 'deleteWebhookRoute', { name: 'half' }));
-  await expect.poll(aged, patiently).toEqual(found('webhook'));
-  status = 200;
-  await expect.poll(failing, patiently).toEqual([]);
-  await resultOf(service.bot(bot, 'setWebhook', { url: '', drop_pending_updates: true }));
-});
+longTest(
+  'a webhook or route that has failed every attempt for a minute is a finding until a delivery succeeds',
+  async () => {
+    status = 500;
+    const { url, certificate } = books;
+    const retry_policy = { first_delay: 1, factor: 1, max_age: 600 };
+    await resultOf(service.bot(bot, 'setWebhook', { url, certificate, retry_policy }));
+    await resultOf(service.bot(bot, 'setWebhookRoute', { name: 'half', url, certificate, retry_policy }));
+    await say('to the route');
+    await expect.poll(async () => (await ofBot()).failed, patiently).toBeGreaterThan(0);
+    expect(await failing()).toEqual([]);
+    const { host } = new URL(url);
+    const aged = async () => {
+      await ageFailures();
+      return failing();
+    };
+    const found = (which: string) => [
+      expect.stringMatching(
+        `^the ${which} of @${bot.username} at ${host} ${since}: Wrong response from the webhook: 500`,
+      ),
+    ];
+    await expect.poll(aged, patiently).toEqual(found('webhook route half'));
+    await resultOf(service.bot(bot, 'deleteWebhookRoute', { name: 'half' }));
+    await expect.poll(aged, patiently).toEqual(found('webhook'));
+    status = 200;
+    await expect.poll(failing, patiently).toEqual([]);
+    await resultOf(service.bot(bot, 'setWebhook', { url: '', drop_pending_updates: true }));
+  },
+);
 
-test('the history contains the deliveries of all processes, and can be read from a given point on', async () => {
-  const past = async (query = ''): Promise<History> =>
-    resultOf(admin('GET', `history${query}`, undefined, 1));
-  const sum = (counts: ReadonlyArray<Readonly<Record<string, number>>>) =>
-    counts.reduce((all, { delivered = 0 }) => all + delivered, 0);
-  const total = async () => sum((await look()).nodes.map(({ deliver }) => deliver?.outcomes ?? {}));
-  await expect.poll(total, patiently).toBeGreaterThan(0);
-  const recorded = async () => sum((await past()).points.map(({ deliveries }) => deliveries));
-  await expect.poll(async () => (await recorded()) - (await total()), patiently).toBe(0);
-  let history = await past();
-  // A point takes 5 s. On a busy machine, a process may miss a point.
-  const newest = async () => {
-    history = await past();
-    return [history.points.length > 1, history.points.at(-1)];
-  };
-  await expect
-    .poll(newest, patiently)
-    .toMatchObject([true, { lag_ms: expect.any(Number), redis_bytes: expect.any(Number) }]);
-  const { points, step_ms, bounds_seconds } = history;
-  const last = points.at(-1);
-  expect(points.map(({ at_ms }) => at_ms % step_ms)).toEqual(points.map(() => 0));
-  for (const { times } of points) expect(times).toHaveLength(bounds_seconds.length + 1);
-  expect(points.some(({ calls }) => calls > 0)).toBe(true);
-  const before = points.at(-2)?.at_ms as number;
-  expect((await past(`?after_ms=${before}`)).points[0]).toEqual(last);
-  expect(await admin('GET', 'history?after_ms=-1')).toMatchObject({
-    status: 400,
-    body: { description: 'Bad Request: parameter "after_ms" must be a Unix time in ms' },
-  });
-  // Longer ranges need Prometheus.
-  expect(await past('?range=1h')).toMatchObject({ ranges: ['1h'] });
-  expect(await admin('GET', 'history?range=6h')).toMatchObject({
-    status: 400,
-    body: { description: 'Bad Request: no Prometheus is set' },
-  });
-  expect(await admin('GET', 'history?range=2h')).toMatchObject({ status: 400 });
-});
+longTest(
+  'the history contains the deliveries of all processes, and can be read from a given point on',
+  async () => {
+    const past = async (query = ''): Promise<History> =>
+      resultOf(admin('GET', `history${query}`, undefined, 1));
+    const sum = (counts: ReadonlyArray<Readonly<Record<string, number>>>) =>
+      counts.reduce((all, { delivered = 0 }) => all + delivered, 0);
+    const total = async () => sum((await look()).nodes.map(({ deliver }) => deliver?.outcomes ?? {}));
+    await expect.poll(total, patiently).toBeGreaterThan(0);
+    const recorded = async () => sum((await past()).points.map(({ deliveries }) => deliveries));
+    await expect.poll(async () => (await recorded()) - (await total()), patiently).toBe(0);
+    let history = await past();
+    // A point takes 5 s. On a busy machine, a process may miss a point.
+    const newest = async () => {
+      history = await past();
+      return [history.points.length > 1, history.points.at(-1)];
+    };
+    await expect
+      .poll(newest, patiently)
+      .toMatchObject([true, { lag_ms: expect.any(Number), redis_bytes: expect.any(Number) }]);
+    const { points, step_ms, bounds_seconds } = history;
+    const last = points.at(-1);
+    expect(points.map(({ at_ms }) => at_ms % step_ms)).toEqual(points.map(() => 0));
+    for (const { times } of points) expect(times).toHaveLength(bounds_seconds.length + 1);
+    expect(points.some(({ calls }) => calls > 0)).toBe(true);
+    const before = points.at(-2)?.at_ms as number;
+    expect((await past(`?after_ms=${before}`)).points[0]).toEqual(last);
+    expect(await admin('GET', 'history?after_ms=-1')).toMatchObject({
+      status: 400,
+      body: { description: 'Bad Request: parameter "after_ms" must be a Unix time in ms' },
+    });
+    // Longer ranges need Prometheus.
+    expect(await past('?range=1h')).toMatchObject({ ranges: ['1h'] });
+    expect(await admin('GET', 'history?range=6h')).toMatchObject({
+      status: 400,
+      body: { description: 'Bad Request: no Prometheus is set' },
+    });
+    expect(await admin('GET', 'history?range=2h')).toMatchObject({ status: 400 });
+  },
+);
 
 test('operators replay dead letters without seeing the message texts', async () => {
   status = 200;

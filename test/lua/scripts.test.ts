@@ -7,6 +7,7 @@ import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { CombinedForm, Script } from '../../src/redis/scripts/contract.js';
 import { originOf, redisRecords } from '../../src/store/core/redis_state.js';
+import { sampled } from '../support/tiers.js';
 import { authCases } from './auth.cases.js';
 import { boundCases } from './bounds.cases.js';
 import type { Case } from './cases.js';
@@ -125,7 +126,7 @@ describe.each([...scripts.keys()])('%s', (name) => {
   );
 
   const { combined } = script;
-  const combinedCases = combined === null ? [] : own;
+  const combinedCases = combined === null ? [] : sampled(own, 1);
   test.each(combinedCases.map((each) => [each.what, each] as const))('in the combined form: %s', (_, each) =>
     check(each, async () => {
       const form = { ...script, combined: combined as CombinedForm };

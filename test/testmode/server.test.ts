@@ -1,5 +1,3 @@
-/** Runs these tests on one test server, because each start takes seconds of processor time. The last move the clock. */
+/** Runs these tests on one test server, because each start takes seconds of processor time. */
 import './worlds.cases.js';
 import './faults.cases.js';
-import './replay.cases.js';
-import './clock.cases.js';

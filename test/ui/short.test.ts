@@ -130,7 +130,7 @@ test('locations, venues and contacts are shown as cards that open the map or the
   expect(world.faults()).toEqual([]);
 });
 
-test('people vote in polls, retract their votes, and see the answer of a quiz', async () => {
+longTest('people vote in polls, retract their votes, and see the answer of a quiz', async () => {
   await world.service.openChat(alice, made);
   const group = await world.service.newGroup(alice, 'Voters', [bob, made]);
   const send = (question: string, options: string[], more = {}) =>
@@ -182,51 +182,54 @@ test('people vote in polls, retract their votes, and see the answer of a quiz', 
   expect(world.faults()).toEqual([]);
 });
 
-test('a button can open a Web App that knows the person, copy a text, or write a query into the composer', async () => {
-  await world.service.openChat(alice, made);
-  const inline_keyboard = [
-    [{ text: 'Shop', web_app: { url: 'https://shop.example/start' } }],
-    [{ text: 'Copy the code', copy_text: { text: 'code-42' }, style: 'primary' }],
-    [{ text: 'Search cats', switch_inline_query_current_chat: 'cats', style: 'danger' }],
-  ];
-  const menu = { chat_id: alice.id, text: 'Menu', reply_markup: { inline_keyboard } };
-  await resultOf(world.service.bot(made, 'sendMessage', menu));
-  const page = await visitEnd(alice, made.id);
-  await page.context().route('https://shop.example/**', (route) =>
-    route.fulfill({
-      contentType: 'text/html',
-      body: `<button>Pay</button><script>
+longTest(
+  'a button can open a Web App that knows the person, copy a text, or write a query into the composer',
+  async () => {
+    await world.service.openChat(alice, made);
+    const inline_keyboard = [
+      [{ text: 'Shop', web_app: { url: 'https://shop.example/start' } }],
+      [{ text: 'Copy the code', copy_text: { text: 'code-42' }, style: 'primary' }],
+      [{ text: 'Search cats', switch_inline_query_current_chat: 'cats', style: 'danger' }],
+    ];
+    const menu = { chat_id: alice.id, text: 'Menu', reply_markup: { inline_keyboard } };
+    await resultOf(world.service.bot(made, 'sendMessage', menu));
+    const page = await visitEnd(alice, made.id);
+    await page.context().route('https://shop.example/**', (route) =>
+      route.fulfill({
+        contentType: 'text/html',
+        body: `<button>Pay</button><script>
         const data = new URLSearchParams(new URLSearchParams(location.hash.slice(1)).get('tgWebAppData'));
         const button = document.querySelector('button');
         button.textContent = 'Pay as ' + JSON.parse(data.get('user')).id;
         const close = JSON.stringify({ eventType: 'web_app_close' });
         button.onclick = () => parent.postMessage(close, '*');
       </script>`,
-    }),
-  );
-  await page.getByRole('button', { name: 'Shop' }).click();
-  await page.getByText('shop.example gets your name').waitFor();
-  await page.getByRole('button', { name: 'Open', exact: true }).click();
-  const frame = page.frameLocator('iframe');
-  await frame.getByRole('button', { name: `Pay as ${alice.id}` }).click();
-  await page.getByRole('dialog').waitFor({ state: 'detached' });
-  const copying = page.getByRole('button', { name: 'Copy the code' });
-  await copying.hover();
-  const [color, background] = await copying.evaluate(async (key) => {
-    await Promise.all(key.getAnimations().map(({ finished }) => finished));
-    const shown = getComputedStyle(key);
-    return [shown.color, shown.backgroundColor];
-  });
-  expect(background).not.toBe(color);
-  await copying.click();
-  await page.getByText('Copied').waitFor();
-  await expect.poll(() => page.evaluate(() => navigator.clipboard.readText())).toBe('code-42');
-  await page.getByRole('button', { name: 'Search cats' }).click();
-  const composer = page.getByRole('combobox', { name: 'Message' });
-  await expect.poll(() => composer.inputValue()).toBe(`@${made.username} cats`);
-  await page.context().unroute('https://shop.example/**');
-  expect(world.faults()).toEqual([]);
-});
+      }),
+    );
+    await page.getByRole('button', { name: 'Shop' }).click();
+    await page.getByText('shop.example gets your name').waitFor();
+    await page.getByRole('button', { name: 'Open', exact: true }).click();
+    const frame = page.frameLocator('iframe');
+    await frame.getByRole('button', { name: `Pay as ${alice.id}` }).click();
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    const copying = page.getByRole('button', { name: 'Copy the code' });
+    await copying.hover();
+    const [color, background] = await copying.evaluate(async (key) => {
+      await Promise.all(key.getAnimations().map(({ finished }) => finished));
+      const shown = getComputedStyle(key);
+      return [shown.color, shown.backgroundColor];
+    });
+    expect(background).not.toBe(color);
+    await copying.click();
+    await page.getByText('Copied').waitFor();
+    await expect.poll(() => page.evaluate(() => navigator.clipboard.readText())).toBe('code-42');
+    await page.getByRole('button', { name: 'Search cats' }).click();
+    const composer = page.getByRole('combobox', { name: 'Message' });
+    await expect.poll(() => composer.inputValue()).toBe(`@${made.username} cats`);
+    await page.context().unroute('https://shop.example/**');
+    expect(world.faults()).toEqual([]);
+  },
+);
 
 test('a reply is sent only once, and messages written offline keep their order', async () => {
   const { service } = world;
@@ -342,7 +345,7 @@ test('a post shows the same reaction counts on its page and in the chat', async 
   expect(world.faults()).toEqual([]);
 });
 
-test('an operator sees the processes and replays dead letters', async () => {
+longTest('an operator sees the processes and replays dead letters', async () => {
   const { service, wire } = world;
   const second = await createFront(service.env, {});
   const starting = second.start();
@@ -452,38 +455,41 @@ longTest('a person sets who may add them, accepts one invitation and declines an
   await page.context().close();
 });
 
-test('an administrator creates an invite link, and accepts a person who requests to join with the link', async () => {
-  const { service } = world;
-  const group = await service.newGroup(alice, 'Harbour');
-  const a = await visit(alice, `#/chat/${group}`);
-  const dialog = a.getByRole('dialog');
-  const show = () => a.getByRole('button', { name: 'About Harbour' }).first().click();
-  await show();
-  await dialog.getByLabel('Name', { exact: true }).fill('Sailors');
-  await dialog.getByLabel('Administrators approve each person').check();
-  await dialog.getByRole('button', { name: 'Create', exact: true }).click();
-  await dialog.getByText('Sailors').waitFor();
-  await dialog.getByRole('button', { name: 'Copy', exact: true }).click();
-  await a.getByText('Copied').waitFor();
-  const [{ invite_link }] = await itemsOf(service.app(alice, 'GET', `/api/chats/${group}/invite_links`));
-  await expect.poll(() => a.evaluate(() => navigator.clipboard.readText())).toBe(invite_link);
-  const b = await visit(bob, new URL(invite_link).hash);
-  await b.getByRole('heading', { name: 'Harbour' }).waitFor();
-  await b.getByRole('button', { name: 'Ask to join' }).click();
-  await b.getByText('An administrator will decide on your request.').waitFor();
-  await dialog.getByRole('button', { name: 'Close' }).click();
-  await show();
-  const request = dialog.getByRole('listitem').filter({ hasText: 'bob' });
-  await request.getByRole('button', { name: 'Accept' }).click();
-  await request.getByText('member').waitFor();
-  await b.reload();
-  await b.getByRole('button', { name: 'Open chat' }).click();
-  await b.getByRole('log').getByText('bob joined').waitFor();
-  await dialog.getByRole('button', { name: 'Revoke' }).click();
-  await a.getByRole('dialog', { name: 'Revoke' }).getByRole('button', { name: 'Revoke' }).click();
-  await dialog.getByText('Sailors').waitFor({ state: 'detached' });
-  const c = await world.open(await service.newUser('carol'), new URL(invite_link).hash);
-  await c.getByText('This link no longer works.').waitFor();
-  expect(world.faults()).toEqual([]);
-  await c.context().close();
-});
+longTest(
+  'an administrator creates an invite link, and accepts a person who requests to join with the link',
+  async () => {
+    const { service } = world;
+    const group = await service.newGroup(alice, 'Harbour');
+    const a = await visit(alice, `#/chat/${group}`);
+    const dialog = a.getByRole('dialog');
+    const show = () => a.getByRole('button', { name: 'About Harbour' }).first().click();
+    await show();
+    await dialog.getByLabel('Name', { exact: true }).fill('Sailors');
+    await dialog.getByLabel('Administrators approve each person').check();
+    await dialog.getByRole('button', { name: 'Create', exact: true }).click();
+    await dialog.getByText('Sailors').waitFor();
+    await dialog.getByRole('button', { name: 'Copy', exact: true }).click();
+    await a.getByText('Copied').waitFor();
+    const [{ invite_link }] = await itemsOf(service.app(alice, 'GET', `/api/chats/${group}/invite_links`));
+    await expect.poll(() => a.evaluate(() => navigator.clipboard.readText())).toBe(invite_link);
+    const b = await visit(bob, new URL(invite_link).hash);
+    await b.getByRole('heading', { name: 'Harbour' }).waitFor();
+    await b.getByRole('button', { name: 'Ask to join' }).click();
+    await b.getByText('An administrator will decide on your request.').waitFor();
+    await dialog.getByRole('button', { name: 'Close' }).click();
+    await show();
+    const request = dialog.getByRole('listitem').filter({ hasText: 'bob' });
+    await request.getByRole('button', { name: 'Accept' }).click();
+    await request.getByText('member').waitFor();
+    await b.reload();
+    await b.getByRole('button', { name: 'Open chat' }).click();
+    await b.getByRole('log').getByText('bob joined').waitFor();
+    await dialog.getByRole('button', { name: 'Revoke' }).click();
+    await a.getByRole('dialog', { name: 'Revoke' }).getByRole('button', { name: 'Revoke' }).click();
+    await dialog.getByText('Sailors').waitFor({ state: 'detached' });
+    const c = await world.open(await service.newUser('carol'), new URL(invite_link).hash);
+    await c.getByText('This link no longer works.').waitFor();
+    expect(world.faults()).toEqual([]);
+    await c.context().close();
+  },
+);

@@ -12,7 +12,6 @@ import {
   type TestBot,
   type TestUser,
 } from '../support/service.js';
-import { longTest } from '../support/tiers.js';
 import { field, post } from '../support/uploads.js';
 
 const max = 64 * 1024;
@@ -83,7 +82,7 @@ test('all bots of an owner share one upload limit', async () => {
   expect((await stored(other.owner)).bytes).toBe(4_096);
 });
 
-longTest('petrel doctor prints the total of stored bytes, and the owner with the most bytes', async () => {
+test('petrel doctor prints the total of stored bytes, and the owner with the most bytes', async () => {
   await db.query('update stored_totals set bytes = 0');
   const [most, less] = [await newOwner('most'), await newOwner('less')];
   expect((await petrel(service.env, 'doctor')).out).toMatch(/^uploads {6}none stored$/m);
@@ -110,25 +109,22 @@ test('an album over the upload limit is refused, and its stored bytes are freed'
   expect((await stored(owner)).bytes).toBe(0);
 });
 
-longTest(
-  'a chat photo that exceeds the upload limit is refused, and its stored bytes are freed',
-  async () => {
-    const { owner, bots } = await newOwner('photo');
-    const chat = await service.newGroup(owner, 'Photo');
-    const side = { width: 300, height: 300, channels: 3, background: '#268' } as const;
-    const body = new Uint8Array(await sharp({ create: side }).png().toBuffer());
-    const put = () =>
-      fetch(`${service.fronts[0]?.url}/api/chats/${chat}/photo`, {
-        ...{ method: 'PUT', body, headers: { Authorization: `Bearer ${owner.token}` } },
-      });
-    // Leaves room for one of the two sizes of the photo.
-    await resultOf(upload(bots[0], owner.id, max - 6 * 1024));
-    const before = files().length;
-    expect((await put()).status).toBe(400);
-    expect([(await stored(owner)).bytes, files().length]).toEqual([max - 6 * 1024, before]);
-    expect(await resultOf(service.app(owner, 'GET', `/api/chats/${chat}`))).not.toHaveProperty('avatar');
-  },
-);
+test('a chat photo that exceeds the upload limit is refused, and its stored bytes are freed', async () => {
+  const { owner, bots } = await newOwner('photo');
+  const chat = await service.newGroup(owner, 'Photo');
+  const side = { width: 300, height: 300, channels: 3, background: '#268' } as const;
+  const body = new Uint8Array(await sharp({ create: side }).png().toBuffer());
+  const put = () =>
+    fetch(`${service.fronts[0]?.url}/api/chats/${chat}/photo`, {
+      ...{ method: 'PUT', body, headers: { Authorization: `Bearer ${owner.token}` } },
+    });
+  // Leaves room for one of the two sizes of the photo.
+  await resultOf(upload(bots[0], owner.id, max - 6 * 1024));
+  const before = files().length;
+  expect((await put()).status).toBe(400);
+  expect([(await stored(owner)).bytes, files().length]).toEqual([max - 6 * 1024, before]);
+  expect(await resultOf(service.app(owner, 'GET', `/api/chats/${chat}`))).not.toHaveProperty('avatar');
+});
 
 test('simultaneous uploads on two nodes cannot exceed the upload limit', async () => {
   const { owner, bots } = await newOwner('race');

@@ -6,7 +6,6 @@ import { keepBooks } from '../delivery/world.js';
 import { openMasters } from '../support/cluster.js';
 import { createRole } from '../support/role_process.js';
 import { resultOf } from '../support/service.js';
-import { longTest } from '../support/tiers.js';
 import { type MeteredRoles, onMeteredRoles } from './metrics_world.js';
 
 let roles: MeteredRoles;
@@ -60,7 +59,7 @@ test('a scrape reads the current state of Redis', async () => {
   }
 });
 
-longTest('a process refuses to start if its metrics port is taken, and logs the reason', async () => {
+test('a process refuses to start if its metrics port is taken, and logs the reason', async () => {
   const late = createRole('flush', async () => ({
     ...roles.service.env,
     METRICS_PORT: `${roles.ports.deliver}`,

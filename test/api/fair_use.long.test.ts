@@ -12,7 +12,6 @@ import {
   startService,
   type TestBot,
 } from '../support/service.js';
-import { longTest } from '../support/tiers.js';
 
 // The buckets need a day to refill, so they stay empty even during a slow test.
 const rates = { RATE_PER_BOT: '8/86400', RATE_PER_OWNER: '12/86400', RATE_PER_CHAT: '5/86400' };
@@ -245,7 +244,7 @@ test('behaviour §14: a person can own a limited number of bots, including trans
   expect((await service.bot(given, 'getMe')).status).toBe(200);
 });
 
-longTest('behaviour §14: a caller far below the default rate limits creates no Redis key', async () => {
+test('behaviour §14: a caller far below the default rate limits creates no Redis key', async () => {
   const { RATE_PER_BOT: _bot, RATE_PER_PERSON: _person, RATE_PER_CHAT: _chat, ...env } = service.env;
   const { url: base } = await startFront(env);
   const document = (await (await request(`${base}/openapi.json`)).body.json()) as { info: object };
