@@ -19,6 +19,12 @@ const code = ['src', 'test', 'lua', 'bench', 'infra']
   .flatMap(below)
   .filter((file) => /\.(ts|mjs|lua|sql)$/.test(file) && !/\.gen\.ts$|node_modules/.test(file));
 
+test('only test files of the short tier leave out tests, because the long tier runs these files in full', () => {
+  const users = code.filter((file) => /\/support\/tiers\.js'/.test(read(file)));
+  expect(users.length).toBeGreaterThan(10);
+  expect(users.filter((file) => !/\.test\.ts$/.test(file) || /\.long\.test\.ts$/.test(file))).toEqual([]);
+});
+
 test('every file of src describes its job in its first sentence or at its only export', () => {
   expect(code.length).toBeGreaterThan(150);
   const defines = /^\/\*\*.*\*\/\nexport const|^ {2}summary:/m;
