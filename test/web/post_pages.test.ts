@@ -1,31 +1,32 @@
 import { randomUUID } from 'node:crypto';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { request } from 'undici';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { makeKeys } from '../../src/store/core/keys.js';
 import { openAnywhere } from '../support/cluster.js';
 import { createFront, type Front } from '../support/role_process.js';
 import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import { longTest } from '../support/tiers.js';
 
 const base = 'https://petrel.example';
 let service: Service;
 let [alice, bob] = [] as unknown as [TestUser, TestUser];
 let bot: TestBot;
-let [limited, closed] = [] as unknown as [Front, Front];
 
 beforeAll(async () => {
   service = await startService({ combined: true, frontEnv: { BASE_URL: `${base}/` } });
-  const perReader = { RATE_PER_READER: '3/86400', TRUSTED_PROXIES: '127.0.0.1/32' };
-  limited = await createFront({ ...service.env, ...perReader }, {});
-  closed = await createFront({ ...service.env, POST_PAGES: '0' }, {});
-  await Promise.all([limited.start(), closed.start()]);
   [alice, bob] = await Promise.all([service.newUser('alice'), service.newUser('bob')]);
   bot = await service.newBot(alice, 'herald');
 });
-afterAll(async () => {
-  await Promise.all([limited?.stop(), closed?.stop()]);
-  await service?.stop();
-});
+afterAll(() => service?.stop());
+
+/** Starts a front with these settings, which stops at the end of the test. */
+async function startFront(own: Readonly<Record<string, string>>): Promise<Front> {
+  const front = await createFront({ ...service.env, ...own }, {});
+  onTestFinished(async () => void (await front.stop()));
+  await front.start();
+  return front;
+}
 
 async function load(
   path: string,
@@ -296,7 +297,8 @@ describe('a link to a post that readers without an account may not see', () => {
     expect((await load(`/post/${external_id.toUpperCase()}`)).status).toBe(200);
   });
 
-  test('with POST_PAGES=0 every link offers to sign in', async () => {
+  longTest('with POST_PAGES=0 every link offers to sign in', async () => {
+    const closed = await startFront({ POST_PAGES: '0' });
     const { external_id } = await write(await newChannel(), { text: 'inside' });
     const { status, text: page } = await load(`/post/${external_id}`, {}, { url: closed.url });
     expect([status, page.includes('inside')]).toEqual([404, false]);
@@ -330,27 +332,31 @@ test('a request with another verb gets 405', async () => {
   expect([answer.status, JSON.parse(answer.text).ok]).toEqual([405, false]);
 });
 
-test('a client address that reads too many pages gets 429, and other addresses and calls do not', async () => {
-  const { external_id } = await write(await newChannel(), { text: 'x' });
-  const from = (address: string, path = `/post/${external_id}`) =>
-    load(path, { 'x-forwarded-for': address }, { url: limited.url });
-  const statuses = [];
-  for (const path of ['/post/x', ...Array(4).fill(`/post/${external_id}`)])
-    statuses.push((await from('192.0.2.1', path)).status);
-  expect(statuses).toEqual([404, 200, 200, 429, 429]);
-  const refused = await from('192.0.2.1');
-  expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
-  expect(JSON.parse(refused.text).error_code).toBe(429);
-  expect((await from('192.0.2.2')).status).toBe(200);
-  expect((await from('192.0.2.1', '/app')).status).toBe(200);
-  const { statusCode } = await request(`${limited.url}/bot${bot.token}/getMe`);
-  expect(statusCode).toBe(200);
-  expect(await (await fetch(`${limited.url}/metrics`)).text()).toMatch(
-    /petrel_refused_by_rate_total\{per="reader"\} 3/,
-  );
-});
+longTest(
+  'a client address that reads too many pages gets 429, and other addresses and calls do not',
+  async () => {
+    const limited = await startFront({ RATE_PER_READER: '3/86400', TRUSTED_PROXIES: '127.0.0.1/32' });
+    const { external_id } = await write(await newChannel(), { text: 'x' });
+    const from = (address: string, path = `/post/${external_id}`) =>
+      load(path, { 'x-forwarded-for': address }, { url: limited.url });
+    const statuses = [];
+    for (const path of ['/post/x', ...Array(4).fill(`/post/${external_id}`)])
+      statuses.push((await from('192.0.2.1', path)).status);
+    expect(statuses).toEqual([404, 200, 200, 429, 429]);
+    const refused = await from('192.0.2.1');
+    expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
+    expect(JSON.parse(refused.text).error_code).toBe(429);
+    expect((await from('192.0.2.2')).status).toBe(200);
+    expect((await from('192.0.2.1', '/app')).status).toBe(200);
+    const { statusCode } = await request(`${limited.url}/bot${bot.token}/getMe`);
+    expect(statusCode).toBe(200);
+    expect(await (await fetch(`${limited.url}/metrics`)).text()).toMatch(
+      /petrel_refused_by_rate_total\{per="reader"\} 3/,
+    );
+  },
+);
 
-test.each([
+longTest.each([
   ['RATE_PER_READER', '1/86400'],
   ['RATE_PER_ADDRESS', '1/86400'],
 ])('a browser that exceeds %s gets a page in its language', async (setting, rate) => {
