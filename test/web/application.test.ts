@@ -30,9 +30,8 @@ async function load(
   path: string,
   headers: Record<string, string> = {},
   method: 'GET' | 'HEAD' | 'POST' = 'GET',
-  front = 0,
 ) {
-  const answer = await request(`${service.fronts[front]?.url}${path}`, { method, headers });
+  const answer = await request(`${service.fronts[0].url}${path}`, { method, headers });
   return {
     status: answer.statusCode,
     headers: answer.headers as Record<string, string | undefined>,
