@@ -17,7 +17,7 @@ const folder = mkdtempSync(join(tmpdir(), 'petrel-demo-'));
 const demo = join(folder, 'demo.json');
 
 beforeAll(async () => {
-  service = await startService({ combined: true, frontEnv: { DEMO_FILE: demo } });
+  service = await startService({ combined: true, fronts: 2, frontEnv: { DEMO_FILE: demo } });
   [alice, bob] = await Promise.all([service.newUser('alice'), service.newUser('bob')]);
   bot = await service.newBot(alice, 'helper');
 });
@@ -30,8 +30,9 @@ async function load(
   path: string,
   headers: Record<string, string> = {},
   method: 'GET' | 'HEAD' | 'POST' = 'GET',
+  front = 0,
 ) {
-  const answer = await request(`${service.fronts[0].url}${path}`, { method, headers });
+  const answer = await request(`${service.fronts[front]?.url}${path}`, { method, headers });
   return {
     status: answer.statusCode,
     headers: answer.headers as Record<string, string | undefined>,
@@ -235,7 +236,7 @@ test('one event stream reports the reactions on many posts', async () => {
   for (const text of ['a', 'b']) await me(alice, 'POST', `/api/chats/${id}/messages`, { text });
   const { items: posts }: { items: Array<{ id: number }> } = await me(alice, 'GET', `/api/chats/${id}/posts`);
   const names = posts.map((post) => post.id).join(',');
-  const { url } = service.fronts[0];
+  const url = service.fronts[1]?.url ?? '';
   const events = await openEvents(url, alice.token, { path: `/api/stream/posts?posts=${names}` });
   await events.received(({ data }) => data.post_id === posts[1]?.id);
   await resultOf(service.app(alice, 'POST', `/api/chats/${id}/messages`, { text: 'c' }));
