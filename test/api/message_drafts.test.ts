@@ -1,14 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, expect, test } from 'vitest';
+import { afterAll, expect, onTestFinished, test } from 'vitest';
 import { type EventSource, eventually, openEvents } from '../clients/event_source.js';
-import {
-  itemsOf,
-  resultOf,
-  type Service,
-  startService,
-  type TestBot,
-  type TestUser,
-} from '../support/service.js';
+import { createFront } from '../support/role_process.js';
+import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
 import { onSharedService } from '../support/shared.js';
 import { expectEnvelope } from './refused.js';
 
@@ -190,17 +184,19 @@ test('a draft that cannot be shown or stopped is refused', async () => {
 });
 
 test('drafts do not count against the limit of a chat', async () => {
-  const limited = await startService({ combined: true, extraEnv: { RATE_PER_CHAT: '1/60' } });
-  try {
-    const user = await limited.newUser('hal');
-    const bot = await limited.newBot(user, 'hal_writer');
-    await limited.openChat(user, bot);
-    const say = (method: string, text: string) =>
-      limited.bot(bot, method, { chat_id: user.id, draft_id: 1, text });
-    await resultOf(say('sendMessage', 'one'));
-    expect((await say('sendMessage', 'two')).status).toBe(429);
-    for (let i = 0; i < 20; i++) await resultOf(say('sendMessageDraft', `word ${i}`));
-  } finally {
-    await limited.stop();
-  }
+  const limited = await createFront(service.env, { RATE_PER_CHAT: '1/60' });
+  onTestFinished(async () => void (await limited.stop()));
+  await limited.start();
+  const user = await service.newUser('hal');
+  const bot = await service.newBot(user, 'hal_writer');
+  await service.openChat(user, bot);
+  const say = async (method: string, text: string) => {
+    const body = JSON.stringify({ chat_id: user.id, draft_id: 1, text });
+    const headers = { 'content-type': 'application/json' };
+    const answer = await fetch(`${limited.url}/bot${bot.token}/${method}`, { method: 'POST', headers, body });
+    return answer.status;
+  };
+  expect(await say('sendMessage', 'one')).toBe(200);
+  expect(await say('sendMessage', 'two')).toBe(429);
+  for (let i = 0; i < 20; i++) expect(await say('sendMessageDraft', `word ${i}`)).toBe(200);
 });

@@ -8,6 +8,7 @@ import { limits } from '../../src/limits.js';
 import { openUpdates, type SourceOptions, type UpdateSource } from '../clients/update_source.js';
 import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
 import { onSharedService } from '../support/shared.js';
+import { longTest } from '../support/tiers.js';
 
 let service: Service;
 let owner: TestUser;
@@ -319,7 +320,7 @@ function startProgram(program: string, worker: string): ChildProcess {
   return child;
 }
 
-test.each([
+longTest.each([
   ['grammY', programs[0] as string],
   ['fetch', programs[1] as string],
 ])(

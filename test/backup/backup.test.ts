@@ -11,6 +11,7 @@ import {
   temporaryFolder,
 } from '../support/servers.js';
 import { resultOf, type Service, startService } from '../support/service.js';
+import { longTest } from '../support/tiers.js';
 import { contentOf, elsewhere } from './installation.js';
 
 const folder = temporaryFolder();
@@ -29,7 +30,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test('a restore writes back every row', async () => {
+longTest('a restore writes back every row', async () => {
   const owner = await service.newUser('olga');
   const bot = await service.newBot(owner, 'b');
   await service.openChat(owner, bot);

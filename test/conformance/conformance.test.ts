@@ -193,7 +193,9 @@ test('a report contains no token, even if the server repeats the path of the cal
   expect(JSON.stringify(report)).not.toContain(bot.token.split(':')[1]);
 });
 
-test('the command prints the report and writes it to a file, skips checks whose option is missing, and exits with 1', async () => {
+test('the command prints the report and writes it to a file, skips checks whose option is missing, and exits with 1', {
+  timeout: 180_000,
+}, async () => {
   const { bot } = await openScene();
   const file = join(temporaryFolder(), 'report.json');
   const url = service.fronts[0].url;
