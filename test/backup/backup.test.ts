@@ -1,7 +1,7 @@
 /** Tests the short form of `backup.long.test.ts`: a backup of a running installation, restored into an empty one. */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect } from 'vitest';
 import { petrel } from '../support/command.js';
 import {
   type FreshDatabase,

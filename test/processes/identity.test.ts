@@ -3,7 +3,7 @@
  * while another Redis is in use.
  */
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect } from 'vitest';
 import { makeKeys } from '../../src/store/core/keys.js';
 import { elsewhere } from '../backup/installation.js';
 import { createRole } from '../support/role_process.js';
