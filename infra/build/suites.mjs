@@ -68,7 +68,7 @@ async function longTier() {
 const usual_minutes = 4;
 const minutesOf = {
   'long tests of the short tier': 8,
-  'npm run test:cluster -- --only cluster': 20,
+  'npm run test:cluster -- --only cluster': 24,
   'test/deploy/image.long.test.ts': 6,
   'test/deploy/operating.long.test.ts': 8,
   'test/simulate/defects.long.test.ts': 5,
