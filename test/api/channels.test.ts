@@ -97,7 +97,7 @@ test('only administrators with the right to post may post in a channel', async (
   });
 });
 
-test('a username can be taken only once', async () => {
+test('a chat cannot get a username that is already taken', async () => {
   const username = uniqueName();
   // This look-up finds no chat. A cached result must not hide the chat that is created later.
   const unknown = [400, 'Bad Request: chat not found'] as const;

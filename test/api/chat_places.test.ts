@@ -114,7 +114,7 @@ test('a person can pin five chats, and a further pin is refused and changes noth
   expect((await list())[0]).toMatchObject({ id: group(-1), list_pin: limits.chats_pinned_max + 1 });
 });
 
-test('a pin and an archiving keep the place of a chat that the copy of the list in Redis lacks', async () => {
+test('pinning and archiving a chat keep the position of a pinned chat that is missing from the list in Redis', async () => {
   const joined = (await service.newGroup(ann, 'Joined', [])) as number;
   await sql(
     `insert into chat_members (chat_id, member_id, is_bot, status) values ($1, $2, false, 'member')`,
@@ -158,7 +158,7 @@ test('an archived chat is only in the list of archived chats until it gets a mes
   expect(await call('GET', '')).not.toHaveProperty('archived_count');
 });
 
-test('a muted chat stays in the archive, also after it is unmuted, until the next message', async () => {
+test('a muted chat leaves the archive only with the first message after it is unmuted', async () => {
   const quiet = group(0);
   await mute(quiet);
   await archive(quiet);
@@ -174,7 +174,7 @@ test('a muted chat stays in the archive, also after it is unmuted, until the nex
   expect(await sql('select 1 from chat_places where user_id = $1', ben.id)).toEqual([]);
 });
 
-test('a chat that a message brought back stays in the list after the message is deleted', async () => {
+test('a chat that a message moved out of the archive stays in the list after the message is deleted', async () => {
   await archive(group(0));
   const { message_id } = await say(group(0));
   await resultOf(service.app(ann, 'DELETE', `/api/chats/${group(0)}/messages/${message_id}`));
@@ -192,7 +192,7 @@ test('a chat leaves the archive when its mute expires and it has new messages', 
   expect(await archived()).toEqual([]);
 });
 
-test('a chat is either pinned or archived', async () => {
+test('a chat cannot be pinned and archived at the same time', async () => {
   const one = group(0);
   await pin(one);
   await archive(one);
@@ -203,7 +203,7 @@ test('a chat is either pinned or archived', async () => {
   expect((await list())[0]).toMatchObject({ id: one, list_pin: 1 });
 });
 
-test('a pin concerns the person alone, and only members of a chat can pin or archive it', async () => {
+test('a pin affects only the person who set it, and only members of a chat can pin or archive it', async () => {
   await pin(group(-1));
   await archive(group(-2));
   const { items } = await resultOf(service.app(ann, 'GET', '/api/chats'));
@@ -218,7 +218,7 @@ test('a pin concerns the person alone, and only members of a chat can pin or arc
   expect((await service.app(eve, 'PUT', '/api/chats/4711/archive')).status).toBe(404);
 });
 
-test('pinned and archived chats stay so after Redis has lost the chats', async () => {
+test('chats are still pinned or archived after Redis has lost their data', async () => {
   await pin(group(-1));
   await archive(group(-2));
   const before = [await list(), await list('&archived=true')];
@@ -226,7 +226,7 @@ test('pinned and archived chats stay so after Redis has lost the chats', async (
   expect([await list(), await list('&archived=true')]).toEqual(before);
 });
 
-test('an export shows pinned and archived chats, and the end of the account removes them', async () => {
+test('an export shows which chats are pinned or archived, and these marks are removed with the account', async () => {
   await pin(group(-1));
   await archive(group(-2));
   const answer = await fetch(`${service.fronts[0].url}/api/me/export`, {

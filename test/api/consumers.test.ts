@@ -62,7 +62,7 @@ test('consumers on two fronts share the updates', async () => {
   expect(pending_update_count).toBe(two.length);
 });
 
-test('unmodified grammY bots that send a header share the updates, and each chat goes to one bot', async () => {
+test('unmodified grammY bots that send the consumer header share the updates, and each chat goes to one bot', async () => {
   const got: string[] = [];
   for (const name of ['one', 'two', 'three']) {
     const client = { apiRoot: service.fronts[0].url, fetch: fetchAs(name, '30') as never };
@@ -191,7 +191,7 @@ test.each(['x'.repeat(33), 'a b', 'a:b', 'é'])('refuses the name "%s"', async (
   ]);
 });
 
-test('refuses a negative offset of a consumer, and limits the duration of its lease', async () => {
+test('a negative offset of a consumer is refused, and the duration of a lease is limited', async () => {
   const { status, body } = await call({ consumer: 'one', offset: -1 });
   expect([status, body.description]).toEqual([
     400,

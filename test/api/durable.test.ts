@@ -275,7 +275,7 @@ describe('durable calls', () => {
     expect(await rowsOf((await resultOf(repeated)).message_id)).toHaveLength(1);
   });
 
-  it('a durable call that fails is answered at once', async () => {
+  it('a durable call that fails is answered immediately', async () => {
     await holdCommits();
     const refused = call(node, bot, 'sendMessage', { chat_id: user.id, text: '' }, '', asked);
     expect((await refused).status).toBe(400);
@@ -283,7 +283,7 @@ describe('durable calls', () => {
     expect((await gone).status).toBe(400);
   });
 
-  it('a durable call is answered even if the announcement of the flusher is lost', async () => {
+  it("a durable call is answered even if the flusher's announcement is lost", async () => {
     let dropped = 0;
     node.hooks.hint = (channel) => {
       if (channel !== node.keys.flushed()) return true;
@@ -430,7 +430,7 @@ describe('durable calls survive failures of Redis and of flushers', () => {
     expect(parsed(await reply)).toMatchObject(lost);
   });
 
-  it('a durable call is answered even if a new flusher takes over from a dead one and gets no request for a flush', async () => {
+  it('a durable call is answered even if a new flusher takes over after a crash and receives no flush request', async () => {
     const stopped = gate();
     const first = await startFlusher(world.cluster, { onStep: () => stopped.wait() });
     ends.push(first.stop);

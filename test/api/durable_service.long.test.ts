@@ -22,7 +22,7 @@ afterAll(async () => {
   await service?.stop();
 });
 
-test('the answer of a durable call comes after the commit, in every partition and on every front', async () => {
+test('a durable call is answered only after the commit, in every partition and on every front', async () => {
   const bots = await Promise.all(Array.from({ length: 8 }, (_, i) => service.newBot(user, `writer_${i}`)));
   for (const bot of bots) await service.openChat(user, bot);
   const sends = bots.flatMap((bot) => Array.from({ length: 6 }, (_, i) => ({ bot, front: i % 2 })));

@@ -167,7 +167,7 @@ test('interface §2, §4.3.5, behaviour §7: a photo can be replaced by other me
   expect(body.description.startsWith(kinds)).toBe(true);
 });
 
-test('behaviour §7: each button press, up to two, allows one more edit within the same second', async () => {
+test('behaviour §7: up to two button presses each allow one more edit within the same second', async () => {
   for (const [chat_id, path] of [
     [user.id, `/api/chats/${bot.id}/messages`],
     [group, `/api/chats/${group}/messages`],

@@ -339,7 +339,7 @@ test('behaviour §14: a person and all their bots share a daily limit of uploade
   expect(await upload(calm, 1)).toBe(200);
 });
 
-test('behaviour §14: the service looks up a limited number of new webhook host names per minute, bot and owner', async () => {
+test('behaviour §14: the service looks up a limited number of new webhook host names per minute, for each bot and for each owner', async () => {
   const owner = await service.newUser('names');
   const bots = await Promise.all(['one', 'two', 'three'].map((name) => service.newBot(owner, name)));
   // The limit of look-ups applies even if the calls of bots have no limit.

@@ -469,7 +469,7 @@ describe('cached answers', () => {
     expect((await choose(ben, shown, '2')).status).toBe(404);
   });
 
-  test('a person cannot choose from the answers that others saw', async () => {
+  test('a person cannot choose a result that was shown only to others', async () => {
     const { question, shown } = await asked(ann, 'guessed', [article('g')], wide);
     for (const inline_query_id of [question.id, shown.inline_query_id])
       expect((await choose(ben, { inline_query_id }, 'g')).status).toBe(404);

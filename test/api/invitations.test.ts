@@ -137,7 +137,7 @@ test('an invitation expires after 30 days', async () => {
   expect(await invitations(vera)).toHaveLength(1);
 });
 
-test('a person can add fifty strangers to groups per day, and can only invite further strangers', async () => {
+test('a person can add fifty strangers to groups per day, and further strangers are only invited', async () => {
   const eve = await service.newUser('eve');
   const group = await service.newGroup(eve, 'Everybody');
   const people: TestUser[] = [];

@@ -123,7 +123,7 @@ test('other bots and the event stream get the moved location as an edited messag
     .toMatchObject([{ message_id: post.message_id, location: { ...there, live_period: 600 } }]);
 });
 
-test('a live location cannot be moved twice within a second, or to its present place', async () => {
+test('a live location cannot be moved twice within a second, or to its current position', async () => {
   const { message_id, answer } = await firstWithin(1_000, async () => {
     const started = await start();
     await resultOf(move(started.message_id));

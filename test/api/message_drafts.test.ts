@@ -98,7 +98,7 @@ test('a stream shows a draft at most 20 times per second, and always the last te
   expect(texts).toEqual([...texts].sort((a, b) => a - b));
 });
 
-test('a person stops a draft: the bot gets one update, and later changes are not shown', async () => {
+test('when a person stops a draft, the bot gets one update, and later changes are not shown', async () => {
   const { user, bot } = await place('dan');
   const [one, other] = [await listen(user, 0), await listen(user, 1)];
   await resultOf(show(bot, user, 'I think', { can_stop: true }));

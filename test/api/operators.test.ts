@@ -204,7 +204,7 @@ longTest(
 );
 
 longTest(
-  'the history contains the deliveries of all processes, and can be read from a given point on',
+  'the history contains the deliveries of all processes, and a reader can start at a given point',
   async () => {
     const past = async (query = ''): Promise<History> =>
       resultOf(admin('GET', `history${query}`, undefined, 1));
@@ -276,7 +276,7 @@ test('operators replay dead letters without seeing the message texts', async () 
   expect(missing).toMatchObject({ status: 404, body: { description: 'Not Found: bot not found' } });
 });
 
-test('a process that stops cleanly is removed from the process list at once', async () => {
+test('a process that stops cleanly is removed from the process list immediately', async () => {
   const [, second] = service.fronts;
   const pids = async () => (await look()).nodes.map(({ pid }) => pid);
   const was = second?.pid as number;

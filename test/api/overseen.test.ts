@@ -89,7 +89,7 @@ test.each([
   expect(await admin(path)).toMatchObject(refusal(code, description));
 });
 
-test('GET /api/admin/bots/{id}/attempts refuses a status that is none', async () => {
+test('GET /api/admin/bots/{id}/attempts refuses an unknown status', async () => {
   expect(await admin(`bots/${bot.id}/attempts?status=late`)).toMatchObject(
     refusal(400, 'Bad Request: parameter "status" must be delivered, failed or an HTTP status'),
   );
@@ -112,7 +112,7 @@ test('a search finds people and bots by parts of usernames and names, in any cas
   expect(idsOf(await search('жан%'))).toEqual([]);
 });
 
-test('an account with exactly this id or username comes first and is shown once', async () => {
+test('an account whose id or username equals the query comes first and is shown once', async () => {
   const old = await service.newUser('exact');
   const [copy, other] = [await service.newBot(old, `x${old.id}`), await service.newBot(old, 'unlike')];
   expect(idsOf(await search(String(old.id)))).toEqual([old.id, copy.id]);
@@ -121,7 +121,7 @@ test('an account with exactly this id or username comes first and is shown once'
   expect(idsOf(await search(String(other.id)))).toEqual([other.id]);
 });
 
-test('a search shows suspended accounts as suspended, and no deleted ones', async () => {
+test('a search shows suspended accounts as suspended, and omits deleted accounts', async () => {
   const gone = await service.newUser('leaving');
   const path = `/api/admin/users/${gone.id}`;
   await resultOf(service.app(operator, 'POST', `${path}/suspension`));
@@ -188,7 +188,7 @@ test('the state of a bot has its owner, queues, outcomes and limits, but no secr
   expect((await shown()).queues[0].webhook_host).toBeUndefined();
 });
 
-test('rates come from the last attempts if there were more in the hour', async () => {
+test('rates are computed from the newest attempts if the last hour had too many attempts', async () => {
   const busy = await service.newBot(owner, 'busy');
   // 1,200 failures, one each second, and 30 older ones outside of the hour.
   await change(
@@ -205,7 +205,7 @@ test('rates come from the last attempts if there were more in the hour', async (
   expect(outcome.per_second).toBeLessThanOrEqual(1);
 });
 
-test('a suspended bot and a bot with a blocked token are shown as such', async () => {
+test('a suspended bot is shown as suspended, and a bot with a blocked token as blocked', async () => {
   const [one, leaked] = [await service.newBot(owner, 'stopped'), await service.newBot(owner, 'leaked')];
   const stateOf = async ({ id }: TestBot) => (await resultOf(admin(`bots/${id}`))).state;
   await resultOf(service.app(operator, 'POST', `/api/admin/bots/${one.id}/suspension`));

@@ -25,7 +25,7 @@ const form = 'application/x-www-form-urlencoded';
 const plain = (params: ParsedParams) => ({ ...params.values });
 
 describe('parameters are read from queries and forms', () => {
-  test('if a query or form repeats a parameter, its last value counts', () => {
+  test('the last value of a repeated parameter in a query or form is used', () => {
     const text = 'a=1&text=%D0%BF%D1%80+%2B%26&empty=&bare&a=2&&%61b=x=y';
     const expected = { a: '2', text: 'пр +&', empty: '', bare: '', ab: 'x=y' };
     expect(plain(parse('', '', text))).toEqual(expected);
@@ -106,7 +106,7 @@ describe('JSON', () => {
   });
 });
 
-describe('a call may have a limited number of parameters and values', () => {
+describe('the number of parameters and values in a call is limited', () => {
   const pairs = (count: number) => Array.from({ length: count }, (_, i) => `a${i}=1`);
   const members = (count: number) => Array.from({ length: count }, (_, i) => `"a${i}":1`);
   test.each([
@@ -123,7 +123,7 @@ describe('a call may have a limited number of parameters and values', () => {
     expect(plain(parse(form, `${'&'.repeat(5_000)}a=1`))).toEqual({ a: '1' });
   });
 
-  test('one JSON text may contain a limited number of values', () => {
+  test('the number of values in one JSON text is limited', () => {
     const list = (count: number) => `{"a":[${'1,'.repeat(count - 1)}1]}`;
     const text = `{"a":"${',['.repeat(limits.json_text_values_max)}\\",,"}`;
     expect(refusal(() => parse(json, list(limits.json_text_values_max - 2)))).toBe('accepted');
@@ -144,7 +144,7 @@ describe('a call may have a limited number of parameters and values', () => {
   });
 });
 
-test('a multipart body may contain a limited number of texts that look like its boundary', () => {
+test('the number of texts in a multipart body that look like its boundary is limited', () => {
   const most = limits.multipart_near_boundaries_max;
   const body = (count: number) =>
     `--b\r\nContent-Disposition: form-data; name="f"\r\n\r\n${'\r\n--bx'.repeat(count)}\r\n--b--`;
@@ -248,7 +248,7 @@ describe('multipart', () => {
     expect(refusal(() => parse(type, `${part(named, 'a\0')}--b1--`))).toBe('bad_unicode');
   });
 
-  test('a multipart body may have a limited number of parts and bytes of text', () => {
+  test('the number of parts and the bytes of text in a multipart body are limited', () => {
     const parts = (count: number) => `${part(named, '1').repeat(count)}--b1--`;
     expect(refusal(() => parse(type, parts(limits.multipart_parts_max)))).toBe('accepted');
     expect(refusal(() => parse(type, parts(limits.multipart_parts_max + 1)))).toBe('too_large');

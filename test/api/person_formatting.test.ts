@@ -59,13 +59,13 @@ test('an edit without entities removes them, and plain text keeps its computed e
   expect(edited.entities).toEqual([{ type: 'hashtag', offset: 4, length: 2 }]);
 });
 
-test('entities are ignored if a parse mode is given, and an empty list counts as none', async () => {
+test('entities are ignored if a parse mode is given, and an empty list counts as no entities', async () => {
   const html = await resultOf(send({ text: 'a<i>b</i>', parse_mode: 'HTML', entities: [bold] }));
   expect(html.entities).toEqual([{ type: 'italic', offset: 1, length: 1 }]);
   expect((await resultOf(send({ text: 'ab', entities: [] }))).entities).toBeUndefined();
 });
 
-test('a caption takes caption_entities, and a text beside a file takes entities', async () => {
+test('caption_entities format a caption, and entities format a text that is sent with a file', async () => {
   const upload = async (fields: Record<string, string>) => {
     const form = new FormData();
     for (const [name, value] of Object.entries(fields)) form.set(name, value);

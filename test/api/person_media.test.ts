@@ -174,7 +174,7 @@ test('a bot receives a location and a contact from a person', async () => {
   expect(await newest(bot.id)).toMatchObject({ contact });
 });
 
-test('a call with an idempotency key sends an upload once', async () => {
+test('an upload that is repeated under an idempotency key is sent once', async () => {
   const before = [await storedFiles(), (await newest(bot.id)).message_id];
   const once = await send({ document: samples.document }, {}, { key: 'k1' });
   const again = await send({ document: samples.document }, {}, { key: 'k1', front: 1 });

@@ -236,7 +236,7 @@ test('a poll closes at its close date, and its bot gets one update', async () =>
   expect(await see(ben, message)).toMatchObject({ is_closed: true, total_voter_count: 1 });
 });
 
-test('a forwarded poll is the same poll, even after the original message was deleted', async () => {
+test('a forward shows the original poll, even after the original message was deleted', async () => {
   const message = await send();
   await resultOf(vote(ann, message, [0]));
   const forward = await resultOf(
@@ -334,7 +334,7 @@ test('a poll that was evicted from Redis keeps its votes, and the voters cannot 
   expect((await vote(ben, quiz, [0])).body).toEqual(bad('poll has already been closed'));
 });
 
-test('if a person votes twice in a quiz at once on two fronts, exactly one vote is stored', async () => {
+test('if a person sends votes in a quiz to two fronts at the same time, exactly one vote is stored', async () => {
   for (let round = 0; round < 10; round++) {
     const message = await send({ type: 'quiz', correct_option_id: 0 });
     const answers = await Promise.all([vote(ann, message, [0], 0), vote(ann, message, [1], 1)]);
@@ -344,7 +344,7 @@ test('if a person votes twice in a quiz at once on two fronts, exactly one vote 
   }
 });
 
-test('the result of stopPoll contains each vote that was accepted, and no other', async () => {
+test('the result of stopPoll contains every accepted vote and no other vote', async () => {
   for (let round = 0; round < 10; round++) {
     const message = await send();
     const stopping = call('stopPoll', { message_id: message.message_id });

@@ -34,7 +34,7 @@ const refused = async (answer: ReturnType<typeof create>) => {
   return [status, body.description];
 };
 
-test('a post shows media with a caption, given in the media object or as a parameter', async () => {
+test('a post shows media with a caption from the media object or from a parameter', async () => {
   const bold = [{ type: 'bold', offset: 0, length: 2 }];
   for (const given of [
     { media: { ...photo, caption: '<b>hi</b>', parse_mode: 'HTML' }, caption: 'not this', text: 'nor this' },

@@ -294,7 +294,7 @@ test('a person who starts too many searches at once is refused, and other people
   }
 });
 
-test('a search that takes Postgres too long is ended', async () => {
+test('a search is cancelled if Postgres takes too long', async () => {
   const blocker = new pg.Client(service.databaseUrl);
   await blocker.connect();
   try {

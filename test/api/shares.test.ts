@@ -76,7 +76,7 @@ test('a call waits for a time slice if its account is over its share of the even
   await Promise.all(waits);
 });
 
-test('a call of an account that is over its share runs at once if no other account makes calls', () => {
+test('a call of an account that is over its share runs immediately if no other account makes calls', () => {
   const { call, done, planned, pass } = spent();
   pass(1_001);
   for (let i = 0; i < 100; i++) call(1, `a${i}`, 5);
@@ -101,7 +101,7 @@ test('large calls run in time slices and in order, even if their account is with
   expect(took).toEqual([3, 3, 3]);
 });
 
-test('while calls of other accounts run, time slices of large calls get half of the time of the event loop', () => {
+test("while calls of other accounts run, large calls get half of the event loop's time", () => {
   const { call, slice, planned, now } = spent();
   for (let i = 0; i < 4; i++) call(1, `a${i}`, 4);
   call(2, 'other', 0.1);
@@ -138,7 +138,7 @@ test('a refused call is charged to its account', async () => {
   expect(done).toEqual(['other']);
 });
 
-test('the front measures some small calls, and estimates the cost of the others', () => {
+test('the front measures the cost of some small calls, and estimates the cost of the other small calls', () => {
   const { call, planned, pass } = world();
   for (let i = 0; i < 2_000 && planned.length === 0; i++) {
     call(1, 'a', 0.5, 0);
@@ -166,7 +166,7 @@ test('a call is refused if its account already has too many waiting calls or byt
   call(4, 'one that is larger', 1, limits.calls_waiting_bytes_max + 1);
 });
 
-test('the clock is read for few small calls of an account that calls often', () => {
+test('for an account that makes many small calls, the front reads the clock for only a few of them', () => {
   let readings = 0;
   const time = {
     monotonic: () => {

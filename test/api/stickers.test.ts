@@ -338,7 +338,7 @@ test('a sticker is refused if its file is a URL, a photo, of another format or a
   await expect(make()).rejects.toEqual(failure);
 });
 
-test('a call with a wrong set is refused before its files are measured', async () => {
+test('a call that names a wrong set is refused before its files are measured', async () => {
   await make(['😺']);
   const [old] = (await ids()) as [string];
   const bad = () => input('😺', png(511, 511));
@@ -483,7 +483,7 @@ test('the sets of a bot are exported, stay with a transferred bot, and are delet
   await refuses(call('getStickerSet', { name }, other), 'STICKERSET_INVALID');
 });
 
-test('a transferred bot can add stickers of its sets to its other sets', async () => {
+test('a transferred bot can copy stickers from one of its sets to another', async () => {
   await make(['😺', '😸']);
   const [first, second] = await ids();
   const heir = await service.newUser('heir');

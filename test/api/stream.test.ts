@@ -191,7 +191,7 @@ test('callback_answer reaches only the person who pressed the button, even on a 
   expect(answers(others)).toEqual([]);
 });
 
-test('a removed member gets no more events of the chat, on open streams or on resumed ones', async () => {
+test('a removed member gets no more events of the chat, on open or resumed streams', async () => {
   const [owner, open, resumed] = [
     await service.newUser('olga'),
     await service.newUser('ann'),
@@ -292,7 +292,7 @@ test('when a person moves a read mark, every event stream of that person reports
   expect([seen(first), seen(other)]).toEqual([expected, []]);
 });
 
-test('when a person mutes, pins or archives a chat, every event stream of that person reports it, and no other does', async () => {
+test('when a person mutes, pins or archives a chat, every event stream of that person reports it, and no other stream does', async () => {
   const [ann, ben] = [await service.newUser('ann'), await service.newUser('ben')];
   const group = await service.newGroup(ann, 'Places', [ben]);
   const [first, second] = [await listen(ann, 0), await listen(ann, 1)];

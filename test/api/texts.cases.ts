@@ -139,7 +139,7 @@ describe('bodies are checked', () => {
     },
   );
 
-  test('text that is not valid Unicode is refused in every form', async () => {
+  test('text that is not valid Unicode is refused in every encoding', async () => {
     const start = `{"chat_id":${user.id},"text":"`;
     await seen.unchanged(async () => {
       await seen.refused(() => raw(of('sendMessage'), 'POST', `${start}\\ud800"}`), 400, badUnicode);

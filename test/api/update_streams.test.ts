@@ -61,7 +61,7 @@ const byConsumers = "Conflict: can't use getUpdates method without consumer whil
 const byHook =
   "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first";
 
-test('a stream sends updates in order as they are made, and confirms none', async () => {
+test('a stream sends new updates in order, and confirms none of them', async () => {
   await say('before');
   const source = await open();
   expect(source.status).toBe(200);
@@ -172,7 +172,7 @@ test('a stream of large updates pauses at its byte limit', async () => {
   await source.received(count);
 }, 60_000);
 
-test('the newer of two streams ends the older one, and a poll ends a stream', async () => {
+test('a new stream ends an older stream, and a poll ends a stream', async () => {
   const first = await open();
   const second = await open(1);
   expect(await ending(first)).toEqual(byPoll);
@@ -226,7 +226,7 @@ test('streams and polls with a consumer exclude streams and polls without a cons
   expect(await ending(shared)).toEqual(byPoll);
 });
 
-test('consumers share the updates of a bot by streams, and the chats of a dead consumer move to the others', async () => {
+test('consumers share the updates of a bot over streams, and the chats of a dead consumer move to the other consumers', async () => {
   const names = ['one', 'two', 'three'];
   // A live consumer must not lose its lease on a busy machine.
   const lease = { 'X-Service-Consumer-Timeout': '10' };
@@ -293,7 +293,7 @@ test('a stream ends with 401 when its bot is suspended', async () => {
   expect(await ending(source)).toEqual([401, 'Unauthorized']);
 });
 
-test('a client that stops reading for a moment gets everything in order', async () => {
+test('a client that stops reading for a moment gets every update in order', async () => {
   const source = await open();
   source.pause();
   const text = '😀'.repeat(1_000);

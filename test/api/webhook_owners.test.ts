@@ -240,7 +240,7 @@ test('a replayed update that fails again becomes a dead letter with the same id'
   expect(await letters()).toMatchObject([{ update_id: id, update: { update_id: id } }]);
 });
 
-test('after a switch to polling, an owner can replay delivered updates, which get new ids', async () => {
+test('after a switch to polling, an owner can replay delivered updates, and the updates get new ids', async () => {
   await hook();
   for (const text of ['one', 'two', 'three']) await say(text);
   await arrived('one', 'two', 'three');

@@ -45,7 +45,7 @@ describe.each([
   ['selected', (): TestUser[] => [friend], (): TestUser[] => [other]],
   ['all', (): TestUser[] => [friend, other], (): TestUser[] => []],
 ] as const)('with the policy %s', (policy, allowed, refused) => {
-  test('a change of the write access policy applies at once on every node, to existing and new chats', async () => {
+  test('a change of the write access policy applies immediately on every node, to existing and new chats', async () => {
     const old = await service.newUser('old');
     for (const person of [owner, friend, other, old]) await service.openChat(person, bot);
     await received();
@@ -109,7 +109,7 @@ test('a person without write access cannot start a bot, edit or pin messages, or
   await resultOf(service.app(other, 'DELETE', `${chat}/messages/${mine}`));
 });
 
-test('when the write access policy changes several times, each change applies at once', async () => {
+test('when the write access policy changes several times, each change applies immediately', async () => {
   await service.openChat(other, bot);
   for (let round = 0; round < 5; round++) {
     await set('owner');

@@ -178,7 +178,7 @@ test('a key backup fails if a key is missing', async () => {
   expect(existsSync(at('none'))).toBe(false);
 });
 
-test('after a restore into an empty installation, every row is the same', async () => {
+test('a restore into an empty installation restores every row unchanged', async () => {
   const [database, redis] = await Promise.all([freshDatabase(), freshRedis()]);
   const env = elsewhere(service.env, redis, database.url);
   const refusals: Array<[string, Ran]> = [
@@ -266,7 +266,7 @@ test('after Redis lost all data, messages are served from Postgres', async () =>
   expect(received.at(-1)).toMatch(/\/received$/);
 }, 180_000);
 
-test('a restore of Postgres is refused while its Redis is in use', async () => {
+test('a restore of Postgres is refused while the Redis of the installation is in use', async () => {
   const database = await freshDatabase();
   try {
     const env = { ...service.env, DATABASE_URL: database.url };

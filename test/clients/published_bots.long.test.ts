@@ -180,7 +180,9 @@ until [ -e "$HOME/go" ]; do sleep 0.1; done
 echo '{"type":"result","result":"**Tea** is \`hot\` & <good>"}'
 `;
 
-  test('a coding bot works on request, and reports in edited messages', { timeout: 180_000 }, async () => {
+  test('a coding bot works on a request, and reports by editing its messages', {
+    timeout: 180_000,
+  }, async () => {
     const scene = await openScene(service, 'published');
     const { ann, bot, group } = scene;
     const cwd = temporaryFolder();

@@ -151,7 +151,9 @@ describe.skipIf(debianFolder === null)('telegram-send 0.34 on python-telegram-bo
     return { scene, after: message_id };
   }
 
-  test('telegram-send sends texts, files and places to a paired person', { timeout: 240_000 }, async () => {
+  test('telegram-send sends texts, files and locations to a paired person', {
+    timeout: 240_000,
+  }, async () => {
     const { scene, after } = await pair();
     const { ann, bot } = scene;
     const shows = (matches: (message: Json) => boolean) => answered(scene, ann, bot.id, after, matches);

@@ -111,7 +111,7 @@ afterAll(() => world.close());
 
 const numbers = (count: number) => Array.from({ length: count }, (_, n) => `${n}`);
 
-test('a worker sends an update from the copy in the hint', async ({ onTestFinished }) => {
+test('a worker sends the copy of an update that a hint contains', async ({ onTestFinished }) => {
   const { say, pending, texts, arrivals, took } = await servedBot(world, 1, onTestFinished);
   const copied = () => arrivals().filter(({ updateId }) => !worker.read.has(`${updateId}`));
   let said = 0;
@@ -147,7 +147,7 @@ test('the copy of an update in a hint equals the stored update', async ({ onTest
   await served.took(1);
 });
 
-test('a lost hint loses no update', async ({ onTestFinished }) => {
+test('no update is lost if a hint is lost', async ({ onTestFinished }) => {
   const { say, texts, took } = await servedBot(world, 1, onTestFinished);
   let lost = 0;
   worker.onHint = (hint, pass) => {
@@ -181,7 +181,7 @@ test('updates arrive in order while Redis disconnects the subscriber', async ({ 
   await expect.poll(pending).toBe(0);
 });
 
-test('a hint contains no copy of an update that is large or that has a hundred pending updates before it', async ({
+test('a hint contains no copy of a large update, or of an update behind a hundred pending updates', async ({
   onTestFinished,
 }) => {
   let release = (_: number) => {};

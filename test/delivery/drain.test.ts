@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-test('an update reaches its receiver at once', async ({ onTestFinished }) => {
+test('an update reaches its receiver immediately', async ({ onTestFinished }) => {
   const books = await keepBooks();
   onTestFinished(() => books.close());
   const { bot, say } = await makeChats(world.front, 1);

@@ -46,7 +46,7 @@ function pingsFor(options: Partial<PingOptions> = {}) {
 }
 const send = pingsFor();
 
-test('a ping is signed as a delivery, is marked, and contains no update that a library would process', async ({
+test('a ping is signed like a delivery, is marked as a ping, and contains no update that a library would process', async ({
   onTestFinished,
 }) => {
   const seen: Array<{ request: IncomingMessage; body: string }> = [];
@@ -286,7 +286,7 @@ describe('a ping ends after ten seconds', () => {
     return shown;
   };
 
-  test('a receiver that never answers', async ({ onTestFinished }) => {
+  test('the receiver never answers', async ({ onTestFinished }) => {
     const { receiver } = await receive(onTestFinished, () => {});
     const shown = await late(`https://127.0.0.1:${receiver.port}/`, () => receiver.requests() === 1);
     expect(shown).toMatchObject({ status: null, error: 'Read timeout expired', answer: null });
@@ -307,7 +307,7 @@ describe('a ping ends after ten seconds', () => {
     await expect.poll(() => receiver.open()).toBe(0);
   });
 
-  test('a receiver that does not finish the TLS handshake', async ({ onTestFinished }) => {
+  test('the receiver does not finish the TLS handshake', async ({ onTestFinished }) => {
     const listener = await startListener();
     onTestFinished(() => listener.close());
     const shown = await late(`https://127.0.0.1:${listener.port}/`, () => listener.open() === 1);
@@ -319,7 +319,7 @@ describe('a ping ends after ten seconds', () => {
 describe('pings are refused before anything is sent', () => {
   const refusal = (kind: string) => expect.objectContaining({ kind });
 
-  test('a bot has one ping in flight, and a process has sixteen', async ({ onTestFinished }) => {
+  test('a bot has at most one ping in flight, and a process at most sixteen', async ({ onTestFinished }) => {
     const answers: Array<() => void> = [];
     const { receiver } = await receive(onTestFinished, (_, response) => {
       answers.push(() => response.end());
@@ -342,7 +342,7 @@ describe('pings are refused before anything is sent', () => {
     expect((await again).delivered).toBe(true);
   });
 
-  test('a ping is refused in a drill, and for a bot that is suspended or blocked', async ({
+  test('a ping is refused during a drill, and for a bot that is suspended or blocked', async ({
     onTestFinished,
   }) => {
     const { receiver } = await receive(onTestFinished);

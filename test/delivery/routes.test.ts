@@ -386,7 +386,7 @@ test('if a route is deleted while it is being set, neither call fails', async ()
   expect(await routes().routes(bot.id)).toEqual([]);
 });
 
-test('if Postgres loses a route, the updates of the route move to the bot’s own queue, and its receiver gets no more', async ({
+test('if Postgres loses a route, the updates of the route move to the bot’s own queue, and the receiver of the route gets no more updates', async ({
   onTestFinished,
 }) => {
   await startWorker(onTestFinished);

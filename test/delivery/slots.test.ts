@@ -20,7 +20,7 @@ test('a bot that starts later still gets slots, even if other bots take all the 
   expect(slots.taken).toBeLessThan(1_000);
 });
 
-test('one bot gets at most half of the slots, even if no other bot wants any', () => {
+test('one bot gets at most half of the slots, even if no other bot needs slots', () => {
   const slots = createSlots(10);
   let own = 0;
   while (slots.take(own, nobody)) own++;

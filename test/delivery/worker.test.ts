@@ -107,7 +107,7 @@ test('updates arrive within three seconds even if the wake queue loses all its k
   expect(late.sort((a, b) => a - b)[4]).toBeLessThan(3_000);
 });
 
-test('a worker that stops cleanly releases its bots at once', async ({ onTestFinished }) => {
+test('a worker that stops cleanly releases its bots immediately', async ({ onTestFinished }) => {
   const own = await world.worker();
   let release = () => {};
   const released = new Promise<void>((resolve) => {

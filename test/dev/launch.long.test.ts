@@ -101,7 +101,7 @@ test('an error in the program is reported with its line in the source', async ()
   expect(out).toMatch(/on line four[\s\S]*src\/main\.ts:4/);
 });
 
-test('without a compiler, the launcher runs the existing build, or says what to do if there is none', async () => {
+test('without a compiler, the launcher runs the existing build, or reports what to do if no build exists', async () => {
   rmSync(join(root, 'node_modules'));
   mkdirSync(join(root, 'node_modules'));
   const nothing = await launch('front');

@@ -110,7 +110,7 @@ test('if Redis fails to start, the error quotes the log of Redis', async () => {
   await expect(startRedis({ dir: join(dir, 'other'), port: first.port })).rejects.toThrow(/already in use/i);
 });
 
-test('cancelling a start stops the server, even if the server is ready at once', async () => {
+test('cancelling a start stops the server, even if the server is ready immediately', async () => {
   const giveUp = startRedis({ dir: join(dir, 'third'), signal: AbortSignal.abort() });
   await expect(giveUp).rejects.toThrow('the start of Redis was cancelled');
   let child: ChildProcess | undefined;

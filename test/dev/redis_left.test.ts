@@ -18,7 +18,7 @@ beforeEach(() => {
 
 afterEach(() => rmSync(top, { recursive: true, force: true }));
 
-test('after a clean stop, unchanged Redis files are accepted once', () => {
+test('after a clean stop, unchanged Redis files are accepted for one start only', () => {
   noteLeft(dir);
   expect(isAsLeft(dir)).toBe(true);
   expect(isAsLeft(dir)).toBe(false);

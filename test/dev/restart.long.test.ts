@@ -70,7 +70,7 @@ async function startAndSend(): Promise<{ messageId: number; info: DevInfo; log: 
   return { messageId: sent.result.message_id, info, log: () => out };
 }
 
-test('ids are skipped only after a crash or with an older copy of the Redis data', async () => {
+test('ids are skipped only if Redis crashed or started with an older copy of its data', async () => {
   const first = await startAndSend();
   await stop();
   const copy = join(top, 'copy');

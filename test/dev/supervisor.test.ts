@@ -109,7 +109,7 @@ test('stopping the supervisor ends its process and prevents further starts', asy
   expect(lines).toEqual([]);
 });
 
-test('if the caller hurries the stop, a role that ignores SIGTERM is killed earlier', async () => {
+test('if the caller asks for a quicker stop, a role that ignores SIGTERM is killed earlier', async () => {
   const stubborn = join(dir, 'stubborn.mjs');
   const { writeFileSync } = await import('node:fs');
   writeFileSync(

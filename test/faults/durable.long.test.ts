@@ -111,7 +111,7 @@ test(
 );
 
 test(
-  'without durable calls, the same losses of Redis lose acknowledged messages',
+  'without durable calls, acknowledged messages are missing after the same losses of Redis',
   async () => {
     expect((await missingAfter(4, {}, true)).missing).toBeGreaterThan(0);
   },

@@ -103,7 +103,7 @@ test('a token of a bot or person is revoked before the call returns, even while 
   expect(await service.app(guest, 'GET', '/api/me')).toMatchObject({ status: 401 });
 });
 
-test('a full Redis delivers pending updates to a healthy receiver', async () => {
+test('while Redis is full, pending updates reach a healthy receiver', async () => {
   const { bot } = await startedBot('pushed');
   let healthy = false;
   const books: Books = await keepBooks(() => (healthy ? 200 : 503));
@@ -124,7 +124,7 @@ test('a full Redis delivers pending updates to a healthy receiver', async () => 
   }
 });
 
-test('a full Redis serves polls, confirmations, deletions and unpins', async () => {
+test('while Redis is full, polls, confirmations, deletions and unpins succeed', async () => {
   const { bot, sent } = await startedBot('polled');
   const more = await resultOf(send(bot, 'one more'));
   await resultOf(service.bot(bot, 'pinChatMessage', { chat_id: ann.id, message_id: sent }));
@@ -145,7 +145,7 @@ test('a full Redis serves polls, confirmations, deletions and unpins', async () 
   expect(ids).not.toContain(more.message_id);
 });
 
-test('a full Redis deletes a message stored only in Postgres', async () => {
+test('while Redis is full, a message stored only in Postgres can be deleted', async () => {
   const { bot, sent } = await startedBot('cold');
   await flushed();
   const chat = { id: bot.id, user: ann.id };
@@ -154,7 +154,7 @@ test('a full Redis deletes a message stored only in Postgres', async () => {
   expect(await resultOf(service.bot(bot, 'deleteMessage', { chat_id: ann.id, message_id: sent }))).toBe(true);
 });
 
-test('a full Redis refuses calls that store more data', async () => {
+test('while Redis is full, calls that store more data are refused', async () => {
   const { bot } = await startedBot('read');
   await flushed();
   await fill(200);
@@ -240,7 +240,7 @@ test('leaked tokens are blocked before the report is answered, even if Redis is 
   expect(await service.app(guest, 'GET', '/api/me')).toMatchObject({ status: 401 });
 });
 
-test('a full Redis removes an account with its bots, messages and reactions', async () => {
+test('while Redis is full, an account can be removed with its bots, messages and reactions', async () => {
   const gone = await service.newUser('leaver');
   const own = await service.newBot(gone, 'orphan');
   const { bot } = await startedBot('stays');

@@ -177,7 +177,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test('if a partition cannot be moved, the command says why and changes nothing', async () => {
+test('if a partition cannot be moved, the command reports the reason and changes nothing', async () => {
   expect((await move(0, 2)).log).toMatch(
     /DATABASE_SHARDS 1 has wal_level = replica: run ..?alter system set wal_level = 'logical'/,
   );

@@ -21,7 +21,7 @@ afterEach(async () => {
 const resume_ms_max = 5_000;
 
 test(
-  'R4: a Redis that is killed under load loses no acknowledged message and gives out no id twice',
+  'R4: if Redis is killed under load, no acknowledged message is lost and no id is given out twice',
   async () => {
     const redis = await durableRedis();
     service = await startService({ fronts: 2, redis, extraEnv: { PARTITIONS: '16' } });

@@ -47,7 +47,7 @@ function cutTail(bytes: number): void {
   truncateSync(join(folder, file), statSync(join(folder, file)).size - bytes);
 }
 
-test('a start after SHUTDOWN skips ids, unless an operator sealed Redis before', async () => {
+test('a start after SHUTDOWN skips ids, unless an operator sealed Redis before the shutdown', async () => {
   const refused = await seal();
   expect([refused.code, refused.log]).toEqual([1, expect.stringContaining('stop all roles first')]);
   const first = await send('one');

@@ -152,7 +152,7 @@ const rounds = amount(1, 5);
 const triesMax = 5;
 
 test(
-  'R16: with all fronts running, a token is replaced in less than the time of a lease',
+  'R16: with all fronts running, a token is replaced in less than the duration of a lease',
   async () => {
     const took: number[] = [];
     while (took.length < rounds || (Math.min(...took) >= limits.auth_lease_ms && took.length < triesMax)) {

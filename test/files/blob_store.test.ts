@@ -95,7 +95,7 @@ describe.each(['folder', 's3'])('file storage: %s', (kind) => {
   });
 });
 
-test('the list of the file folder contains only complete files', async () => {
+test('a listing of the file folder contains only complete files', async () => {
   const folder = join(dir, 'own');
   mkdirSync(join(folder, 'incoming'), { recursive: true });
   const [old, fresh] = ['old', 'fresh'].map((name) => join(folder, 'incoming', name)) as [string, string];

@@ -25,7 +25,7 @@ const tagged = (encode: Encode, orientation: number) =>
 const pixelsOf = (bytes: Buffer) => sharp(bytes).raw().toBuffer();
 
 describe.each(Object.entries(formats))('removing the metadata of a %s', (_, encode) => {
-  test('the metadata of a photo is removed, and the pixels and the colour profile stay', async () => {
+  test('the metadata of a photo is removed, and its pixels and colour profile are kept', async () => {
     const given = await encode(plain().withIccProfile('p3').withExif(place).withXmp(xmp)).toBuffer();
     expect(given.includes('secret')).toBe(true);
     const left = withoutMetadata(given) as Buffer;

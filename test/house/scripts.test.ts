@@ -60,7 +60,7 @@ test('Lua scripts contain no literal numbers that belong in limits.ts', () => {
   );
 });
 
-test('Lua stores every limit of the scripts without rounding', () => {
+test('Lua represents every limit of the scripts exactly', () => {
   const named = new Set(
     [...bodies.values()].flatMap((body) => [...body.matchAll(/\bLIMITS\.(\w+)/g)].map((m) => m[1])),
   );

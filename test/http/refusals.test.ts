@@ -158,7 +158,7 @@ describe('a request may have a chunked body', () => {
     expect(client.text).toContain('{"path":"/chunked","bytes":5}');
   });
 
-  test('a request that follows a chunked body is not run, whether it arrives in the same read or later', async () => {
+  test('a request that follows a chunked body is not run, whether both requests arrive in one read or in two', async () => {
     await client.send(`${head}3\r\nabc\r\n0\r\n\r\n${smuggled}`, smuggled, smuggled);
     await client.untilClosed();
     expect(fixture.seen).toEqual(['POST /chunked']);

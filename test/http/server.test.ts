@@ -119,7 +119,7 @@ test('close waits for open requests and slow readers, then closes idle connectio
   expect(slow.text).toContain('Connection: close');
 });
 
-test('close ends at once if no request is open', async () => {
+test('close ends immediately if no request is open', async () => {
   const { server, port } = await start((request) => request.reply(200, '{}'));
   const idle = await new RawClient(port).send(headOf('GET /x'));
   await idle.until(() => idle.statuses.length === 1);

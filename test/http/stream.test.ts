@@ -60,7 +60,7 @@ function unchunked(client: RawClient): string {
   }
 }
 
-test('an event stream sends its head at once, and each event when it is written', async () => {
+test('an event stream sends its head immediately, and each event when it is written', async () => {
   const client = await open();
   expect(client.text).toContain('HTTP/1.1 200 OK\r\n');
   for (const header of [

@@ -147,7 +147,7 @@ test('a source stream is read only as fast as the client reads', async () => {
   await expectAlive(fixture.port);
 });
 
-test('the source stream is destroyed at once when the client disconnects', async () => {
+test('the source stream is destroyed immediately when the client disconnects', async () => {
   const one = source(40 * 1024 * 1024);
   await serve((request) =>
     request.replyStream({ status: 200, headers, length: 40 * 1024 * 1024, body: one.stream }),

@@ -428,7 +428,7 @@ describe('partitions are recovered', () => {
       expect(await incarnations()).toEqual(raised);
     });
 
-    it('the incarnation is raised if Redis was opened and written to after an operator had sealed this Redis', async () => {
+    it('the incarnation is raised if Redis was opened and written to after an operator had sealed it', async () => {
       await sealed();
       await node.recovery.openAll(all, runId());
       await putMessage(node, chat, 2, 'later');

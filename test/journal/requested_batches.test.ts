@@ -94,7 +94,7 @@ describe('requested batches are settled together', () => {
     for (const id of [2, 3]) expect(await timeToLive(id)).toBeGreaterThan(hotTtlMs - 60_000);
   });
 
-  it('requested batches are settled at once if together they fill a batch', async () => {
+  it('requested batches are settled immediately if together they fill a batch', async () => {
     await startPaused();
     const half = limits.journal_batch_entries_max / 2;
     for (const from of [2, 2 + half]) {

@@ -80,7 +80,7 @@ const calls = {
 };
 
 describe('partition/recover', () => {
-  it('partition/recover raises the incarnation once', async () => {
+  it('partition/recover raises the incarnation only once', async () => {
     expect(await calls.recover(runId(), 0)).toEqual({ status: 'behind', highest: 0 });
     expect(await node.connection.client.exists(node.keys.meta(partition()))).toBe(0);
     expect(await calls.recover('another', 3)).toEqual({ status: 'moved' });

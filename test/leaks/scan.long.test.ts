@@ -160,7 +160,7 @@ test('a scan for leaked tokens blocks the tokens it finds, except in a dry run',
   expect(nowhere.code).toBe(1);
 });
 
-test("a scan for leaked tokens also finds an administrator's token, which is revoked at once", async () => {
+test("a scan for leaked tokens also finds an administrator's token, and revokes it immediately", async () => {
   const added = await petrel(service.env, 'admin', 'tokens', 'add', 'ada');
   const token = added.out.trim();
   const at = join(folder, 'admin');

@@ -106,7 +106,7 @@ test('growing.md shows the measured costs and the figures that the model compute
   expect(withFigures(page, dearer)).not.toBe(page);
 });
 
-test('`petrel capacity` computes its plan from the shipped costs', () => {
+test('`petrel capacity` computes its plan from the built-in costs', () => {
   const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
   const args = [main, 'capacity', '--rps', '20000', '--json'];
   const { demand, need } = JSON.parse(spawnSync(process.execPath, args, { encoding: 'utf8' }).stdout);
@@ -148,7 +148,7 @@ test('every cost above its maximum is reported', () => {
   expect(broken(run(11, 2, 1.03))).toEqual(['trips of getMe']);
 });
 
-test('the cost of Redis relative to the floor is shown without a budget', () => {
+test('the cost of Redis relative to the minimal server is shown without a budget', () => {
   const changes = changesOf([run(10, 2, 1)], [run(20, 2, 1)], 0.1);
   const what = 'getMe: CPU time of Redis relative to the floor';
   expect(changes.find((change) => change.what === what)).toMatchObject({

@@ -64,7 +64,7 @@ test.each([
   expect(verdictOf({ goals, ended })).toEqual({ good, words });
 });
 
-test('a run beside other programs has a warning above the verdict', () => {
+test('the page shows a warning above the verdict if other programs ran during the benchmark', () => {
   const html = textOf(pageOf(run([scenario({}, [0.02, 0.31, 0.02]), scenario({ name: 'getMe' })])));
   expect(html).toMatch(
     /Petrel bench\nWarning\.\n Other programs, .* took CPU time during rounds: up to 31 % of this machine in sendMessage\. Repeat.*\nAll 2/,
@@ -72,14 +72,14 @@ test('a run beside other programs has a warning above the verdict', () => {
   expect(warningsOf(run([scenario()]))).toEqual([]);
 });
 
-test('rounds that differ widely have a warning', () => {
+test('the page shows a warning about rounds that differ widely', () => {
   const ratios = [0.6, 0.9, 0.92];
   expect(warningsOf(run([scenario({ ratios })]))).toEqual([
     'The rounds differ widely: sendMessage had 0.60 to 0.92 of the floor.',
   ]);
 });
 
-test('results of an earlier version, which have no CPU time of other programs, have no warning about them', () => {
+test('the page shows no such warning for results of an earlier version, which lack the CPU time of other programs', () => {
   const old = scenario();
   const sides = old.sides.map(({ taken: _, ...rest }) => rest);
   const results = readResults(JSON.stringify(run([{ ...old, sides }])));
@@ -87,7 +87,7 @@ test('results of an earlier version, which have no CPU time of other programs, h
   expect(pageOf(results)).toContain('sendMessage');
 });
 
-test('the page shows one share of the floor for each scenario, and the spread of the rounds', () => {
+test('the page shows one ratio to the minimal server for each scenario, and the spread of the rounds', () => {
   const html = textOf(pageOf(run([scenario()])));
   // The goal and the plot show the lower ratio, and only the goal explains both.
   expect(html).toContain('0.85 of floor, rates 0.88 to 0.92');
@@ -129,7 +129,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test('the folder of kept results keeps the last ones and leaves other files alone', () => {
+test('a folder of kept results keeps the newest results and leaves other files alone', () => {
   writeFileSync(join(folder, 'notes.txt'), 'mine');
   writeFileSync(join(folder, '20200101T000000Z-unreadable.json'), '{');
   const made_at = (n: number) => new Date(Date.UTC(2030, 0, 1, 0, 0, n)).toISOString();
@@ -151,7 +151,7 @@ test('a folder of kept results is created, and unreadable results are skipped', 
   expect(loadKept(fresh)).toEqual([]);
 });
 
-test('the CPU time that no process of the run used belongs to other programs', () => {
+test('CPU time that no process of the run used is counted as CPU time of other programs', () => {
   const reading = (at: number, machine: number, own: number) => ({
     ...{ at, machine, own, cpu: { server: own, flush: 0, postgres: 0, load: 0 } },
     redis: { cpuSeconds: 0, scripts: 0, commands: 0 },

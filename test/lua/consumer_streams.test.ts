@@ -201,7 +201,7 @@ test.each([
   },
 );
 
-test('if a consumer loses an update and gets it again, confirming this update confirms no earlier one', async () => {
+test('if a consumer loses an update and gets it again, confirming this update confirms no earlier update', async () => {
   await emptied(client);
   const world = new StreamWorld(client);
   await world.add(0);

@@ -82,7 +82,7 @@ class PollWorld extends ConsumerWorld {
 }
 
 test(
-  'no history of consumers loses an update, breaks the order in a chat, or gets stuck',
+  'no sequence of consumer actions loses an update, breaks the order in a chat, or gets stuck',
   async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(acts, { minLength: 1, maxLength: 40 }), async (history) => {
