@@ -161,7 +161,7 @@ test('updates that are removed from the queue are also removed from the assignme
   });
 });
 
-test('a step without an update for its consumer takes a few commands, however many other consumers wait', async () => {
+test('a step that finds no update for its consumer takes few commands, even if many other consumers wait', async () => {
   await emptied(client);
   const names = Array.from({ length: limits.consumers_max }, (_, i) => `c${i}`);
   for (const name of names) await step(client, { name, poll: name, lease });

@@ -262,7 +262,7 @@ test('no token of a conversation is stored in Redis, in Postgres or in a log', a
   expect(searched.keys).toBeGreaterThan(50);
 });
 
-test('the owner turns inline mode on and off, sets its hint and turns on feedback', async () => {
+test('the owner turns inline mode on and off, sets its placeholder and turns on feedback', async () => {
   const said = inWords('en');
   const owner = await newTalker(service, 'iris', 'en');
   const username = `finder_${owner.user.id}_bot`;

@@ -216,7 +216,7 @@ test('forged buttons cannot change the bot of another person', async () => {
   expect(world.errors).toEqual([]);
 });
 
-test('while Postgres is unavailable, the management bot still answers a person at once', async ({
+test('while Postgres is unavailable, the management bot still answers a person immediately', async ({
   onTestFinished,
 }) => {
   const { node, said, written, manager } = world;
@@ -232,7 +232,7 @@ test('while Postgres is unavailable, the management bot still answers a person a
   expect((await written(zoe)).map(({ text }) => text)).toEqual([t.later]);
 });
 
-test('an update of a person who has blocked the management bot is handled without an error', async () => {
+test('an update from a person who has blocked the management bot is handled without an error', async () => {
   const { node, said, written, manager } = world;
   const yan = await world.person();
   const update = await said(yan, '/newbot');

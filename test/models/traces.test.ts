@@ -188,7 +188,7 @@ describe.skipIf(!canRun('spin', 'gcc'))('traces', () => {
     },
   );
 
-  test('the random runs together contain every step of the models', () => {
+  test('the random runs cover every step of the models', () => {
     const fills = [
       'read',
       'write',

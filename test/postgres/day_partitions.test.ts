@@ -75,7 +75,7 @@ afterEach(async () => {
   await run("delete from installation where name = 'tombstones_purged_at'");
 });
 
-test('several processes that create the same daily partitions at once create each of them once', async () => {
+test('several processes that create the same daily partitions simultaneously create each partition once', async () => {
   for (let round = 0; round < 10; round++) {
     for (const offset of await days()) await run(`drop table ${dayName(offset)}`);
     const done = await Promise.all(Array.from({ length: 5 }, () => keepDays(pool, age_ms)));

@@ -113,7 +113,7 @@ describe('migrate updates the schema of a database', () => {
     expect(applied).toHaveLength(shippedCount);
   });
 
-  it('migrate leaves no trace of a file that fails', async () => {
+  it('migrate rolls back a file that fails', async () => {
     await migrate(url);
     writeFileSync(join(folder, `${next}_more.sql`), 'create table more (id int); select nonsense;');
     await expect(migrate(url, () => {}, folder)).rejects.toThrow(`${next}_more.sql`);

@@ -38,18 +38,18 @@ async function scan(word: string, before: number, rows: number, limit = 100) {
   return { ids: accounts.map(({ id }) => id - 500_000), bottom: (bottom ?? 0) - 500_000, more };
 }
 
-test('a search reads only so many accounts, newest first, and continues below the last one', async () => {
+test('a search reads a limited number of accounts, newest first, and continues below the last one', async () => {
   // The deleted person 8 is read but never found.
   expect(await scan('even', 600_000, 3)).toEqual({ ids: [10], bottom: 8, more: true });
   expect(await scan('even', 500_008, 3)).toEqual({ ids: [6], bottom: 5, more: true });
   expect(await scan('odd', 600_000, 4)).toEqual({ ids: [9, 7], bottom: 7, more: true });
 });
 
-test('a search returns only so many accounts', async () => {
+test('a search returns a limited number of accounts', async () => {
   expect((await scan('5000', 600_000, 100, 3)).ids).toEqual([10, 9, 7]);
 });
 
-test('a search of accounts that do not match reads them and finds nothing', async () => {
+test('a search without a match reads the accounts and finds nothing', async () => {
   expect(await scan('nobody', 600_000, 4)).toEqual({ ids: [], bottom: 7, more: true });
 });
 

@@ -155,7 +155,7 @@ describe('the pool runs statements and transactions', () => {
     expect(pool.retries()).toBe(1);
   });
 
-  it('a statement that a deadlock ended is repeated, and refused as unavailable if all repeats fail too', async () => {
+  it('a statement that fails with a deadlock is repeated, and is refused as unavailable if all repeats fail', async () => {
     await pool.query(statement('tries', 'create sequence tries'));
     const make = `create function fail(times int) returns int language plpgsql as $$ begin
       if nextval('tries') <= times then raise exception using errcode = '40P01'; end if;

@@ -66,7 +66,7 @@ test('a pattern selects every text that contains the word', async () => {
   );
 });
 
-test('a pattern escapes its special characters, and a range must match every pattern', async () => {
+test('a pattern escapes its special characters, and a text must match every pattern', async () => {
   await store(-1, ['Москва', 'Минск', 'мост', 'a_b', 'aXb', '100%', '1000', 'back\\slash', 'backslash']);
   const idsOf = async (query: string) => (await search([range(-1)], query))[0]?.ids;
   expect(await idsOf('мос')).toEqual([3, 1]);
@@ -77,7 +77,7 @@ test('a pattern escapes its special characters, and a range must match every pat
   expect(await idsOf('мо СКВ')).toEqual([1]);
 });
 
-test('a range ends after its rows and reports where it ended', async () => {
+test('a range stops at its row limit and reports where it stopped', async () => {
   await store(-2, ['old x', 'x', null, 'x', 'y']);
   const [whole, part, rest, none] = await search(
     [range(-2), range(-2, { rows: 3 }), range(-2, { before: 3 }), range(-3)],

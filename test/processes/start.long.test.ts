@@ -11,7 +11,7 @@ import { environment } from '../support/environment.js';
 import { createRole } from '../support/role_process.js';
 import { freshDatabase, freshRedis, migratedDatabase, temporaryFolder } from '../support/servers.js';
 
-test('a start reports all missing and misspelt settings at once, for every LOG_LEVEL', async () => {
+test('a start reports all missing and misspelt settings together, for every LOG_LEVEL', async () => {
   const role = createRole('front', async () => ({
     ...{ PATH: process.env.PATH ?? '', LOG_LEVEL: 'silent', FILES_S3_URL: 'http://127.0.0.1:1' },
   }));

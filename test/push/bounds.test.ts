@@ -30,7 +30,7 @@ afterAll(async () => {
   await database?.drop();
 });
 
-test('a limited number of people is notified of a message, and the queue has a limited length', async () => {
+test('the number of people notified of one message and the length of the queue are limited', async () => {
   const bounds = { delayMs: 3_600_000, gapMs: 0, recipientsMax: 3, dueMax: 1_000 };
   const message = { chat: crowd, user: 0, message: 10, sender: 9 };
   const rows = () => sql('select message_id, due_at from push_due');

@@ -310,7 +310,7 @@ test('several messages sent together cause one notification, and an edit causes 
   expect(due).toEqual([{ due_at: null }]);
 });
 
-test('a long text is cut to fit the notification into one record', async () => {
+test('a long text is shortened so that the notification fits into one record', async () => {
   const ann = await person('ann');
   await send(ann.id, '🐦'.repeat(4_000));
   await until(() => expect(of(ann).length).toBe(1));
@@ -328,7 +328,7 @@ test('a push subscription is removed when the push service reports it as unknown
   expect(of(ann).length).toBe(1);
 });
 
-test('nothing is sent to a push subscription once its host has an internal address', async () => {
+test('nothing is sent to a push subscription whose host has an internal address', async () => {
   const ann = await person('ann');
   const inside = `https://[::1]:${receiver.port}/${ann.browser.device}`;
   await sql('update push_subscriptions set endpoint = $2 where user_id = $1', ann.id, inside);

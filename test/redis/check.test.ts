@@ -58,7 +58,7 @@ test('the check of Redis refuses a user that may not run scripts or use sharded 
   await checkRedis(url);
 });
 
-test('the check of Redis reports a wrong password, a closed port or a silent server without the password', async () => {
+test('the check of Redis reports a wrong password, a closed port or a silent server, and never shows the password', async () => {
   const wrong = checkRedis(`redis://:hunter2hunter2@127.0.0.1:${server.port}`);
   await expect(wrong).rejects.toThrow(/cannot be used: .*WRONGPASS/);
   await expect(wrong).rejects.not.toThrow(/hunter2/);

@@ -115,7 +115,7 @@ test('after TRYAGAIN, a call on several keys of a moving slot fails with unavail
   await renew(partition);
 });
 
-test('after TRYAGAIN, a repeatable call waits until the new master has all its keys', async () => {
+test('after TRYAGAIN, a repeatable call waits until the new master has all keys of the call', async () => {
   const partition = 11;
   const [slot, from] = [slots[partition] as number, nodeAt(partition)];
   const to = (from + 1) % 3;

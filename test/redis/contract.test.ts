@@ -166,7 +166,7 @@ test('a shared function comes after the functions and constants that it uses', (
   expect(shared).toEqual(['z', 'a']);
 });
 
-test('a name in a string literal or in a field access includes no shared function', () => {
+test('a name inside a string literal or a field access does not include a shared function', () => {
   put('lib/f.lua', '@summary f.', 'local function now() end');
   expect(read('@summary x.', "return ok('now', a.now)").shared).toEqual([]);
 });

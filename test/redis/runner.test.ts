@@ -179,7 +179,7 @@ test('a call with a request id is repeated after a cut connection and applied on
   expect(await straight.client.hget(keys.chat(chat), 's')).toBe('2');
 });
 
-test('a repeated call has a new token, so that it does not recreate a ticket that was used', async () => {
+test('a repeated call uses a new token, so that a used ticket is not recreated', async () => {
   await send('r1');
   const read = (bot: number, token: string) => {
     const record = keys.bot(bot);

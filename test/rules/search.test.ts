@@ -25,7 +25,7 @@ test('a message matches if its texts contain every word, in any case and within 
   expect(matches('東京', '私は東京にいます')).toBe(true);
 });
 
-test('patterns escape the characters that are special in a pattern', () => {
+test('a pattern escapes its special characters', () => {
   expect(wordPattern('50%_a\\b')).toBe('%50\\%\\_a\\\\\\\\b%');
   expect(wordPattern('п')).toBe('%\\\\320\\\\2_7%');
 });

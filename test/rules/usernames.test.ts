@@ -34,7 +34,7 @@ describe('validBotUsername', () => {
   );
 });
 
-it('usernameKey returns the same key for all spellings of a username', () => {
+it('usernameKey ignores the case of a username', () => {
   expect(usernameKey('Demo_Bot')).toBe('demo_bot');
   expect(usernameKey('demo_bot')).toBe('demo_bot');
 });

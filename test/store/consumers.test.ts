@@ -93,7 +93,7 @@ test('consumers on two nodes share the updates, and each chat goes to one consum
   expect(new Set(who.values())).toEqual(new Set(names));
 });
 
-test('waiting consumers get new updates at once, each for its own chats only', async () => {
+test('waiting consumers get new updates immediately, each only for its own chats', async () => {
   const answers = await waiting(['one', 'two']);
   await sayAll('hello');
   const got = (await Promise.all(answers)).flat();
@@ -111,7 +111,7 @@ test('if the hint is lost, a waiting consumer finds the update within a second',
   expect(performance.now() - begun).toBeLessThan(10 * limits.poll_tick_ms);
 });
 
-test('the chats of a dead consumer move to a waiting one within five seconds, with unconfirmed updates first', async () => {
+test('the chats of a dead consumer move to a waiting consumer within five seconds, with unconfirmed updates first', async () => {
   await take(a, 'dies');
   await take(b, 'lives');
   await sayAll('first');

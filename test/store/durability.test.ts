@@ -219,7 +219,7 @@ describe('the number of durable calls is limited', () => {
     expect(durability.stats).toEqual({ ...idle, confirmed: 0, unconfirmed: 0 });
   });
 
-  test('a durable call ends at once if its caller disconnected while its scripts ran', async () => {
+  test('a durable call ends immediately if its caller disconnected while its scripts ran', async () => {
     const outcome = start({ isGone: true });
     await settled();
     expect(outcome.is).toBe('not_durable');

@@ -136,7 +136,7 @@ test('the owner of a route that has failed for an hour is notified once, with it
   ]);
 });
 
-test('the hour of a failing route begins again after a delivery, and after the route was set', async () => {
+test('the one-hour period of a failing route restarts after a delivery, and after the route is set', async () => {
   await setRoute('pay');
   const begin = async (heal: () => Promise<unknown>) => {
     await triedOn(1, 'a');

@@ -52,7 +52,7 @@ beforeEach(async () => {
 afterEach(() => cluster.close());
 
 describe('a node caches bot names', () => {
-  test('when a bot is renamed, its cache entries by token and by id change at once', async () => {
+  test('when a bot is renamed, its cache entries by token and by id change immediately', async () => {
     await a.store.auth.bot(bot.token);
     // One look-up fills both cache entries.
     expect(fromMemory(a)).toBe('Bot');

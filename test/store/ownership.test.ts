@@ -69,7 +69,7 @@ async function consistent(now: Person): Promise<string> {
   return token;
 }
 
-describe('the owner of a bot can change concurrently', () => {
+describe('the owner of a bot can be changed concurrently', () => {
   test('if two transfers of a bot run concurrently, only one of them succeeds', async () => {
     const ended = await Promise.allSettled([transfer(a, ben), transfer(b, cora)]);
     expect(kinds(ended)).toEqual(['done', 'not_bot_owner']);
@@ -111,7 +111,7 @@ describe('the owner of a bot can change concurrently', () => {
     expect(kinds(ended)).toEqual(['bot_not_found', 'done']);
   });
 
-  test('if a person has room for one more bot, only one of two transfers and a creation succeeds', async () => {
+  test('if a person has room for one more bot, only one of two transfers and one creation succeeds', async () => {
     await a.db.query(
       `insert into bots (owner_id, username, name) select $1, 'filler_' || n, 'x' from generate_series(1, $2::int) n`,
       [ben.id, limits.bots_per_owner_max - 1],

@@ -39,7 +39,7 @@ async function waiting(node: TestNode, timeout = 20) {
   return answer;
 }
 
-test('a hint wakes a poll on another node at once', async () => {
+test('a hint wakes a poll on another node immediately', async () => {
   const took: number[] = [];
   let offset = 0;
   // A busy machine may delay single answers, but not all.
@@ -107,7 +107,7 @@ test('a poll gets no updates that were read and confirmed on another node', asyn
   expect(shown(await poll(b, made.bot))).toEqual(['next']);
 });
 
-test('a long poll that has read but does not wait yet ends if a newer long poll starts', async () => {
+test('a long poll that has read its queue but does not wait yet ends if a newer long poll starts', async () => {
   const held = gate();
   let looks = 0;
   a.hooks.call = async (name, run) => {
@@ -124,7 +124,7 @@ test('a long poll that has read but does not wait yet ends if a newer long poll 
   expect(shown(await newer)).toEqual(['x']);
 });
 
-test("an update that arrives between a poll's first read and its subscription is found at once", async () => {
+test("an update that arrives between a poll's first read and its subscription is found immediately", async () => {
   let found: unknown = 'late';
   let offset = 0;
   // A busy machine may delay single answers, but not all.
@@ -200,7 +200,7 @@ test('an offset of -N takes little time even if fewer than N updates are pending
   expect(await client.xlen(queue)).toBe(2);
 });
 
-test('a poll that keeps only the last update of a long queue removes the others in several small steps', async () => {
+test('a poll that keeps only the last update of a long queue removes the other updates in several small steps', async () => {
   const { client } = a.connection;
   const { id } = made.bot;
   await send('first');

@@ -80,7 +80,7 @@ describe('message records are encoded without loss', () => {
     );
   });
 
-  test('a record whose header Lua wrote is unpacked like any other', async () => {
+  test('a record with a header written by Lua is unpacked like any other record', async () => {
     // Builds the header as lib/message.lua does, both for a new record and for a record whose header was unpacked and
     // packed again.
     const source = `

@@ -73,7 +73,7 @@ async function inBatches<T>(
     await Promise.all(items.slice(i, i + 250).map((x, j) => work(x, i + j)));
 }
 
-longTest('after 500 users toggled one emoji at once, the counts are the same everywhere', async () => {
+longTest('after 500 users toggled one emoji simultaneously, the counts are the same everywhere', async () => {
   const post = await makePost();
   const users = people(500);
   // Users with an even number end with the emoji, the others without it. Two nodes serve each user.

@@ -7,7 +7,7 @@ import { makeToken } from '../../src/rules/token.js';
 import { createTokenSearch } from './plain_tokens.js';
 import { freshDatabase, temporaryFolder } from './servers.js';
 
-test('a search finds issued tokens in rows and files, also in those written after an earlier search', async () => {
+test('a search finds issued tokens in rows and files, including rows and files written after an earlier search', async () => {
   const database = await freshDatabase();
   const folder = temporaryFolder();
   const client = new pg.Client(database.url);

@@ -33,7 +33,7 @@ test('promises settle before the next timer fires, so one move of the clock can 
   expect(time.monotonic()).toBe(1_000);
 });
 
-test('an aborted sleep ends at once and leaves no timer', async () => {
+test('an aborted sleep ends immediately and leaves no timer', async () => {
   const time = new VirtualTime();
   const ending = new AbortController();
   const slept = time.sleep(1_000, { signal: ending.signal });

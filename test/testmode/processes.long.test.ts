@@ -38,7 +38,7 @@ function isRunning(pid: number): boolean {
 
 const client = new URL('../../dist/testing/client.js', import.meta.url).href;
 
-test('two test servers can run at once, ignore the stores of an installation, and leave no files or processes', async () => {
+test('two test servers can run at the same time, ignore the stores of an installation, and leave no files or processes', async () => {
   let connections = 0;
   const store = createServer((socket) => {
     connections++;

@@ -124,7 +124,7 @@ test('simulated people can stop drafts and choose results of inline queries', as
   await expect.poll(async () => JSON.stringify(await updatesOf(world))).toContain('"chosen_inline_result"');
 });
 
-test('an action answers with the error of the application API, and is recorded', async () => {
+test('an action returns the error of the application API, and is recorded', async () => {
   const world = await server.world();
   const path = `/api/test/worlds/${world.id}/people`;
   expect(await request('POST', `${path}/ann/send`, { text: '' })).toMatchObject({
@@ -165,7 +165,7 @@ test('a request for a recording waits for the expected calls of the bot', async 
   await expect(late).rejects.toThrow('made 0 calls of deleteMessage within 20 ms instead of 1');
 });
 
-test('a recording has values up to 64 KB, and a saved recording has all pages', async () => {
+test('a recording contains values of up to 64 KB, and a saved recording contains all pages', async () => {
   const world = await server.world();
   await bot(world, 'sendMessage', { chat_id: 1, text: 'x'.repeat(70_000) });
   // No rate limit applies unless a setting asks for it.

@@ -338,7 +338,7 @@ test('files beyond the limits are refused with the limit, and nothing is uploade
   await page.context().close();
 });
 
-test('a picture that an earlier version of the application stored as unsent is sent', async () => {
+test('an unsent picture that an earlier version of the application stored is sent', async () => {
   const { chat, page } = await openGroup('Before');
   await page.evaluate(
     async ({ user, to, bytes }) => {

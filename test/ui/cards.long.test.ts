@@ -57,7 +57,7 @@ test('a button that replaces a pressed button does not look pressed', async () =
   await page.context().close();
 });
 
-test('the card of a live location shows each move, and that the location has ended', async () => {
+test('the card of a live location shows each move and the end of the location', async () => {
   const at = { chat_id: alice.id, latitude: 52.52, longitude: 13.405 };
   const sent = await resultOf(world.service.bot(made, 'sendLocation', { ...at, live_period: 600 }));
   const place = { chat_id: alice.id, message_id: sent.message_id };

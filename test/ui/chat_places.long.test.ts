@@ -134,7 +134,7 @@ test('a message brings an archived chat back in every window, and a muted chat s
   await Promise.all([page, other].map((window) => window.context().close()));
 });
 
-test('on a phone, the way back from an archived chat leads to the archive', async () => {
+test('on a phone, the Back link of an archived chat leads to the archive', async () => {
   await app('PUT', 'Gale', 'archive');
   const page = await world.open(alice, '', { viewport: { width: 390, height: 844 } });
   await archiveRow(page).click();

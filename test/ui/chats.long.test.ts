@@ -284,7 +284,7 @@ test('a new group is first in the list of every window of its creator', async ()
   await Promise.all([page.context().close(), other.context().close()]);
 });
 
-test('a person who is added to a channel or removed from it sees this at once', async () => {
+test('a person who is added to a channel or removed from it sees this immediately', async () => {
   const { service } = world;
   const channel = await resultOf(
     service.app(alice, 'POST', '/api/chats', { type: 'channel', title: 'Tides', private: true }),

@@ -169,7 +169,7 @@ test('an operator opens a bot by the search, suspends it and ends the suspension
   await page.context().close();
 });
 
-test('the page of a bot shows the same outcome of two queues twice', async () => {
+test('if two queues of a bot have the same outcome, the page shows the outcome twice', async () => {
   const { service } = world;
   const busy = await service.newBot(owner, 'busy');
   const database = new pg.Client(service.databaseUrl);
@@ -192,7 +192,7 @@ test('the page of a bot shows the same outcome of two queues twice', async () =>
   await page.context().close();
 });
 
-test('an address of a bot that does not exist shows an error and the way back', async () => {
+test('the page of a bot that does not exist shows an error and a link back', async () => {
   const page = await look();
   await page.goto(`${world.wire.url}/ops#bots/999999999`);
   await page.getByText('Not Found: bot not found').waitFor();

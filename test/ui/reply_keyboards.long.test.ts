@@ -122,7 +122,7 @@ test('a forced reply opens the reply field once, and again after a reload until 
   await page.context().close();
 });
 
-test('a keyboard that arrives while the keyboard of a chat is being loaded is shown', async () => {
+test('a keyboard that arrives while the chat is still loading an earlier keyboard is shown', async () => {
   const carol = await world.service.newUser('carol');
   await world.service.openChat(carol, bot);
   await send(carol.id, 'Hello');
@@ -147,7 +147,7 @@ test('a keyboard that arrives while the keyboard of a chat is being loaded is sh
   await page.context().close();
 });
 
-test('in a group, only the mentioned person sees a selective keyboard, and a press replies to its message', async () => {
+test('in a group, only the mentioned person sees a selective keyboard, and a press on it replies to the message with the keyboard', async () => {
   const group = await world.service.newGroup(alice, 'Dinner', [bob, bot]);
   const [a, b] = [await world.open(alice, `#/chat/${group}`), await world.open(bob, `#/chat/${group}`)];
   await Promise.all([a, b].map((page) => fieldOf(page).waitFor()));

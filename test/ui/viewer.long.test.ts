@@ -87,7 +87,7 @@ test('the arrow keys show each picture and video, except hidden media and media 
   await page.context().close();
 });
 
-test('the focus stays in the viewer, and Escape gives it back to the picture', async () => {
+test('the focus stays in the viewer, and Escape returns it to the picture', async () => {
   const page = await openViewer();
   const inside = () =>
     page.evaluate(() => {
@@ -121,7 +121,7 @@ const shownOf = (page: Page) =>
     };
   });
 
-test('a double click, the wheel and keys zoom, a drag moves the picture, and the next one is shown whole', async () => {
+test('a double click, the wheel and keys zoom, a drag moves the picture, and the next picture is shown in full', async () => {
   const page = await openViewer(400);
   await expect.poll(() => shownOf(page)).toEqual({ scale: 1, x: 0, y: 0 });
   await image(page).dblclick();

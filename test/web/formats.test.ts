@@ -123,7 +123,7 @@ test('the list has at most 20 members, and those who wrote most recently come fi
   expect(listed.slice(0, 4).map(({ id }) => id)).toEqual([7, 3, 105, 100]);
 });
 
-test('a member with a username is mentioned by it, and another member by id', () => {
+test('a member with a username is mentioned by the username, and another member by id', () => {
   expect(mentionChange(ann, 'ke', 6)).toEqual({ from: 3, to: 6, insert: '@keeper ', selection: [11, 11] });
   const { insert } = mentionChange({ ...boris, last_name: '[**x**](a.b)' }, '', 1);
   expect(readMarks(insert)).toEqual({

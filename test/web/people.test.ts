@@ -133,7 +133,7 @@ describe('people forward messages', () => {
   });
 });
 
-test('bots see at once that a person has changed the language', async () => {
+test('bots see immediately that a person has changed the language', async () => {
   const carol = await service.newUser('carol');
   await service.openChat(carol, bot);
   const hear = async () => {

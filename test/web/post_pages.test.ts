@@ -89,8 +89,8 @@ const elementOf = (page: string, opening: string) => {
   return found && unescaped(found[1] as string);
 };
 
-describe('the page of a post of a public channel', () => {
-  test('shows the post and a preview card without an account, a script or the author', async () => {
+describe('readers without an account can open a post of a public channel', () => {
+  test('the page shows the post and a preview card without an account or scripts, and hides the author', async () => {
     const { id, external_id } = await write(await newChannel(), { text: 'High water\nat noon' });
     const react = async (user: TestUser, emoji: string) =>
       expect((await service.app(user, 'POST', `/api/posts/${id}/reactions`, { emoji })).status).toBe(200);
@@ -116,7 +116,7 @@ describe('the page of a post of a public channel', () => {
       expect(page).not.toContain(hidden);
   });
 
-  test('has a strict policy, loads everything from this host, and may be kept for a minute', async () => {
+  test('the page has a strict policy, loads everything from this host, and may be cached for a minute', async () => {
     const { external_id } = await write(await newChannel(), { text: 'short' });
     const { headers, text: page } = await load(`/post/${external_id}`);
     const app = (await load('/app')).headers;
@@ -187,7 +187,7 @@ describe('the page of a post of a public channel', () => {
     expect(elementOf(page, 'p class="text" dir="auto" lang=""')).toBe(text);
   });
 
-  test('hides the letters of spoilers', async () => {
+  test('the page hides the letters of spoilers', async () => {
     const entities = [{ type: 'spoiler', offset: 4, length: 10 }];
     const { external_id } = await publish(await newChannel(), 'sendMessage', {
       text: 'The butler did',
@@ -235,7 +235,7 @@ describe('the page of a post of a public channel', () => {
     expect(metaOf((await load(`/post/${external_id}`)).text, 'og:image')).toBeNull();
   });
 
-  test('shows a post that Redis no longer has', async () => {
+  test('the page shows a post that Redis no longer has', async () => {
     const { id, external_id } = await write(await newChannel(), { text: 'kept in Postgres' });
     const redis = openAnywhere(service.redis);
     const key = keys().post(id);
@@ -246,10 +246,10 @@ describe('the page of a post of a public channel', () => {
   });
 });
 
-describe('a link to a post that readers without an account may not see', () => {
+describe('readers without an account cannot open a post that is not public', () => {
   const without = (page: string, id: string) => page.replaceAll(id, 'ID');
 
-  test('a private, a protected, a deleted and an unknown post get the same answer, which offers to sign in', async () => {
+  test('private, protected, deleted and unknown posts get the same answer, which offers to sign in', async () => {
     const [open, shut] = [await newChannel(), await newChannel({ title: 'Secret', private: true })];
     const secret = await write(shut, { text: 'classified' });
     const protect_content = true;
@@ -277,7 +277,7 @@ describe('a link to a post that readers without an account may not see', () => {
     expect((await service.app(bob, 'GET', `/api/posts/${secret.external_id}`)).status).toBe(404);
   });
 
-  test('a look-up of a private post reads no membership', async () => {
+  test('a look-up of a private post reads no memberships', async () => {
     const channel = await newChannel({ private: true });
     const { external_id } = await write(channel, { text: 'x' });
     expect((await load(`/post/${external_id}`)).status).toBe(404);

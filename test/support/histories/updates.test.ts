@@ -53,7 +53,7 @@ test('the checker rejects lost, invented and doubled messages', () => {
   expect(check([arrival(7), arrival(8, 'a', { text: 'm7' })])).toEqual(['doubled: "m7" again as update 8']);
 });
 
-test('the checker accepts repeats that were announced, and no others', () => {
+test('the checker accepts repeats that were announced, and no other repeats', () => {
   expect(check([arrival(7), arrival(7, 'a', { announced: true }), arrival(8)])).toEqual([]);
   expect(check([arrival(7), arrival(7)])).toEqual(['repeated: update 7 after it was confirmed']);
   expect(check([arrival(7), arrival(7, 'a', { announced: true, text: 'x' })])).toEqual([
