@@ -7,7 +7,7 @@ import { resultOf, type Service, type TestUser } from '../support/service.js';
 import { onSharedService } from '../support/shared.js';
 
 let service: Service;
-/** Writes in the groups. */
+/** The person who writes in the groups. */
 let ann: TestUser;
 let ben: TestUser;
 /** Groups of both people, latest activity first. */
@@ -82,7 +82,7 @@ async function loseChats(): Promise<void> {
 test('pinned chats come first, the latest pin first, and every page size shows each chat once', async () => {
   const pins = [group(-1), group(2), group(-2)];
   for (const id of pins) await pin(id);
-  // A pinned chat keeps its place.
+  // A pinned chat keeps its position.
   await pin(group(2));
   const order = [...pins].reverse();
   for (const limit of [1, 2, 3, 4, 100]) {
@@ -90,7 +90,7 @@ test('pinned chats come first, the latest pin first, and every page size shows e
     expect(all.map(({ id }) => id)).toEqual([...order, ...without(...pins)]);
     expect(all.map(({ list_pin }) => list_pin).slice(0, 4)).toEqual([3, 2, 1, undefined]);
   }
-  // Dates have whole seconds, so the message must not be of the second in which the groups were made.
+  // Dates have whole seconds, so the message must be sent in a later second than the groups were created.
   const made = Math.floor(Date.now() / 1_000);
   await expect.poll(() => Math.floor(Date.now() / 1_000), { timeout: 5_000 }).toBeGreaterThan(made);
   await say(group(4));
@@ -168,7 +168,7 @@ test('a muted chat leaves the archive only with the first message after it is un
   expect(await archived()).toEqual([quiet]);
   await say(quiet);
   expect(await archived()).toEqual([]);
-  // A mute does not take a chat back that a message brought out of the archive.
+  // Muting a chat does not archive it again after a message has moved it out of the archive.
   await mute(quiet);
   expect(await archived()).toEqual([]);
   expect(await sql('select 1 from chat_places where user_id = $1', ben.id)).toEqual([]);

@@ -89,7 +89,7 @@ test('50 edits in two seconds on two fronts are all accepted, one per second is 
   await expect.poll(async () => (await textsOf(user.id, message_id)).at(-1), patience).toBe(last);
   await expectOneASecond(user.id, message_id);
   const versions = await versionsOf(user.id, message_id);
-  // The answers without `edit_pending` are the edits that were applied at once.
+  // The answers without `edit_pending` are the edits that were applied immediately.
   const atOnce = answers.filter(({ body }) => !('edit_pending' in body.result));
   expect(atOnce[0]).toBe(answers[0]);
   expect(atOnce.length).toBeLessThan(versions.length);
@@ -149,7 +149,7 @@ test('a pending edit is applied by another node if its front is killed', async (
     return resultOf(edit(user.id, id, 'last', {}, 1));
   });
   expect(last).toMatchObject({ edit_pending: true });
-  // Stops the front, and with it the timers of pending edits, at once.
+  // Immediately stops the front, and with it the timers of pending edits.
   service.fronts[1]?.pause();
   await service.fronts[1]?.kill();
   await expect.poll(() => textsOf(user.id, message_id), patience).toEqual(['start', 'first', 'last']);
@@ -223,7 +223,7 @@ test('a button press allows one more edit, which replaces an earlier pending edi
   const again = await begin();
   const atOnce = await resultOf(edit(user.id, again.message_id, 'at once', { reply_markup }));
   expect('edit_pending' in atOnce).toBe(false);
-  // A new keyboard keeps the pending text, and both are stored at once.
+  // A new keyboard keeps the pending text, and both are stored immediately.
   const menu = await begin();
   expect(await resultOf(call('editMessageReplyMarkup', { ...menu, reply_markup: changed }))).toMatchObject({
     text: 'two',

@@ -1,4 +1,7 @@
-/** Starts a service in which a bot is transferred only if its recipient accepts the offer, for all tests of a file. */
+/**
+ * Starts a service for all tests of a file. In this service, a bot is transferred only if its recipient accepts the
+ * offer.
+ */
 import { test } from 'vitest';
 import { type Service, startService } from '../support/service.js';
 

@@ -52,7 +52,7 @@ const failWith = (given: Case, error: Error): never => {
 };
 
 /**
- * Runs half of all cases in batches. A failure names the call, the seed and the run, so that the failure can be
+ * Runs half of all cases in batches. The error message names the call, the seed and the run, so that the failure can be
  * repeated. Failing cases are not shrunk, because earlier calls have changed the service.
  */
 async function inBatches(one: fc.Arbitrary<Case>, run: (given: Case[]) => Promise<void>): Promise<void> {

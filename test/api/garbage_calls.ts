@@ -14,7 +14,7 @@ export interface Target {
   readonly name: string;
   readonly caller: 'bot' | 'user' | 'admin';
   readonly verb: string;
-  /** The path of an endpoint, in which `{name}` stands for a segment, or null for a bot method. */
+  /** The path of an endpoint, where `{name}` stands for a segment. Null for a bot method. */
   readonly path: string | null;
   readonly shape: Shape;
   readonly deaf: boolean;

@@ -17,7 +17,7 @@ import { forwarded } from './refused.js';
 
 interface Corner {
   readonly owner: TestUser;
-  /** A member of the group and the channel without rights. */
+  /** A person without rights who is a member of the group and the channel. */
   readonly member: TestUser;
   readonly bot: TestBot;
   readonly group: number;

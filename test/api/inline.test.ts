@@ -804,7 +804,7 @@ test('a person who sends many queries at once gets 429 for some of them', async 
   const answers = await Promise.all(Array.from({ length: 100 }, () => ask(eager, 'rate')));
   const seconds = (performance.now() - began) / 1_000;
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 429]));
-  // A person may make 30 queries at once, and two more per second.
+  // A person may make a burst of 30 queries, and two more per second.
   const accepted = answers.filter(({ status }) => status === 200).length;
   expect(accepted).toBeGreaterThanOrEqual(30);
   expect(accepted).toBeLessThanOrEqual(35 + 2 * seconds);

@@ -83,7 +83,7 @@ export async function connect(url: string): Promise<pg.Client> {
   return client;
 }
 
-/** Waits until messages can be found, which is when they are in Postgres. */
+/** Waits until the messages are in Postgres, where a search finds them. */
 const untilWritten = ({ sql }: World, chat: number, ids: readonly number[]) =>
   expect
     .poll(async () => {

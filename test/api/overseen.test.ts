@@ -107,7 +107,7 @@ test('a search finds people and bots by parts of usernames and names, in any cas
   expect(await search(`@${annas.username}`)).toMatchObject([
     { type: 'bot', id: annas.id, username: annas.username, suspended: false },
   ]);
-  // The characters % and _ stand for themselves.
+  // The characters % and _ are searched literally.
   expect(idsOf(await search('жан_а'))).toEqual([]);
   expect(idsOf(await search('жан%'))).toEqual([]);
 });

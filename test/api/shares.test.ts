@@ -181,6 +181,6 @@ test('for an account that makes many small calls, the front reads the clock for 
   const random = { number: () => draws[drawn++ % draws.length] as number } as Random;
   const shares = new Shares(time, random);
   for (let i = 0; i < 800; i++) shares.run(1, 100, () => undefined);
-  // One call in eight is measured, with two readings. The first call of the account needs one more.
+  // One call in eight is measured, with two readings of the clock. The account's first call adds one more reading.
   expect(readings).toBe(201);
 });

@@ -79,7 +79,7 @@ test('a ping of a failing webhook changes neither its state nor its deliveries',
   expect(await resultOf(service.bot(bot, 'getWebhookInfo'))).toMatchObject({
     ...{ pending_update_count: 0, last_error_date: null, last_error_message: null },
   });
-  // A delivery after the ping is sent at once, and is the only one that is listed.
+  // A delivery after the ping is sent immediately, and is the only one that is listed.
   status = 200;
   await resultOf(service.app(owner, 'POST', `/api/chats/${bot.id}/messages`, { text: 'one' }));
   const listed = async () => resultOf(own('GET', 'deliveries'));
@@ -113,7 +113,7 @@ test('an owner may send six pings per minute for all bots and on all fronts', as
     bot = n % 2 ? first : second;
     answer = await ping({}, n % 2);
   }
-  // One more is allowed every ten seconds.
+  // One more ping is allowed every ten seconds.
   const more = Math.floor((performance.now() - began) / 10_000);
   expect(received.length).toBeGreaterThanOrEqual(6);
   expect(received.length).toBeLessThanOrEqual(6 + more);

@@ -216,7 +216,7 @@ test('an owner sees the routes with their pending updates, last error and next r
   await say('stuck');
   const listed = async () => (await resultOf(own('GET', 'routes'))).items;
   const now = Math.floor(Date.now() / 1_000);
-  // The first retry follows at once.
+  // The first retry follows immediately.
   await expect.poll(() => failing.arrivals.length).toBeGreaterThan(1);
   await expect.poll(listed).toMatchObject([
     {

@@ -1,4 +1,6 @@
-/** Tests the short form of `backup.long.test.ts`: a backup of a running installation, restored into an empty one. */
+/**
+ * A short form of `backup.long.test.ts`: backs up a running installation, and restores the backup into an empty one.
+ */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect } from 'vitest';

@@ -64,7 +64,7 @@ export function testFeatures(
     return stop;
   }
 
-  /** Replaces the webhook that a library set by a route to the same receiver. */
+  /** Removes the webhook that a library has set, and sets a route to the same receiver instead. */
   async function moveToRoute(bot: TestBot, secret_token: string): Promise<void> {
     const { url, allowed_updates } = await resultOf(service.bot(bot, 'getWebhookInfo'));
     await resultOf(service.bot(bot, 'deleteWebhook'));

@@ -87,7 +87,7 @@ async function refusal(call: Promise<unknown>): Promise<Refusal> {
 }
 
 function waitOut(api: { readonly config: Api['config'] }, waits: number[]): void {
-  // autoRetry wraps this recorder, so the recorder sees each try.
+  // autoRetry wraps this recorder, so the recorder sees each attempt.
   api.config.use(async (call, method, payload, signal) => {
     const answer = await call(method, payload, signal);
     if (!answer.ok && answer.error_code === 429) waits.push(answer.parameters?.retry_after ?? 0);

@@ -25,7 +25,7 @@ export interface Started {
   stop(): Promise<void>;
 }
 
-/** Starts a program with only the variables given. */
+/** Starts a program whose environment contains only the given variables. */
 function start(
   program: string,
   args: readonly string[],
@@ -71,7 +71,7 @@ const reasonOf = (error: unknown) => {
   return (stderr || message).trim().split('\n').at(-1);
 };
 
-/** Installs npm packages without their scripts. Returns the folder, or null after one printed line. */
+/** Installs npm packages without their scripts. Returns the folder. On failure, prints one line and returns null. */
 export async function installNpm(packages: readonly string[]): Promise<string | null> {
   const folder = temporaryFolder();
   writeFileSync(join(folder, 'package.json'), '{"private": true}');
@@ -85,7 +85,9 @@ export async function installNpm(packages: readonly string[]): Promise<string | 
   }
 }
 
-/** Unpacks Debian packages without installing them. Returns the folder, or null after one printed line. */
+/**
+ * Unpacks Debian packages without installing them. Returns the folder. On failure, prints one line and returns null.
+ */
 export async function unpackDebian(packages: readonly string[]): Promise<string | null> {
   const folder = temporaryFolder();
   const options = { cwd: folder, timeout: install_ms_max };
@@ -101,7 +103,7 @@ export async function unpackDebian(packages: readonly string[]): Promise<string 
   }
 }
 
-/** Starts a JavaScript program of installed npm packages. `more` are further variables. */
+/** Starts a JavaScript program of installed npm packages. `more` are further environment variables. */
 export function startNode(
   folder: string,
   [program, ...args]: readonly [string, ...string[]],
@@ -126,7 +128,7 @@ export function startBun(
   return start(bun, args, cwd, { HOME: cwd, API_ROOT: root, PATH: `${PATH}:${process.env.PATH}`, ...more });
 }
 
-/** Returns whether `startBinary` works on this system. Otherwise prints one line. */
+/** Returns whether `startBinary` works on this system. Prints one line if it does not. */
 export async function canStartBinaries(): Promise<boolean> {
   try {
     await run('unshare', ['--map-root-user', '--mount', 'true']);

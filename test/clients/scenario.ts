@@ -20,9 +20,9 @@ export async function expectEcho(
     expect(data).toMatchObject({ from: { id: bot.id, is_bot: true }, chat: { id: bot.id, type: 'private' } });
     times.push(performance.now() - started);
   }
-  // Each message is sent right after a poll has checked its queue. If only the check once a second woke polls, every
-  // echo after the first would take a second. The test checks only the fastest echo, because a busy machine may delay
-  // the others.
+  // Each message is sent right after a poll has checked its queue. If polls were woken only by the check that runs once
+  // a second, every echo after the first would take a second. The test checks only the fastest echo, because a busy
+  // machine may delay the others.
   expect(Math.min(...times.slice(1))).toBeLessThan(500);
   events.cut();
 

@@ -21,7 +21,7 @@ export interface Place {
   say(chat: number, text: string): Promise<Json>;
   answered(chat: number, after: number, matches?: (message: Json) => boolean): Promise<Json>;
   shown(chat: number, messageId: number): Promise<Json>;
-  /** Waits for the first update of this kind that the bot's middleware gets and that matches. */
+  /** Waits for the first matching update of this kind that the bot's middleware gets. */
   received(kind: string, matches: (content: Json) => boolean): Promise<Json>;
 }
 

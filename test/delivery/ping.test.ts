@@ -174,7 +174,7 @@ describe('the shown answer is limited', () => {
       const { answer } = await send(webhook(`https://127.0.0.1:${receiver.port}/${path}`));
       return [answer?.headers.filter(({ name }) => name.startsWith('x-')).length, answer?.omitted_headers];
     };
-    // The receiver itself adds three headers, behind the others.
+    // The receiver itself adds three headers, after the others.
     expect(await sizes('many')).toEqual([50, 23]);
     expect(await sizes('large')).toEqual([4, 3]);
   });

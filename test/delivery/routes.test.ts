@@ -31,7 +31,7 @@ async function books(onTestFinished: Finishing, answer?: Answer): Promise<Books>
   return kept;
 }
 
-/** Starts a worker that stops with the test, so that each test knows which workers there are. */
+/** Starts a worker that stops with the test, so that each test knows which workers are running. */
 async function startWorker(onTestFinished: Finishing): Promise<void> {
   const { worker } = await world.worker();
   onTestFinished(() => worker.stop());
@@ -69,7 +69,7 @@ test('each update goes to the first route that matches it, and the updates of a 
   expect(listed?.taken.length).toBe(3);
   expect(listed?.taken[0]?.headers['x-service-bot-api-secret-token']).toBe('listed-secret');
   const inCanary = users.filter(({ id }) => textsAt(canary as Books, id).length > 0);
-  // The chats are distributed at random. One run of 100,000 has fewer than two chats in the canary.
+  // The chats are distributed at random. Only one run in 100,000 has fewer than two chats in the canary.
   expect(inCanary.length).toBeGreaterThan(1);
   expect(inCanary.length).toBeLessThan(28);
   for (const { id } of users.slice(1)) {
@@ -226,7 +226,7 @@ test('a deleted bot loses its routes', async ({ onTestFinished }) => {
   expect(await pending(bot.id, 1)).toBe(0);
 });
 
-/** Makes the pending updates of a queue older than a delivery may be. */
+/** Makes the pending updates of a queue older than the age limit of deliveries. */
 async function dayPasses(queue: number): Promise<void> {
   const { client } = world.front.connection;
   const key = world.cluster.keys.queue(queue);

@@ -94,8 +94,9 @@ export async function keepBooks(answer: Answer = () => 200): Promise<Books> {
 }
 
 /**
- * An answer that refuses the first attempt of every tenth update of a chat, and the second attempt of every fiftieth. A
- * text of an update is a number. Random failures would now and then refuse one update so often that it waits for long.
+ * An answer that refuses the first attempt of every tenth update of a chat, and the second attempt of every fiftieth.
+ * The text of an update is a number. Random failures would sometimes refuse one update so often that its delivery takes
+ * too long.
  */
 export function refuseSome(): Answer {
   const attempts = new Map<string, number>();

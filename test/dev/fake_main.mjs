@@ -1,6 +1,6 @@
 /**
  * Replaces the roles of the program in tests of the supervisor. Like a real role, reports when it is ready, and ends on
- * SIGTERM or when its parent ends. Answers the calls that create the demo data from a file.
+ * SIGTERM or when its parent ends. Its answers to the calls that create the demo data come from a file.
  */
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';

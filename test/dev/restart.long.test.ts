@@ -39,7 +39,7 @@ async function stop(): Promise<void> {
   await ended;
 }
 
-/** Starts, sends a message as alice to the demo bot, and returns its id and the log. */
+/** Starts, sends a message as alice to the demo bot, and returns the id of the message and the log. */
 async function startAndSend(): Promise<{ messageId: number; info: DevInfo; log: () => string }> {
   const child = spawn(process.execPath, [launcher, 'dev'], {
     env: { PATH: process.env.PATH, HOME: top, PETREL_HOME: home, PORT: String(await freePort()) },

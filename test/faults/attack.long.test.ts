@@ -1,4 +1,4 @@
-/** Tests that a front still serves other accounts while one account attacks it in every possible way at once. */
+/** Tests that a front still serves other accounts while one account attacks it in every possible way simultaneously. */
 import { type ChildProcess, fork, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { availableParallelism } from 'node:os';

@@ -85,8 +85,8 @@ export interface LosingProxy {
 }
 
 /**
- * A proxy between a front and Redis. The proxy cuts after Redis ran the command and before the front gets the reply.
- * The front cannot know whether its calls were applied.
+ * A proxy between a front and Redis. The proxy cuts the connection after Redis ran the command and before the front
+ * gets the reply. The front cannot know whether its calls were applied.
  */
 export async function losingProxy(target: string): Promise<LosingProxy> {
   const { port } = new URL(target);

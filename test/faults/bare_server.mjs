@@ -1,5 +1,5 @@
 /**
- * Answers every request at once with a few bytes. The latency of this server comes only from the machine: network,
+ * Answers every request immediately with a few bytes. The latency of this server comes only from the machine: network,
  * client, and waiting for a core.
  */
 import { createServer } from 'node:http';

@@ -1,7 +1,7 @@
 /**
- * One bot with several pollers or streams that share its queue, people who write to it, and kills of pollers and
- * fronts. Only counters are kept, so any number of updates is possible. The text of a message is its number in the chat
- * and the time when it was sent.
+ * Runs one bot with several pollers or streams that share its queue. Kills pollers and fronts while people write to the
+ * bot. Keeps only counters, so any number of updates is possible. The text of a message is its number in the chat and
+ * the time when it was sent.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
@@ -249,7 +249,7 @@ export async function share(
   const owner = await service.newUser('owner');
   const bot = await service.newBot(owner, 'sharing');
   const users: TestUser[] = [];
-  // If all people were created at once, calls would wait too long for connections to Postgres, and get 503.
+  // If all people were created at the same time, calls would wait too long for connections to Postgres, and get 503.
   while (users.length < count * chatsPerPoller)
     users.push(...(await Promise.all(Array.from({ length: 10 }, () => service.newUser('person')))));
   for (const user of users) await service.openChat(user, bot);
@@ -274,7 +274,7 @@ export async function share(
     await (n % 2 === 0 ? pollers[victim]?.killUnconfirmed() : pollers[victim]?.kill());
     sharing.killed();
     for (const [i, { processed }] of pollers.entries()) if (processed > 0) worked.add(i);
-    // Half of the killed pollers restart at once under the same name, and the others later under a new name.
+    // Half of the killed pollers restart immediately under the same name, and the others later under a new name.
     if (n % 2 === 1) await sleep(1_000);
     const name = n % 2 === 0 ? `worker-${victim}` : `worker-${victim}.${n}`;
     pollers[victim] = sharing.start(nameOf(name), victim, isStream(victim));

@@ -293,7 +293,7 @@ async function signalledAt(
 async function killedAt(step: string, partition: number, target: number): Promise<void> {
   await signalledAt(step, partition, target, 'SIGKILL', async (child) => {
     if (child.signalCode === null) await once(child, 'exit');
-    // Postgres would execute the last statement of the killed command, which waits for the lock.
+    // The last statement of the killed command waits for the lock. Postgres would still execute this statement.
     const waiting = "from pg_locks where locktype = 'advisory' and not granted";
     await rows(urls[0], `select pg_terminate_backend(pid) ${waiting}`);
     await expect.poll(() => rows(urls[0], `select ${waiting}`)).toEqual([]);
@@ -302,7 +302,10 @@ async function killedAt(step: string, partition: number, target: number): Promis
   await endClaim();
 }
 
-/** Backdates the last report of the process that runs the move. The next command then need not wait for its end. */
+/**
+ * Backdates the last report of the process that runs the move. The next command then need not wait for the end of that
+ * process.
+ */
 const endClaim = () => rows(urls[0], "update shard_moves set renewed_at = now() - interval '1 minute'");
 
 test.each(moveSteps)(

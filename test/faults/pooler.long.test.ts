@@ -55,7 +55,7 @@ test.runIf(pgbouncer)(
       signal: ended.signal,
       onRefusal: (status, body) => refusals.push([status, body]),
     });
-    // The first calls about a chat and with a token read Postgres. Later calls find everything in memory.
+    // The first call about a chat and the first call with a token read Postgres. Later calls find everything in memory.
     await world.warmedUp();
     for (let round = 0; round < 3; round++) {
       await postgres.halt();

@@ -82,7 +82,7 @@ test(
     const { answers, refusals, verdict, rows, ...figures } = await outage(
       () => postgres.halt(),
       async (answers) => {
-        // An operation that is not answered yet could succeed after the start.
+        // An operation that is not answered yet could succeed after Postgres has started.
         await answers;
         await postgres.start();
       },

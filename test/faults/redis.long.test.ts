@@ -103,7 +103,7 @@ test(
     };
     const ended = new AbortController();
     const cutsMin = count / 200;
-    // How many commands share a chunk, and so a cut, depends on the speed of the machine.
+    // The number of commands in one chunk, which are cut together, depends on the speed of the machine.
     await world.load({
       count: Number.POSITIVE_INFINITY,
       signal: ended.signal,

@@ -186,7 +186,7 @@ test(
     ]);
     for (const ran of [one, two].filter(({ code }) => code !== 0))
       expect(ran.log).toContain('run this command again');
-    // Copies of the last changes may still wait.
+    // Some copies of the last changes may not be written yet.
     let last = await petrel(service.env, 'tokens', 'rotate-keys');
     for (let tries = 0; last.code !== 0 && tries < 10; tries++) {
       expect(last.log).toContain('run this command again');

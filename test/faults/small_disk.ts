@@ -64,7 +64,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Restarts a server whenever it has exited, as a supervisor does. A start that fails is tried again. */
+/** Restarts a server whenever it has exited, as a supervisor does. A failed start is repeated. */
 export function supervise(server: Restartable): Supervised {
   let stopped = false;
   let restarts = 0;

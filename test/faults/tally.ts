@@ -85,7 +85,7 @@ export async function openLanes(service: Service, bots: number, people: number):
     Array.from({ length: bots }, () => service.newBot(users[0] as TestUser, 'counted')),
   );
   const lanes = made.flatMap((bot) => users.map((user) => ({ user, bot, said: 0 })));
-  // If all bots were created at once, calls would wait too long for connections to Postgres.
+  // If all bots were created at the same time, calls would wait too long for connections to Postgres.
   for (let i = 0; i < lanes.length; i += 10)
     await Promise.all(lanes.slice(i, i + 10).map(({ user, bot }) => service.openChat(user, bot)));
   return lanes;

@@ -20,7 +20,7 @@ interface Lane {
 export interface LoadOptions {
   /** The number of calls that must be acknowledged, over all senders. */
   readonly count: number;
-  /** Returns the index of the front for a try. Tries count up from 0 for each call. */
+  /** Returns the index of the front for an attempt. Attempts count up from 0 for each call. */
   readonly front: (lane: number, tries: number) => number;
   readonly groupsOnly?: boolean;
   /** The maximum time in ms until a call is acknowledged. If a call takes longer, the load fails. Default 40,000. */

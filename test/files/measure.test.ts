@@ -41,7 +41,7 @@ test('pictures, sound and video are measured from their content', async () => {
 });
 
 test('one thread measures files one after the other', async () => {
-  // Without a time limit, because a busy machine may take long.
+  // Has no time limit, because a busy machine may take long.
   const measurer = new Measurer(thread, new VirtualTime());
   const body = Buffer.concat([Buffer.from('head'), png(10, 20), Buffer.from('tail')]);
   const part = body.subarray(4, body.length - 4);

@@ -74,9 +74,9 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   testmode: (to) =>
     /^(server|store|wire|rules|errors|obs|config|dev|delivery)$/.test(folderOf(to)) ||
     lists.test(to) ||
-    // The clock of a private Redis and Postgres is moved with the time of this process.
+    // Moving the test clock also moves the clock of a private Redis and Postgres.
     /^(postgres\/(migrate|session|pool)|redis\/(connection|scripts\/(contract|scripts)))\.ts$/.test(to),
-  // A package for tests of bots, which imports nothing of the server.
+  // This is a package for tests of bots, which imports nothing of the server.
   testing: () => false,
   operations: (to) => !/^(main|commands|dev|endpoints|methods)$/.test(folderOf(to)),
   web: (to) => /^(server|rules|errors)$/.test(folderOf(to)),
@@ -87,7 +87,7 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   endpoints: (to) => handlers.test(folderOf(to)) || serverForHandlers.test(to),
   actions: (to) =>
     /^(content|wire|rules|view|store|files|errors)$/.test(folderOf(to)) || serverForHandlers.test(to),
-  // A kind of content may use the stored form of content and nothing else of the store.
+  // The code of a kind of content may import the stored form of content, and nothing else from the store.
   content: (to, typeOnly) => typeOnly && /^store\/core\/(codec|poll_record)\.ts$/.test(to),
   wire: (to) => /^(content|rules|errors)$/.test(folderOf(to)) || to === 'store/access/audit.ts',
   rules: (to) => /^errors$/.test(folderOf(to)),

@@ -67,7 +67,7 @@ test('a removed key becomes invalid at the next read of the keys', async () => {
   await time.advance(limits.jwks_refresh_ms);
   expect(await valid(first)).toBe(true);
   await time.advance(1);
-  // The first call after the keys became old does not wait for the read.
+  // The first call after the refresh interval does not wait for the new keys.
   await expect.poll(() => valid(first)).toBe(false);
   expect(await valid(second)).toBe(true);
 });

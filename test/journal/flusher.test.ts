@@ -139,7 +139,7 @@ describe('the flusher writes journals to Postgres', () => {
       expect(await ttl(key)).toBeGreaterThan(hotTtlMs - 60_000);
       expect(await ttl(key)).toBeLessThanOrEqual(hotTtlMs);
     }
-    // A tombstone stays for the same time, because Postgres may be restored to a time before the deletion.
+    // A tombstone stays in Redis for the hot time, because Postgres may be restored to a time before the deletion.
     expect(await ttl(keys.message(chat, 4))).toBeGreaterThan(60_000);
     expect(await ttl(keys.message(chat, 2))).toBe(-1);
     expect(await ttl(keys.chat(chat))).toBe(-1);

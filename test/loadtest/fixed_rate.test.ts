@@ -58,7 +58,7 @@ test('the load generator cycles through its calls and counts failures by status'
 });
 
 test('the load generator stops when too many calls fail', async () => {
-  // A slow machine may send the requests of a second at once.
+  // A slow machine may send all requests of a second together.
   const load = { rate: 2_000, seconds: 10, connections: 4, salt: '' };
   const stopped = await loadAtRate(get('/refused'), { ...load, failedShareMax: 0.01 });
   expect(stopped.sent).toBeLessThan(20_000);

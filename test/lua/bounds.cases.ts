@@ -26,7 +26,7 @@ const filled =
       Date.now(),
     );
 
-/** Creates chats with eight parked updates each, all due at one time. */
+/** Creates chats with eight parked updates each, all due at the same time. */
 const parked =
   (chats: number, dueAt: number): Seed =>
   (client) =>

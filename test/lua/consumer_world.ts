@@ -99,8 +99,8 @@ export class ConsumerWorld {
   }
 
   /**
-   * Performs a step. A step that continues the first step or starts again also gets the arguments `more`. Returns the
-   * ids of its updates, or null if another poll has replaced this one.
+   * Performs a step. `more` contains further arguments for a step that continues the first step or starts again.
+   * Returns the ids of the updates, or null if another poll has replaced this one.
    */
   async take(name: Name, args: object, more: object = {}): Promise<number[] | null> {
     const before = await this.pending();

@@ -4,7 +4,7 @@ import { keys, type Seed } from './world.js';
 
 const bucket = keys.rate(1, 'bot:7');
 const name = 'rate:bot:7';
-/** Makes a case for a bucket of three calls at once, and one more every 100 s. */
+/** Makes a case for a bucket that allows a burst of three calls, and one more call every 100 s. */
 const take = (what: string, more: Partial<Case> & Pick<Case, 'answer'>, args = {}): Case => ({
   ...{
     script: 'limits/take',

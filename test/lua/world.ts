@@ -167,7 +167,7 @@ export const record = (given: MessageSeed = {}): Buffer =>
     ...{ content: { text: 'old' }, markup: null, origin: {}, post: 0, ...given },
   });
 
-/** Sends the commands at once. */
+/** Sends the commands in one pipeline. */
 async function answersOf(commands: ChainableCommander): Promise<unknown[]> {
   const answers = (await commands.exec()) ?? [];
   return answers.map(([error, value]) => {
@@ -177,8 +177,8 @@ async function answersOf(commands: ChainableCommander): Promise<unknown[]> {
 }
 
 /**
- * The number of entries of a stream that a dump contains. Of a longer stream, a dump also has the length and the last
- * entry. An entry never changes, so a change in the middle changes the length or adds an entry at the end.
+ * The number of entries of a stream that a dump contains. For a longer stream, a dump also contains the length and the
+ * last entry. An entry never changes, so a change in the middle changes the length or adds an entry at the end.
  */
 const dumped_entries_max = 1_000;
 

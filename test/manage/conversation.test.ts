@@ -78,7 +78,7 @@ test.each(['ru', 'hy'] as const)(
         ({ id }: { id: number }) => id === who.bot,
       ).last_message;
     expect((await lastMessage(owner)).text).not.toContain(first);
-    // A reply quotes the message. Its owner sees the token in a new reply and in an edited reply.
+    // A reply quotes the message with the token. The owner sees the token in a new reply and in an edited reply.
     const path = `/api/chats/${owner.bot}/messages`;
     const before = owner.events.events.length;
     const thanks = { text: 'thanks', reply_to_message_id: made.message_id };

@@ -11,7 +11,7 @@ export type Model = (typeof models)[number];
 
 const pathOf = (model: Model) => fileURLToPath(new URL(`${model}.pml`, import.meta.url));
 
-/** Returns whether the programs are installed. Otherwise prints which program is missing. */
+/** Returns whether the programs are installed. If not, prints which program is missing. */
 export function canRun(...programs: readonly string[]): boolean {
   const missing = programs.filter((program) => !isThere(program));
   if (missing.length > 0)

@@ -54,7 +54,7 @@ test.skipIf(program === undefined)(
     const past = async (): Promise<History> =>
       resultOf(service.app({ token: service.adminToken }, 'GET', '/api/admin/history?range=6h'));
     const bot = await service.newBot(await service.newUser('olga'), 'counted');
-    // A point has 30 s, so calls must be made until the first point is complete.
+    // A point covers 30 s, so calls must be made until the first point is complete.
     await expect
       .poll(
         async () => {

@@ -300,7 +300,8 @@ test('a change of the shard map waits until no process trusts an older map', asy
     const began = performance.now();
     await awaitEpoch(pool, epoch);
     expect(shards.epoch()).toBe(epoch);
-    // This process reads the map once a second. Without this, the wait would last until no map can be in use.
+    // This process reads the map once a second. Without these reads, the wait would last until no process can still use
+    // an old map.
     expect(performance.now() - began).toBeLessThan(limits.shard_map_age_ms_max);
     // This process has joined, but never reads the map.
     await joinMap(all, 'silent');

@@ -1,4 +1,4 @@
-/** Starts a service whose processes that only deliver or flush serve their metrics, for all tests of a file. */
+/** Starts a service for all tests of a file. Its processes that only deliver or only flush serve their metrics. */
 import { request } from 'undici';
 import { test } from 'vitest';
 import { freePort } from '../../src/dev/processes.js';

@@ -236,7 +236,7 @@ describe.each(here)('proxy %s', (kind) => {
         proxy,
         `POST /bot${bot.token}/getMe HTTP/1.1\r\nHost: x\r\n${name}: 1\r\nContent-Length: ${inner.length}\r\n\r\n${inner}`,
       );
-      // There must be one answer, either to the outer request or a refusal by the proxy.
+      // There must be one answer: the answer to the outer request, or a refusal by the proxy.
       expect([name, answer.match(/HTTP\/1\.1 (200|400)/g)?.length]).toEqual([name, 1]);
     }
     const history = await itemsOf(service.app(owner, 'GET', `/api/chats/${bot.id}/messages?limit=20`));

@@ -107,7 +107,7 @@ test('after TRYAGAIN, a call on several keys of a moving slot fails with unavail
   await cluster.beginMove(slot, from, (from + 1) % 3);
   const began = performance.now();
   await expect(renew(partition)).rejects.toMatchObject({ kind: 'unavailable', retryAfter: 1 });
-  // The call waited for the move, because it may be repeated.
+  // The call waited for the move, because this call is repeatable.
   expect(performance.now() - began).toBeGreaterThan(900);
   await clientAt(from).call('CLUSTER', 'SETSLOT', slot, 'STABLE');
   await clientAt((from + 1) % 3).call('CLUSTER', 'SETSLOT', slot, 'STABLE');

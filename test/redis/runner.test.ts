@@ -232,7 +232,7 @@ test('if Redis stops answering, pending calls fail before the connection is clos
       Array.from({ length: 3 }, () => ({ status: 'rejected', reason: unavailable })),
     );
     expect(gaveUp).toBe(false);
-    // Redis counts as unavailable. No command is sent to it, and calls that cannot be repeated fail at once.
+    // Redis counts as unavailable. No command is sent to it, and calls that cannot be repeated fail immediately.
     expect(connection.runId()).toBeNull();
     const owed = client.commandQueue.length;
     await expect(sweep()).rejects.toMatchObject(unavailable);

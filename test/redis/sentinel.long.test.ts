@@ -162,7 +162,8 @@ if (long)
     );
     const last = (await resultOf(say(bot, 'on the second'))).message_id;
     await watched.caughtUp();
-    // Sentinels refuse a failover while another one runs, and abandon it if they heard too little of the replica.
+    // Sentinels refuse a failover while another one runs, and abandon it if they have heard too little from the
+    // replica.
     const request = () =>
       openSentinel((sentinel) => sentinel.call('SENTINEL', 'FAILOVER', 'petrel')).catch(() => undefined);
     await request();

@@ -1,6 +1,6 @@
 /**
- * Draws the conditions of one run: how fast the time moves, how long records stay in Redis, which chats clients use,
- * and which faults happen. Runs under different conditions cover more orders of steps.
+ * Randomly chooses the conditions of one run: how fast the time moves, how long records stay in Redis, which chats
+ * clients use, and which faults happen. Runs under different conditions cover more orders of steps.
  */
 import type { ChatRef } from '../../src/store/core/keys.js';
 import { directs, group } from './people.js';
@@ -9,7 +9,7 @@ import { SeededRandom } from './seeded_random.js';
 export interface Conditions {
   /** The share of steps that move the time even though another choice is possible. */
   readonly impatience: number;
-  /** How long flushed records stay in Redis. Short, so that runs load them from Postgres again. */
+  /** How long flushed records stay in Redis. This time is short, so that runs load records from Postgres again. */
   readonly hotTtlMs: number;
   /** The chats that clients use. With fewer chats, more calls are concurrent in one chat. */
   readonly chats: readonly ChatRef[];

@@ -45,7 +45,7 @@ const values = new Command('npm run simulate --')
 const places: number = values.places;
 
 async function startRedis() {
-  // A socket in a file takes less processor time than a port.
+  // A Unix socket takes less processor time than a TCP port.
   const folder = mkdtempSync(join(tmpdir(), 'petrel-simulate-redis-'));
   const path = join(folder, 'socket');
   const settings = [

@@ -434,7 +434,7 @@ export class SimulatedPostgres {
 
   #isDue = (atMs: number) => this.slow === 0 || this.#scheduler.nowMs >= atMs;
 
-  /** Delivers an answer at once, or in a later step. */
+  /** Delivers an answer immediately, or in a later step. */
   #answer(owner: Owner, deliver: () => void): void {
     const atMs = this.#drawDue();
     if (this.#isLate(owner) || owner.frozen || atMs > 0 || this.#scheduler.random.chance(0.3))

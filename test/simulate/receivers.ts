@@ -161,7 +161,7 @@ export class Receivers {
     this.accepted.set(bot, accepted.add(seen.text));
   }
 
-  /** A worker stops sending half a lease after its last step, and each step reads the settings. */
+  /** A worker stops sending updates half a lease after its last step, and each step reads the settings. */
   #checkUrl({ bot, path, sentMs, from, tainted }: Request): void {
     const expected = this.#expected.get(bot);
     if (expected === undefined || tainted || this.#leases.mayOverlap()) return;
@@ -169,7 +169,9 @@ export class Receivers {
     this.#onViolation(`${from.name} sent to ${path}, and the webhook of bot ${bot} is ${expected.url}`);
   }
 
-  /** Two workers never deliver updates of one chat at once, unless a lease was lost or the clock of Redis jumped. */
+  /**
+   * Two workers never deliver updates of one chat simultaneously, unless a lease was lost or the clock of Redis jumped.
+   */
   #checkOverlap(request: Request, chat: string): void {
     this.#chatOf.set(request, chat);
     const other = this.#network.requests.find(

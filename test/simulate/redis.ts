@@ -266,7 +266,10 @@ interface Sent {
 
 const closed = () => new Error('Connection is closed.');
 
-/** The connection of one process. Redis runs its commands in order, and it receives their replies in order. */
+/**
+ * The connection of one process. Redis runs the commands of the process in order, and the process receives the replies
+ * in order.
+ */
 export class SimulatedConnection implements RedisServers {
   /**
    * True, because a wait for a journal then ends by a timeout. On a single server, the wait would block a separate
@@ -411,7 +414,7 @@ export class SimulatedConnection implements RedisServers {
         sent.answer = () => sent.reject(error);
       },
     );
-    // Most replies arrive at once. The others arrive in a later step, after other processes have continued.
+    // Most replies arrive immediately. The others arrive in a later step, after other processes have continued.
     const isLate = this.#scheduler.nowMs < this.lateUntilMs;
     if (this.#sent[0] === sent && !this.#owner.frozen && !isLate && this.#scheduler.random.chance(0.7))
       this.#deliver();

@@ -414,7 +414,7 @@ class Simulation {
       }
       return true as const;
     });
-    // An attempt with an unknown outcome may have succeeded, and may be why a later attempt is refused.
+    // An attempt with an unknown outcome may have succeeded, and may cause the refusal of a later attempt.
     const output = done && !refused ? 'done' : null;
     const closed = [this.#oracle.messages.note(key, seed, { what: 'write', text }, output, from)];
     if (deletes) closed.push(this.#marks.deleted(chat, id, output, from));

@@ -1,4 +1,7 @@
-/** Tests nodes that set the commands of one bot at once. In the end, Postgres and every node have the same commands. */
+/**
+ * Tests nodes that set the commands of one bot concurrently. In the end, Postgres and every node have the same
+ * commands.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { evict, makeBot, makeUser, startCluster, type TestCluster, type TestNode } from '../support/store.js';

@@ -120,7 +120,7 @@ test('the chats of a dead consumer move to a waiting consumer within five second
   expect([lost.length > 0, own.length > 0]).toEqual([true, true]);
   const begun = performance.now();
   await sayAll('second');
-  // Consumer `lives` gets the updates of its own chats at once. It polls until it also gets the updates of the dead
+  // Consumer `lives` gets the updates of its own chats immediately. It polls until it also gets the updates of the dead
   // consumer.
   const got: UpdateEntry[] = [];
   let offset = after(own);
@@ -129,7 +129,7 @@ test('the chats of a dead consumer move to a waiting consumer within five second
     got.push(...updates);
     offset = after(updates);
   }
-  // The lease of the dead consumer ends after four seconds. A busy machine may add some.
+  // The lease of the dead consumer ends after four seconds. A busy machine may add some time.
   expect(performance.now() - begun).toBeLessThan(10_000);
   const moved = got.filter(({ updateId }) => lost.some((each) => each.updateId === updateId));
   expect(moved.map(({ updateId }) => updateId)).toEqual(lost.map(({ updateId }) => updateId));

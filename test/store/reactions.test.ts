@@ -76,7 +76,8 @@ async function inBatches<T>(
 longTest('after 500 users toggled one emoji simultaneously, the counts are the same everywhere', async () => {
   const post = await makePost();
   const users = people(500);
-  // Users with an even number end with the emoji, the others without it. Two nodes serve each user.
+  // Users with an even number end with the emoji, and users with an odd number end without it. Two nodes serve each
+  // user.
   await Promise.all(
     users.map(async (user, i) => {
       for (let n = 0; n <= 4 + (i % 2); n++) {

@@ -43,7 +43,7 @@ type Result<Name> = Fixed<
   Name extends keyof APIMethods ? APIMethodReturn<Name> : Name extends 'Update' ? TelegramUpdate : never>;
 `;
 
-/** Returns a text for each answer that the types of the Bot API do not accept, with the value at its end. */
+/** Returns a text for each answer that the types of the Bot API do not accept. Each text ends with the value. */
 export async function differencesFromBotApi(answers: readonly Recorded[]): Promise<string[]> {
   const folder = temporaryFolder();
   const file = join(folder, 'answers.ts');

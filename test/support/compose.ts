@@ -261,7 +261,7 @@ class Container {
     return how;
   }
 
-  /** Kills the container at once. It cannot be started again. */
+  /** Kills the container immediately. It cannot be started again. */
   async kill(): Promise<void> {
     this.#killed = true;
     this.#signal('SIGKILL');

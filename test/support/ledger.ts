@@ -1,7 +1,8 @@
 /**
  * The answers that callers got and the updates that bots received, compared with the data that the service stored.
- * Every try of a call has a unique text, so that an answer, a message and an update can always be matched. A try
- * without an answer may have been applied once or not at all. A try that was acknowledged must have been applied once.
+ * Every attempt of a call has a unique text, so that an answer, a message and an update can always be matched. An
+ * attempt without an answer may have been applied once or not at all. An attempt that was acknowledged must have been
+ * applied once.
  */
 
 export interface Seen {

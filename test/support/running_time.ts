@@ -58,7 +58,7 @@ export class RunningTime extends Time {
     setImmediate(work);
   }
 
-  /** Moves the clock by `ms` at once. Timers that become due fire in order, and see the time when they are due. */
+  /** Moves the clock by `ms` immediately. Timers that become due fire in order, and see the time when they are due. */
   skip(ms: number): void {
     const end = this.monotonic() + ms;
     for (let next = this.#first(); next !== undefined && next.dueMs <= end; next = this.#first()) {

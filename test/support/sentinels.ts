@@ -38,7 +38,7 @@ export interface FreshSentinels extends FreshRedis {
 }
 
 const name = 'petrel';
-/** Longer than the 30 s in which a Sentinel does nothing after a pause of the machine. */
+/** This limit is longer than the 30 s in which a Sentinel does nothing after a pause of the machine. */
 const readyMsMax = 60_000;
 
 async function until(what: string, holds: () => Promise<boolean>): Promise<void> {

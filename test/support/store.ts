@@ -280,8 +280,8 @@ export function within<T>(ms: number, promise: Promise<T>): Promise<T | 'late'> 
 }
 
 /**
- * Sets when the last edit of this message was made. An edit of the future keeps a pending edit pending, and one of the
- * past makes it due.
+ * Sets when the last edit of this message was made. A time in the future keeps a pending edit pending, and a time in
+ * the past makes the edit due.
  */
 export async function moveLastEdit(
   {

@@ -33,8 +33,8 @@ export async function fastest(
 }
 
 /**
- * Returns the result of the first run that takes less than `ms`, of at most 20 runs. For state that lasts only for this
- * time, which a busy machine may exceed. Each run must create this state.
+ * Returns the result of the first run that takes less than `ms`, of at most 20 runs. Use this for state that lasts only
+ * for `ms`, because a busy machine may take longer. Each run must create this state.
  */
 export async function firstWithin<T>(ms: number, run: () => Promise<T>): Promise<T> {
   for (let runs = 1; ; runs++) {

@@ -99,7 +99,10 @@ export class VirtualTime extends Time {
     return new VirtualTimer(pending);
   }
 
-  /** Returns the pending timer that is due first, at `endMs` or before. Of equal timers, the one set first. */
+  /**
+   * Returns the pending timer that is due first, at `endMs` or before. Of equal timers, returns the one that was set
+   * first.
+   */
   #next(endMs: number): Pending | undefined {
     let first: Pending | undefined;
     for (const pending of this.#pending)

@@ -149,7 +149,7 @@ test('an operator opens a bot by the search, suspends it and ends the suspension
   expect(await queue.textContent()).toContain(host);
   await page.getByRole('region', { name: 'Attempts by outcome, table' }).getByText(/500/).first().waitFor();
   await page.getByRole('button', { name: 'Suspend', exact: true }).press('Enter');
-  // The button that does nothing has the focus.
+  // The button that changes nothing has the focus.
   await expect.poll(focused).toBe('Cancel');
   expect((await world.service.bot(bot, 'getMe')).status).toBe(200);
   await page.getByRole('button', { name: 'Yes, suspend' }).press('Enter');

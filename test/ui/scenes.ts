@@ -397,7 +397,7 @@ export function scenesOf({ bob, guide, quiet, fresh, group, channel, post }: Gal
         await page.getByRole('log').getByRole('progressbar').last().waitFor();
       },
     },
-    // The last scene, because its draft reopens the results, and they cover the messages.
+    // This scene is the last one, because its draft reopens the results, which cover the messages.
     {
       name: 'inline_results',
       anew: true,

@@ -161,7 +161,7 @@ describe('one-click sign-in', () => {
     writeFileSync(demo, JSON.stringify({ users: { alice: { username: 'alice', token: 'secret', id: 1 } } }));
     expect((await ask(key)).status).toBe(404);
     writeFileSync(demoKeyPath(demo), 'one-time-key');
-    // Every such request fails and does not use up the key.
+    // Each of these requests fails and does not use up the key.
     for (const more of [{ host: 'evil.example' }, { 'x-forwarded-for': '192.0.2.1' }])
       expect((await ask({ ...key, ...more })).status).toBe(404);
     for (const wrong of ['', 'Bearer ', 'Bearer one-time-kex', 'Bearer one-time-key2'])

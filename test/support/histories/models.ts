@@ -233,7 +233,7 @@ export const edits = (text: string, intervalMs: number): Model<EditInput, EditOu
       const shown = output === null || (typeof output === 'object' && output.text === state.text);
       return shown ? { ...state, now } : null;
     }
-    // A message that was never edited can be edited at once.
+    // A message that was never edited can be edited immediately.
     if (output === 'too_often') return Number.isFinite(state.editedAt) ? { ...state, now } : null;
     const editedAt = Math.max(now, state.editedAt + intervalMs);
     return editedAt <= answeredAt ? { text: input.text, editedAt, now: editedAt } : null;
