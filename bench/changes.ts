@@ -1,4 +1,4 @@
-/** Compares the results of two commits and finds exceeded budgets. No I/O. */
+/** Compares the results of two commits and finds exceeded budgets. Does no I/O. */
 
 import type { Results } from '../src/loadtest/results.js';
 import { held_least, p99_ms_precision } from './goals.js';
@@ -59,7 +59,7 @@ function figuresOf({ scenarios, latencies, findings }: Results, budget: number):
       (each) => each.scenario === scenario && each.role === 'base' && each.offered === offered,
     );
     if (!base) continue;
-    // If the floor could not keep up with the rate either, the machine was too slow, so its highest latencies do not
+    // If the floor could not keep up with the rate either, the machine was too slow, so the highest latencies do not
     // count.
     const comparable = !(base.answered < held_least * base.offered);
     add(

@@ -4,7 +4,7 @@ import { shares } from '../src/loadtest/shares.js';
 
 type Made = Pick<CallCost, 'rows' | 'messages' | 'reactions'>;
 
-/** The rows in Postgres, messages and reactions that one call adds. Later calls remove the reactions again. */
+/** The numbers of Postgres rows, messages and reactions that one call adds. Later calls remove the reactions again. */
 const made: Readonly<Record<string, Made>> = {
   sendMessage: { rows: 1, messages: 1, reactions: 0 },
   editMessageText: { rows: 1, messages: 0, reactions: 0 },

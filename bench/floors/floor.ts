@@ -1,6 +1,6 @@
 /**
- * The floors: servers on the same HTTP engine that do the minimum for a call. One process serves one floor. The parent
- * process names the floor, and the floor ends with its parent.
+ * Runs one floor: a server on the same HTTP engine that does the minimum work for a call. The parent process names the
+ * floor. The floor exits when its parent exits.
  */
 import {
   type EngineRequest,

@@ -83,7 +83,7 @@ async function serveSend({ connection, keys }: Parts, setup: FloorChat): Promise
 }
 
 /**
- * Draws an id, stores the message and lists it in a stream. The message expires and the stream is trimmed, because
+ * Takes an id, stores the message and lists it in a stream. The message expires and the stream is trimmed, because
  * nothing reads them.
  */
 const thinScript = `#!lua

@@ -1,8 +1,8 @@
 /**
- * The floors of webhook delivery, in a separate process. They send the same requests as the service over the same
- * number of connections: one floor by undici alone, the other by one BullMQ job per request. For each round the process
- * prepares a task, sends `ready` and waits for `go`. Each round opens new connections, as the service does after a
- * pause. The compiled code stays warm between rounds.
+ * Runs the floors of webhook delivery in a separate process. The floors send the same requests as the service over the
+ * same number of connections: one floor by undici alone, the other by one BullMQ job per request. For each round the
+ * process prepares a task, sends `ready` and waits for `go`. Each round opens new connections, as the service does
+ * after a pause. The compiled code stays warm between rounds.
  */
 import { createHash } from 'node:crypto';
 import { Queue, Worker } from 'bullmq';

@@ -1,6 +1,6 @@
 /**
  * Measures how many updates several pollers of one bot process (decision 0067), compared with one poller. A poller
- * works for a fixed time on each update, as a bot does that waits for a database or another service.
+ * works for a fixed time on each update, like a bot that waits for a database or another service.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { call, expect, inParallel, makePair, WrongAnswer } from '../../src/loadtest/client.js';
@@ -12,7 +12,7 @@ import { cpuSeconds } from '../service/processes.js';
 import type { Service } from '../service/service.js';
 import type { Measurement } from './measurement.js';
 
-/** The numbers of pollers. All of them are compared with the first. */
+/** The numbers of pollers. The first number is the baseline. */
 const counts = [1, 2, 4] as const;
 const people_count = 200;
 const updates_per_poller = 2_000;
@@ -31,7 +31,7 @@ interface Bot {
   readonly people: readonly Person[];
 }
 
-/** Sends `count` messages, person by person in turn. The text of a message is its number in its chat. */
+/** Sends `count` messages. The people take turns. The text of a message is its number in its chat. */
 async function fill({ front, signal }: Service, { id, people }: Bot, count: number): Promise<void> {
   const wire = await plainWire(front.baseUrl, 64);
   let fault: WrongAnswer | undefined;

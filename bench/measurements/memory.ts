@@ -25,7 +25,7 @@ import type { Measurement } from './measurement.js';
 
 const words = 'Three hundred bytes of a letter that is neither short nor long. '.repeat(5).slice(0, 300);
 
-/** Waits until logs of changes that nobody reads have expired, because they are no lasting memory of a chat. */
+/** Waits until logs of changes that nobody reads have expired, because this memory is temporary. */
 const untilLogsExpired = ({ signal }: Service) =>
   sleep(storeLimits.changes_log_new_ttl_ms, undefined, { signal });
 

@@ -38,7 +38,10 @@ export interface SoakOptions extends LoadOptions, Sizes {
   readonly progress: (line: string) => void;
 }
 
-/** Repeatedly creates a bot with an owner and a chat, sends a message and deletes the bot. The result stops the loop. */
+/**
+ * Repeatedly creates a bot with an owner and a chat, sends a message and deletes the bot. Returns the function that
+ * stops the loop.
+ */
 function churn({ front, adminToken }: Service, progress: (line: string) => void): () => Promise<number> {
   let made = 0;
   let over = false;

@@ -1,6 +1,6 @@
 /**
  * P10: measures webhook latency at a fixed rate. The latency of a message is the time from when the message is due
- * until its webhook arrives. It includes delays of the service and of this process.
+ * until its webhook arrives. The latency includes delays of the service and of this process.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';

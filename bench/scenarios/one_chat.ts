@@ -1,5 +1,6 @@
 /**
- * Helps scenarios about messages in one chat: reads its history, and names the fields that must be equal on both sides.
+ * Helpers for scenarios about messages in one chat. They read the history of the chat, and name the fields that must be
+ * equal on both sides.
  */
 import { call, type Pair } from '../../src/loadtest/client.js';
 import type { Message } from '../service/population.js';

@@ -75,7 +75,7 @@ export interface ServiceOptions {
   readonly settings?: Readonly<Record<string, string>>;
 }
 
-/** No run fills a journal of this size, because a run must measure the flusher's lag instead of failing. */
+/** With this limit, no run fills the journal. A run must measure the flusher's lag instead of failing. */
 const journal_high_water = 10_000_000;
 /** The built program. This module runs from a folder beside it. */
 const main = fileURLToPath(new URL('../../main.js', import.meta.url));
