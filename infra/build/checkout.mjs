@@ -1,4 +1,4 @@
-/** Helps launcher and build: paths, output to the terminal, and a lock between parallel launches. */
+/** Helpers for the launcher and the build: paths, output to the terminal, and a lock between parallel launches. */
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -36,7 +36,7 @@ export const debianLibraries = {
   },
 };
 
-/** Returns whether a library and its program are installed. Otherwise prints one line. */
+/** Returns whether a library and its program are installed. Prints one line if they are not. */
 export function hasDebianLibrary(name, say) {
   const { version, package: wanted, program, source, contains } = debianLibraries[name];
   const there = existsSync(program) && existsSync(source) && readFileSync(source, 'utf8').includes(contains);

@@ -5,11 +5,11 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** The languages that the picker's own data contain. */
+/** The languages in the picker's own data. */
 const whole = ['en', 'ru'];
 /**
- * For these languages, names of the Unicode Consortium replace the Russian names. Tatar has only names of countries so
- * far.
+ * For these languages, the picker shows names from the Unicode Consortium instead of Russian names. The Tatar data
+ * contains only names of countries so far.
  */
 const over = ['hy', 'kk', 'tg', 'tt', 'uz'];
 

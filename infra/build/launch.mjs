@@ -41,7 +41,7 @@ function checkNode() {
  */
 function npm(args) {
   const script = process.env.npm_execpath;
-  // Includes the compiler from the development packages, even when the environment says production.
+  // Includes the compiler from the development packages, even if NODE_ENV is `production`.
   const all = [...args, '--ignore-scripts', '--include=dev', '--include=optional', '--no-audit', '--no-fund'];
   if (script && /npm-cli\.c?js$/.test(script)) return run(process.execPath, [script, ...all]);
   return run(process.platform === 'win32' ? 'npm.cmd' : 'npm', all, { shell: process.platform === 'win32' });

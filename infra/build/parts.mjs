@@ -50,8 +50,8 @@ const message_chars_max = 1_500;
 export const recordTo = (path) => ['--reporter=default', '--reporter=json', `--outputFile.json=${path}`];
 
 /**
- * Returns a text for each failed test, or failed file, of such a JSON file. Returns none if the runner did not write the
- * file.
+ * Returns a text for each failed test or failed file in the JSON file of the test runner. Returns no text if the runner
+ * did not write the file.
  */
 export function readFailures(path) {
   const { testResults = [] } = JSON.parse(readIfThere(path) ?? '{}');

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { modules, Refusal, root, run } from './checkout.mjs';
 
-/** A run allocates many short-lived objects. Fewer garbage collections, without extra threads, take less time. */
+/** A run allocates many short-lived objects. Fewer garbage collections, and no extra threads for them, save time. */
 const settings = ['--max-semi-space-size=32', '--single-threaded-gc'];
 
 /** Returns all mutations. */
