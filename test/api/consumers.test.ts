@@ -159,7 +159,7 @@ test('an unmodified Telegraf bot shares the updates with a grammY bot', async ()
   await expect.poll(() => got.length).toBe(2 * people.length);
 });
 
-test('the parameter consumer overrides the header of a poll', async () => {
+test('the parameter `consumer` overrides the header of a poll', async () => {
   await sayAll('hello');
   const url = `${service.fronts[0].url}/bot${bot.token}/getUpdates`;
   const { result } = (await (await fetchAs('header')(`${url}?consumer=parameter`)).json()) as {

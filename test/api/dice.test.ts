@@ -44,7 +44,7 @@ test.each(Object.entries(diceValues))('%s has all values from 1 to %i and no oth
   expect([...drawn].sort((a, b) => a - b)).toEqual(Array.from({ length: max }, (_, i) => i + 1));
 });
 
-test('people see the value of a die that its grammY bot received', async () => {
+test('people and the bot see the same value of a die that grammY sends', async () => {
   for (const emoji of Object.keys(diceValues) as Array<keyof typeof diceValues>) {
     const { dice, message_id } = await api.sendDice(ann.id, emoji);
     expect(dice).toEqual({ emoji, value: expect.any(Number) });

@@ -374,7 +374,7 @@ describe('answers are refused', () => {
     expect((await answer(question, [], more)).body).toEqual(bad(why));
   });
 
-  test('an answer from another bot leaves a query open, and a second answer is refused', async () => {
+  test('a query stays open if another bot answers it, and a second answer is refused', async () => {
     const tooOld = bad('query is too old and response timeout expired or query ID is invalid');
     // The person waits for the answer for 7 s only.
     const asking = ask(ann, 'open');
@@ -526,7 +526,7 @@ describe('cached answers', () => {
   }, 120_000);
 });
 
-test('a result is sent only if the person may send such a message', async () => {
+test('a result is sent only if the person may send messages of this kind', async () => {
   const members = `/api/chats/${group}/members`;
   const { shown } = await asked(ben, 'rights', [article('r')]);
   const rights = { can_restrict_members: true };
@@ -796,7 +796,7 @@ test('a call repeated under an idempotency key sends one message and notifies th
   expect(await resultOf(service.bot(bot, 'getUpdates', { limit: 10 }))).toEqual([]);
 });
 
-test('a person who sends many queries at once gets 429 for some of them', async () => {
+test('a person who sends many queries in a burst gets 429 for some of them', async () => {
   const eager = await service.newUser('eager');
   await resultOf(service.app(ann, 'PUT', `/api/chats/${group}/members/${eager.id}`, {}));
   await asked(ann, 'rate', [], { cache_time: 300 });

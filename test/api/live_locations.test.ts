@@ -175,7 +175,7 @@ test('a live location without an end can be moved even when it is too old for ot
   expect((await resultOf(move(message_id))).location).toEqual({ ...there, live_period: forever });
 });
 
-test('an edit can extend a live location by up to a day, and up to 90 days from now', async () => {
+test('an edit can extend a live location by up to a day, but not beyond 90 days from now', async () => {
   const { message_id, date } = await start({ live_period: 60 });
   const until = (await newest()).location.live_until;
   await refuses(move(message_id, { live_period: 86_461 }), wrongPeriod);

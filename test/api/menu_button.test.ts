@@ -173,7 +173,7 @@ test.each([
   expect(await refusal('setMyDefaultAdministratorRights', params)).toEqual([400, `Bad Request: ${text}`]);
 });
 
-test('getUserProfilePhotos returns the picture of a bot, and none for people', async () => {
+test('getUserProfilePhotos returns the picture of a bot, and no pictures of people', async () => {
   const empty = { total_count: 0, photos: [] };
   for (const id of [idOf(ann), bot.id]) expect(await api.getUserProfilePhotos(id)).toEqual(empty);
   const answer = await fetch(`${service.fronts[0]?.url}/api/me/bots/${bot.id}/avatar`, {

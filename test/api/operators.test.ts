@@ -174,7 +174,7 @@ async function ageFailures(): Promise<void> {
 }
 
 longTest(
-  'a webhook or route that has failed every attempt for a minute is a finding until a delivery succeeds',
+  'a webhook or route that has failed every attempt for a minute is reported as a finding until a delivery succeeds',
   async () => {
     status = 500;
     const { url, certificate } = books;

@@ -279,7 +279,7 @@ test('a refused call stores neither a message nor a file', async () => {
   expect([await storedFiles(), (await newest(bot.id)).message_id]).toEqual(before);
 });
 
-test('restrictions, write access, blocks and membership apply to media of people', async () => {
+test('restrictions, write access, blocks and membership apply to media sent by people', async () => {
   const group = await service.newGroup(ann, 'Team', [bot, bob]);
   await resultOf(
     service.app(ann, 'PUT', `/api/chats/${group}/members/${bot.id}`, {

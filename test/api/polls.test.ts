@@ -446,7 +446,7 @@ test('a deleted person’s votes are removed, even from a closed quiz', async ()
   expect(await see(ann, message, shared)).toMatchObject({ total_voter_count: 1, is_closed: true });
 });
 
-test('a poll whose message is refused is deleted', async () => {
+test('a poll is deleted if its message is refused', async () => {
   const question = `Q ${Math.random()}`;
   const chat_id = await service.newGroup(ann, 'Without bot', [ben]);
   const { body } = await service.bot(bot, 'sendPoll', { chat_id, question, options: ['a'] });

@@ -194,7 +194,7 @@ async function fill(chat: number, from: number, contents: readonly Content[]): P
   );
 }
 
-test('a search of a long chat reads a bounded number of rows, and its cursor continues after them', async () => {
+test('a search of a long chat reads a bounded number of rows, and its cursor continues after these rows', async () => {
   const chat = await service.newGroup(ann, 'Long', [ben]);
   const rest = Array.from({ length: limits.search_rows_max }, (_, n) => ({ text: `filler ${n}` }));
   await fill(chat, 1_000, [{ text: 'oldest wombat' }, ...rest]);
@@ -267,7 +267,7 @@ test('queries and cursors outside their bounds are refused', async () => {
   ]);
 });
 
-test('a person who starts too many searches at once is refused, and other people are not', async () => {
+test('a person who starts too many simultaneous searches is refused, and other people are not', async () => {
   const keen = await service.newUser('keen');
   const chat = await service.newGroup(keen, 'Keen');
   const blocker = new pg.Client(service.databaseUrl);

@@ -133,7 +133,7 @@ test('a sticker is forwarded, copied, read back from Postgres and posted, but ha
   expect(post.media).toMatchObject({ type: 'sticker', set_name: name });
 });
 
-test('members need the permission for other messages to send stickers', async () => {
+test('members can send stickers only with the permission for other messages', async () => {
   await make();
   const group = await service.newGroup(ann, 'Quiet', [bot]);
   const [sticker] = await ids();
@@ -178,7 +178,7 @@ test.each<[string, Buffer, string]>([
   expect(await ids()).toHaveLength(1);
 });
 
-test('a bot creates a set, and any bot reads it', async () => {
+test('a bot creates a sticker set, and any bot can read it', async () => {
   expect(await make()).toBe(true);
   const set = await resultOf(call('getStickerSet', { name: name.toUpperCase() }, other));
   expect(set).toEqual({
@@ -232,7 +232,7 @@ test('stickers are added, moved, replaced, described and removed', async () => {
   await resultOf(call('sendSticker', { chat_id: ann.id, sticker: old }));
 });
 
-test('only the bot that made a set can change it, and another bot of the same owner cannot', async () => {
+test('only the bot that made a sticker set can change it, and another bot of the same owner cannot', async () => {
   await make();
   const before = await api.getStickerSet(name);
   const [sticker] = await ids();
@@ -241,7 +241,7 @@ test('only the bot that made a set can change it, and another bot of the same ow
   expect(await api.getStickerSet(name)).toEqual(before);
 });
 
-test('simultaneous changes of a set do not overwrite each other', async () => {
+test('simultaneous changes of a sticker set do not overwrite each other', async () => {
   await make(['😺']);
   const uploads = await Promise.all(
     Array.from({ length: 8 }, () => api.uploadStickerFile(ann.id, 'static', picture())),
@@ -312,7 +312,7 @@ test.each<[method: string, params: object, text: string]>([
   );
 });
 
-test('a sticker is refused if its file is a URL, a photo, of another format or already in the set', async () => {
+test('a sticker is refused if its file is a URL or a photo, has another format, or is already in the set', async () => {
   await make(['😺']);
   const { photo } = await api.sendPhoto(ann.id, picture());
   const add = (sticker: string | undefined, more: object = {}) =>
@@ -338,7 +338,7 @@ test('a sticker is refused if its file is a URL, a photo, of another format or a
   await expect(make()).rejects.toEqual(failure);
 });
 
-test('a call that names a wrong set is refused before its files are measured', async () => {
+test('a call that names a wrong sticker set is refused before its files are measured', async () => {
   await make(['😺']);
   const [old] = (await ids()) as [string];
   const bad = () => input('😺', png(511, 511));
@@ -398,7 +398,7 @@ test('an emoji is stored without variation selectors', async () => {
   expect(sent.sticker.emoji).toBe('😺');
 });
 
-test('a set refuses files of other accounts', async () => {
+test('a sticker set refuses files of other accounts', async () => {
   await make(['😺', '😸']);
   const [theirs] = await ids();
   const bob = await service.newUser('bob');
@@ -422,7 +422,7 @@ test('a set refuses files of other accounts', async () => {
   await refuses(call('replaceStickerInSet', replace, thief), wrong);
 });
 
-test('no set is created if the bot is deleted during the call', async () => {
+test('no sticker set is created if the bot is deleted during the call', async () => {
   const client = await db.connect();
   await client.query('begin');
   await client.query('update bots set deleted_at = now(), owner_id = null where id = $1', [bot.id]);
@@ -437,7 +437,7 @@ test('no set is created if the bot is deleted during the call', async () => {
   expect((await db.query('select from sticker_sets where bot_id = $1', [bot.id])).rowCount).toBe(0);
 });
 
-test('a set has up to 120 stickers, and a bot up to 100 sets', async () => {
+test('a sticker set has up to 120 stickers, and a bot has up to 100 sets', async () => {
   await make(['😺']);
   await db.query(
     `update sticker_sets set stickers = (select jsonb_agg(jsonb_set(stickers->0, '{key}', to_jsonb(md5(n::text))))
@@ -459,7 +459,7 @@ test('a set has up to 120 stickers, and a bot up to 100 sets', async () => {
   );
 });
 
-test('the sets of a bot are exported, stay with a transferred bot, and are deleted with the bot', async () => {
+test('the sticker sets of a bot are exported, stay with a transferred bot, and are deleted with the bot', async () => {
   await make(['😺']);
   const second = `Birds_by_${bot.username}`;
   await api.createNewStickerSet(ann.id, second, 'Birds', [input()]);

@@ -82,7 +82,7 @@ test('all bots of an owner share one upload limit', async () => {
   expect((await stored(other.owner)).bytes).toBe(4_096);
 });
 
-test('petrel doctor prints the total of stored bytes, and the owner with the most bytes', async () => {
+test('`petrel doctor` prints the total of stored bytes, and the owner with the most bytes', async () => {
   await db.query('update stored_totals set bytes = 0');
   const [most, less] = [await newOwner('most'), await newOwner('less')];
   expect((await petrel(service.env, 'doctor')).out).toMatch(/^uploads {6}none stored$/m);

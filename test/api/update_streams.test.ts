@@ -264,7 +264,7 @@ test('a resumed stream of a consumer sends the updates after Last-Event-ID', asy
   expect(third.texts()).toEqual(['2']);
 });
 
-test('a full stream of a consumer continues when another front confirms its updates', async () => {
+test('a full stream of a consumer continues when its updates are confirmed on another front', async () => {
   const source = await open(0, { params: { consumer: 'one', limit: '2' } });
   for (const text of numbers(0, 4)) await say(text);
   const updates = await source.received(2);

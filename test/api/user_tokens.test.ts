@@ -76,7 +76,7 @@ test('behaviour §11: the token list shows names and days of last use, but no to
   expect(rows[0].hmac).not.toContain(laptop.token.slice(-20));
 });
 
-test('behaviour §11: a revoked token of a person is refused on every node at once', async () => {
+test('behaviour §11: a revoked token of a person is refused on every node immediately', async () => {
   const user = await service.newUser('ben');
   const [phone, laptop] = [await issue(user, 'phone'), await issue(user, 'laptop')];
   for (const front of [0, 1, 0, 1]) expect(await accepted(phone.token, front)).toBe(true);

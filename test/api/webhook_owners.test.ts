@@ -279,13 +279,13 @@ test('discarded dead letters cannot be replayed', async () => {
   ]);
 });
 
-describe('operators manage webhooks with petrel webhooks', () => {
+describe('operators manage webhooks with the command `petrel webhooks`', () => {
   const run = promisify(execFile);
   const petrel = (...args: string[]) =>
     run(process.execPath, [main, 'webhooks', ...args], { env: { ...service.env, PATH: process.env.PATH } });
 
   longTest(
-    'petrel webhooks lists and shows webhooks, replays dead letters and discards them',
+    '`petrel webhooks` lists and shows webhooks, replays dead letters and discards them',
     async () => {
       const ids = await die('one', 'two', 'three');
       answer = () => [503, ''];
@@ -314,7 +314,7 @@ describe('operators manage webhooks with petrel webhooks', () => {
   );
 
   longTest(
-    'petrel webhooks reports unknown bots and missing options',
+    '`petrel webhooks` reports unknown bots and missing options',
     async () => {
       await expect(petrel('show', 'nobody_at_all')).rejects.toMatchObject({
         ...{ code: 1, stdout: expect.stringContaining('there is no bot nobody_at_all') },

@@ -101,7 +101,7 @@ test('an owner pings a route of a bot that polls', async () => {
   expect(received).toHaveLength(1);
 });
 
-test('an owner may send six pings per minute for all bots and on all fronts', async () => {
+test('an owner may send six pings per minute in total, over all bots and all fronts', async () => {
   await hook();
   const first = bot;
   bot = await service.newBot(owner, 'second');
@@ -139,7 +139,7 @@ test('a suspended bot is not pinged', async () => {
 });
 
 longTest(
-  'petrel webhooks ping shows the result of a ping, without the text of the receiver',
+  '`petrel webhooks ping` shows the result of a ping, without the text of the receiver',
   async () => {
     const run = promisify(execFile);
     const petrel = (...args: string[]) =>

@@ -288,7 +288,7 @@ test('an owner lists, replays and discards the dead letters of one route', async
   await slow.close();
 });
 
-test('the list of deliveries and petrel webhooks show name the route of each delivery', async ({
+test('the list of deliveries and the command `petrel webhooks show` name the route of each delivery', async ({
   onTestFinished,
 }) => {
   const former = bot;

@@ -234,7 +234,7 @@ longTest('the command exits with 1 if a token is unknown', async () => {
   expect(wrong.log).toContain('petrel: getMe with --token answered 401');
 });
 
-test('a run fails if the server is down, and if no check ran', async () => {
+test('a run fails if the server is down or no check ran', async () => {
   const { bot } = await openScene();
   const print = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
   onTestFinished(() => print.mockRestore());

@@ -30,7 +30,7 @@ test('when a worker has its maximum number of bots, further bots wait for a free
   expect(books.mostOpen).toBe(2);
 });
 
-test('a worker that is stopped while it acquires the lease of a bot releases the bot', async ({
+test('if a worker is stopped while it acquires the lease of a bot, the worker releases the bot', async ({
   onTestFinished,
 }) => {
   const { node, worker } = await world.worker();

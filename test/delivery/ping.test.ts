@@ -136,7 +136,7 @@ test('secrets in the answer are masked', async ({ onTestFinished }) => {
   expect(shown.answer?.body).toBe(`${'x'.repeat(2_040)}${'*'.repeat(8)}`);
 });
 
-describe('the shown answer is limited', () => {
+describe('the size of the shown answer is limited', () => {
   test('the owner sees 2 KiB of an endless answer, and the connection is closed', async ({
     onTestFinished,
   }) => {
@@ -180,7 +180,7 @@ describe('the shown answer is limited', () => {
   });
 });
 
-describe('a ping that fails shows the error of a delivery', () => {
+describe('a failed ping shows the same error as a failed delivery', () => {
   const other = makeCertificate({ addresses: ['127.0.0.1'], freshKey: true });
   const expired = makeCertificate({ addresses: ['127.0.0.1'], validTo: new Date(Date.now() - 1_000) });
   const talking = (talk: (socket: Socket) => void) => async (onTestFinished: OnFinished) => {

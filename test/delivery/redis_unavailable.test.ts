@@ -82,7 +82,7 @@ test('if the reply to a step is lost, the queue still counts the bytes of its up
   expect(await client.hget(keys.queueState(bot.id), 'bytes')).toBe('0');
 });
 
-test('a receiver that accepts an update while an earlier 410 is being recorded is not marked as gone', async ({
+test('a receiver is not marked as gone if it accepts an update while an earlier 410 is being recorded', async ({
   onTestFinished,
 }) => {
   let accept = (_: number) => {};

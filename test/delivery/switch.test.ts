@@ -123,7 +123,7 @@ test('after a webhook is deleted, polls get all updates that the receiver has no
   await expect.poll(() => books.open).toBe(0);
 });
 
-test('if a node dies after committing a webhook change, the sweep drops the pending updates once', async () => {
+test('if a node dies after committing a webhook change, the sweep drops the pending updates only once', async () => {
   const { front } = world;
   const { queues, sweep, webhooks } = front.store;
   const { bot, say } = await makeChats(front, 1);

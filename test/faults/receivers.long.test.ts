@@ -194,7 +194,7 @@ test(
 );
 
 test(
-  'R12: updates arrive even if every key of the wake queue is deleted meanwhile',
+  'R12: updates arrive even if every key of the wake queue is deleted',
   async ({ onTestFinished }) => {
     const tally = await startTally();
     const masters = openMasters(service.redis);

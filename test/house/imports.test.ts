@@ -227,7 +227,7 @@ test('a part of the store imports only lower parts, even for types', () => {
   expect(listed(own.filter(({ from, to }) => level(to) > level(from)))).toEqual([]);
 });
 
-test('no method or endpoint imports another one', () => {
+test('no method or endpoint imports another method or endpoint', () => {
   const isHandler = (file: string) => /^(methods|endpoints)\//.test(file) && !lists.test(file);
   const wrong = imports.filter(
     ({ from, to }) =>

@@ -155,7 +155,7 @@ test.each(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])(
   },
 );
 
-test('a request with another method gets 405, and its connection ends', async () => {
+test('a TRACE request gets 405, and its connection ends', async () => {
   const client = await new RawClient(fixture.port).send(headOf('TRACE /x'));
   await client.untilClosed();
   expect(client.text).toContain('HTTP/1.1 405 Method Not Allowed\r\n');
@@ -202,7 +202,7 @@ test('a reply has a Retry-After header only if its handler set one', async () =>
   expect((await fetch(`${base}/x`)).headers.get('retry-after')).toBeNull();
 });
 
-test('a handler can set another content type', async () => {
+test('a handler can override the content type', async () => {
   const response = await fetch(`${base}/picture`);
   expect(response.headers.get('content-type')).toBe('image/png');
   expect(new Uint8Array(await response.arrayBuffer())).toEqual(new Uint8Array([0, 1, 255]));

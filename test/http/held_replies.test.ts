@@ -19,7 +19,7 @@ describe('counting', () => {
     return { held, dropped, add };
   };
 
-  test('drops the oldest replies of a caller above its limit, and no reply of another caller', () => {
+  test('drops the oldest replies of a caller that is above its limit, and no reply of another caller', () => {
     const { held, dropped, add } = world();
     add(2, 'other', mebibyte);
     for (const name of ['a', 'b', 'c']) add(1, name, ofCaller / 2);

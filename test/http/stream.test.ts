@@ -171,7 +171,7 @@ test('the buffers of all event streams together are bounded', () => {
   expect(room.streamBytes).toBe(limits.streams_buffer_bytes_max - 1_000);
 });
 
-test('HEAD of an event stream gets no body and leaves no request open', async () => {
+test('a HEAD request for an event stream gets no body and leaves no request open', async () => {
   const client = await new RawClient(fixture.port).send(headOf('HEAD /stream'));
   await client.until(() => client.text.includes('\r\n\r\n'));
   expect(client.text).toContain('Content-Type: text/event-stream\r\n');

@@ -163,7 +163,7 @@ test('the source stream is destroyed immediately when the client disconnects', a
   await expectAlive(fixture.port);
 });
 
-test('if the client has disconnected before the reply, its source stream is destroyed', async () => {
+test('if the client has disconnected before the reply, the source stream of the reply is destroyed', async () => {
   const one = source(5);
   let answered = false;
   await serve((request) => {

@@ -321,7 +321,7 @@ describe('partitions are recovered', () => {
     });
   });
 
-  describe('a seal is accepted once after a clean shutdown', () => {
+  describe('a seal is accepted only once after a clean shutdown', () => {
     let trusting: Node;
     const all = [0, 1, 2, 3];
 
@@ -398,7 +398,7 @@ describe('partitions are recovered', () => {
     });
   });
 
-  describe('the seal of an operator is accepted once', () => {
+  describe('the seal of an operator is accepted only once', () => {
     const all = [0, 1, 2, 3];
     let version: number;
 
@@ -573,7 +573,7 @@ describe('partitions are recovered', () => {
     expect(await meta()).toEqual(before);
   });
 
-  it('recovery opens many partitions at once, and later starts work without Postgres', async () => {
+  it('recovery opens many partitions together, and later starts work without Postgres', async () => {
     const wide = await openNode(redis.url, url, 64);
     try {
       const all = Array.from({ length: 64 }, (_, i) => i);

@@ -8,7 +8,7 @@ import { bench } from './run_bench.js';
 
 const calls = ['getMe', 'sendMessage', 'sendMessage_thin', 'editMessageText', 'pinChatMessage', 'reactions'];
 
-test('the bench compares the cost of each call with the cost on the minimal server', async () => {
+test('the benchmark compares the cost of each call with the cost on the minimal server', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'petrel-floors-'));
   const file = join(dir, 'found.json');
   try {

@@ -35,7 +35,7 @@ function run(token: string, ...args: readonly string[]) {
 
 const found = () => readResults(readFileSync(join(dir, 'found.json'), 'utf8'));
 
-test('petrel bench makes each call at the given rate, and deletes its bot afterwards', async () => {
+test('`petrel bench` makes each call at the given rate, and deletes its bot afterwards', async () => {
   const ended = await run(user.token, '--rates', '50', '--p99', '60000');
   expect(ended.code, ended.output + ended.complaint).toBe(0);
   const { latencies, goals, ended: why } = found();
@@ -57,7 +57,7 @@ test('petrel bench makes each call at the given rate, and deletes its bot afterw
   expect(left).toEqual([]);
 }, 300_000);
 
-test('petrel bench calls only getMe if no chat is given', async () => {
+test('`petrel bench` calls only getMe if no chat is given', async () => {
   const bot = await service.newBot(user, 'loaded');
   const slow = await run(bot.token, '--rates', '40,20', '--p99', '0.000001');
   expect(slow.code).toBe(1);

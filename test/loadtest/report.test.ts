@@ -79,7 +79,7 @@ test('the page shows a warning about rounds that differ widely', () => {
   ]);
 });
 
-test('the page shows no such warning for results of an earlier version, which lack the CPU time of other programs', () => {
+test('results of an earlier version lack the CPU time of other programs, and get no warning about these programs', () => {
   const old = scenario();
   const sides = old.sides.map(({ taken: _, ...rest }) => rest);
   const results = readResults(JSON.stringify(run([{ ...old, sides }])));

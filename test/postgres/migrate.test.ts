@@ -104,7 +104,7 @@ describe('migrate updates the schema of a database', () => {
     await Promise.all([pool.close(), other.close()]);
   });
 
-  it('migrate applies each file once, even if several programs start at once', async () => {
+  it('migrate applies each file once, even if several programs start at the same time', async () => {
     const lines: string[] = [];
     const versions = await Promise.all([1, 2, 3, 4].map(() => migrate(url, (line) => lines.push(line))));
     expect(versions).toEqual(Array.from({ length: 4 }, () => schemaVersion()));

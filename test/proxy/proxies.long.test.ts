@@ -88,7 +88,7 @@ function exchange(proxy: Balancer, bytes: string): Promise<string> {
   });
 }
 
-test('npm run test:proxy runs only if HAProxy and nginx are installed', () => {
+test('`npm run test:proxy` runs only if HAProxy and nginx are installed', () => {
   // In other runs, proxies that are not installed are skipped.
   if (process.env.PETREL_TEST_PROXY === '1') expect(here).toEqual(proxyKinds);
 });

@@ -273,7 +273,7 @@ test('if the answer of a combined run is lost, its calls are repeated one by one
   expect(await client.xlen(journal)).toBe(6);
 });
 
-test('if the memory of Redis fills up during a combined run, the run completes and the next one is refused', async () => {
+test('if the memory of Redis fills up during a combined run, the run completes and the next run is refused', async () => {
   const used = async () => Number(/^used_memory:(\d+)/m.exec(await client.info('memory'))?.[1]);
   // Redis stores such a message three times: in its record, in the journal and with its request id.
   const sendAll = (round: number) =>

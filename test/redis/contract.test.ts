@@ -112,7 +112,7 @@ describe('script headers are parsed', () => {
   });
 });
 
-test('a script header may have nine arguments, and a list is the last argument', () => {
+test('a script header may have nine arguments, and a list must be the last argument', () => {
   const script = read(`@summary x.\n${args(8)}\n@args l int\n@key k {NN}:k SET\n@keys m {NN}:… SET`);
   expect(script.args.map(({ name, form }) => `${name} ${form}`).slice(-2)).toEqual(['a7 one', 'l list']);
   expect(script.keys.map(({ name, form }) => `${name} ${form}`)).toEqual(['k one', 'm list']);

@@ -314,7 +314,7 @@ test('each pin of a combined run is applied once, even if the answer is lost or 
   expect(await client.hmget(keys.chat(chat), 's', 'pin')).toEqual(['8', '2']);
 });
 
-test('a late run is refused even if only one of its calls was already repeated with success', async () => {
+test('a late run is refused even if only one of its calls was already repeated successfully', async () => {
   proxy.delay('marked');
   await client.hset(keys.chat(chats[1] as ChatRef), 't', 'blocked');
   const sent = await Promise.all([send('a', chat, 'marked'), send('b', chats[1])]);

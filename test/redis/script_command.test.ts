@@ -10,7 +10,7 @@ const arg = fc.oneof(
   fc.integer(),
 );
 
-test('a script command has the same bytes as when ioredis encodes it', () => {
+test('a script command has the same bytes as a command encoded by ioredis', () => {
   fc.assert(
     fc.property(fc.constantFrom('evalsha' as const, 'eval' as const), fc.array(arg), (verb, args) => {
       const plain = new Command(verb, [...args] as string[], { replyEncoding: null });

@@ -34,7 +34,7 @@ test('a seed determines every step of a run', async () => {
   expect([second.steps, second.sent, second.faults]).toEqual([first.steps, first.sent, first.faults]);
 });
 
-longTest('runs at the same time do not affect each other', async () => {
+longTest('simultaneous runs do not affect each other', async () => {
   const seeds = [7, 8, 9];
   const run = (seed: number, place: number) => simulate({ seed, steps: 300, redis, place });
   const together = await Promise.all(seeds.map(run));
@@ -70,7 +70,7 @@ const plain = (value: unknown) => (Buffer.isBuffer(value) ? value.toString('hex'
 const emptied =
   'messages, chat_sequences, partitions, chat_pins, posts, post_sequences, post_reactions, post_tallies';
 
-test('PostgreSQL and its stand-in refuse the same transactions and store the same rows', async () => {
+test('PostgreSQL and its simulated replacement refuse the same transactions and store the same rows', async () => {
   const database = await migratedDatabase();
   const pool = createPool({ url: database.url, max: 1, name: 'test' });
   try {

@@ -252,7 +252,7 @@ test('a waiting consumer pauses longer between two steps if the bot has many con
   expect(await waits).toEqual([]);
 });
 
-test('all state of consumers expires', async () => {
+test('all data about consumers expires', async () => {
   await sayAll('hello');
   await take(a, 'one', { limit: 1 });
   await take(b, 'two');

@@ -42,7 +42,7 @@ const pinnedIn = async (chat: ChatRef) => b.store.history.pinned(await stateOf(c
 const media: Media = { type: 'photo', id: 'f', unique: 'u', url: 'https://example.org/a.jpg' };
 const photo = (caption: string): NewMessage => ({ ...text(caption), content: { text: caption, media } });
 
-test('interface §3: a message that Redis has evicted can be pinned in place of another', async () => {
+test('interface §3: a message that Redis has evicted can be pinned in place of another message', async () => {
   const { chat, bot, user } = await makeDirect(a);
   const first = await a.store.messages.send(chat, bot.sender, text('first'));
   const second = await a.store.messages.send(chat, bot.sender, text('second'));
@@ -162,7 +162,7 @@ test('interface §5.11, §5.12: in a channel, can_edit_messages lets a bot pin a
   expect(service?.record).toMatchObject({ post: 0, origin: { service: { pinned: id } } });
 });
 
-test('behaviour §11: history and event stream show the message that a reply answers, even if that message was evicted', async () => {
+test('behaviour §11: history and event stream show the replied-to message of a reply, even if that message was evicted', async () => {
   const { chat, bot, user } = await makeDirect(a);
   const question = await a.store.messages.send(chat, bot.sender, text('question'));
   await a.store.messages.send(chat, bot.sender, text('between'));

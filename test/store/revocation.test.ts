@@ -102,7 +102,7 @@ describe('while Redis is available, every node refuses a revoked token', () => {
     cut.open();
   });
 
-  test('a revocation waits for a node with a valid lease after the clock of Redis was set forward', async () => {
+  test('after the clock of Redis was set forward, a revocation still waits for a node with a valid lease', async () => {
     await a.store.auth.bot(bot.token);
     const cut = gate();
     a.hooks.call = async (name, run) => {
@@ -221,7 +221,7 @@ describe('a revocation takes effect after Redis has refused it for a while', () 
     },
   );
 
-  test('a revocation that fails after its commit returns when every lease has expired', async () => {
+  test('if a revocation fails after its commit, the call returns when every lease has expired', async () => {
     b.hooks.call = (name, run) => (name === 'auth/revoke' ? away() : run());
     const began = performance.now();
     await expect(regenerate(b)).rejects.toMatchObject({ kind: 'unavailable' });

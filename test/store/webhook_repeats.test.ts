@@ -114,7 +114,7 @@ async function bury({ bot, say }: Awaited<ReturnType<typeof newBot>>, ...texts: 
   await one.connection.client.hdel(cluster.keys.queueState(bot.id), 'leased');
 }
 
-test('a repeated discard of dead letters removes no later ones', async () => {
+test('a repeated discard of dead letters removes no later dead letters', async () => {
   const made = await newBot();
   await bury(made, 'a', 'b');
   const discard = `DELETE ${made.path}/dead_letters`;

@@ -54,7 +54,7 @@ test('a timer that repeats fires until it is cancelled', async () => {
   expect(at).toEqual([300, 600, 900]);
 });
 
-test('a bounded wait returns the result of the work, or nothing when its time is over', async () => {
+test('a bounded wait returns the result of the work, or nothing after the time limit', async () => {
   const time = new VirtualTime();
   const endless = time.within(50, new Promise<string>(() => {}));
   await time.advance(50);
@@ -73,7 +73,7 @@ test('if two clocks drift apart, each is corrected only by its own replies from 
   expect(fast.now()).toBe(exact.now());
 });
 
-test('tasks with the same interval run at its multiples', async () => {
+test('tasks with the same interval run at multiples of the interval', async () => {
   const time = new VirtualTime();
   await time.advance(130);
   const at: number[] = [];

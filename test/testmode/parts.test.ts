@@ -21,7 +21,7 @@ async function advance(real: VirtualTime, time: MovableTime, ms: number): Promis
   await moved;
 }
 
-test('a jump fires due timers once, in the order in which they are due', async () => {
+test('a jump of the clock fires due timers once, in the order in which they are due', async () => {
   const real = new VirtualTime();
   const time = new MovableTime(real);
   const fired: string[] = [];
@@ -207,7 +207,7 @@ test('up to 1,000 callers can wait for a recording', async () => {
   expect(await late).toEqual([]);
 });
 
-test('up to 1,000 worlds can exist, and taken spare worlds are replaced', async () => {
+test('up to 1,000 worlds can exist, and spare worlds that were taken are replaced', async () => {
   let made = 0;
   const store = {
     users: { create: async () => ({ user: { id: 1 }, token: 't' }), removeTokens: async () => undefined },

@@ -73,7 +73,7 @@ test('two test servers can run at the same time, ignore the stores of an install
   expect(pids.map(isRunning)).toEqual([false, false]);
 });
 
-test('a killed test runner leaves no process, and the next start removes what a killed server left', async () => {
+test('a killed test runner leaves no process, and the next start removes the files and processes of a killed server', async () => {
   const runner = spawn(
     process.execPath,
     [

@@ -257,7 +257,7 @@ test('in a window without focus, the first unread message stays in view', async 
   await page.context().close();
 });
 
-test('a new group is first in the list of every window of its creator', async () => {
+test('in every window of its creator, a new group is the first chat in the list', async () => {
   const { service } = world;
   const dora = await service.newUser('dora');
   await service.newGroup(dora, 'Earlier');

@@ -20,7 +20,7 @@ const { files_max, files_bytes_max, kindOf, groupsOf, formOf }: Attachments = aw
 
 const fileOf = (name: string, type: string, bytes = 1) => new File([Buffer.alloc(bytes)], name, { type });
 
-test('as many files can be attached as an album can have', () => {
+test('the number of files that can be attached is the maximum size of an album', () => {
   expect(files_max).toBe(limits.album_items_max);
 });
 

@@ -198,7 +198,7 @@ describe('readers without an account can open a post of a public channel', () =>
     expect(metaOf(page, 'og:description')).toBe('The ▒▒▒▒▒▒ ▒▒▒');
   });
 
-  test('an edit changes the page', async () => {
+  test('an edit of a post changes its page', async () => {
     const channel = await newChannel();
     const { external_id, message_id } = await write(channel, { text: 'before' });
     const { etag } = (await load(`/post/${external_id}`)).headers;
@@ -326,7 +326,7 @@ test.each([
   expect([missing.status, missing.headers['content-encoding']]).toEqual([404, encoding]);
 });
 
-test('a request with another verb gets 405', async () => {
+test('a POST request for the page of a post gets 405', async () => {
   const { external_id } = await write(await newChannel(), { text: 'x' });
   const answer = await load(`/post/${external_id}`, {}, { method: 'POST' });
   expect([answer.status, JSON.parse(answer.text).ok]).toEqual([405, false]);

@@ -29,7 +29,7 @@ test('a computed quantile is within the bounds of its bucket', () => {
   expect(quantile(bounds, [0, 0, 0, 7], 0.5)).toBe(100);
 });
 
-test('a rate adds up the differences of all processes, even if some started or ended meanwhile', () => {
+test('a rate adds up the differences of all processes, even if some processes started or ended meanwhile', () => {
   const rating = new Rating();
   expect(rating.add(seen(front('a', 1_000, [call('getMe', 100, [100, 0, 0, 0])])))).toBeNull();
   // The same report arrives twice, so no time has passed between the two.

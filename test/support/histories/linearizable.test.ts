@@ -293,7 +293,7 @@ describe('ownership', () => {
     expect(verdict(ownership('a'), won)).toBe('linearizable');
   });
 
-  test('the model rejects two transfers by the same owner, and access of the former owner', () => {
+  test('the model rejects two transfers by the same owner, and access by the former owner', () => {
     const both = [transfer(0, 9, ['a', 'b'], true), transfer(0, 9, ['a', 'c'], true)];
     expect(verdict(ownership('a'), both)).toBe('violation');
     expect(verdict(ownership('a'), [transfer(0, 1, ['a', 'b'], true), owns(2, 3, 'a', true)])).toBe(
