@@ -59,8 +59,8 @@ function figuresOf({ scenarios, latencies, findings }: Results, budget: number):
       (each) => each.scenario === scenario && each.role === 'base' && each.offered === offered,
     );
     if (!base) continue;
-    // If the floor could not keep up with the rate either, the machine was too slow, so the highest latencies do not
-    // count.
+    // If the floor server could not keep up with the rate either, the machine was too slow, so the highest latencies do
+    // not count.
     const comparable = !(base.answered < held_least * base.offered);
     add(
       `${scenario}: p99 at half of the rate, relative to the floor`,

@@ -5,7 +5,7 @@ import { shareOf } from '../src/loadtest/verdict.js';
 
 /** A server that uses more than this share of its core counts as fully loaded. */
 const saturated = 0.9;
-/** The limit for p99 at half of the service's rate, as a multiple of the floor's p99. */
+/** The limit for p99 at half of the service's rate, as a multiple of the p99 of the floor server. */
 const p99_times_max = 3;
 /** The timer of the load generator cannot distinguish latencies below this many ms. */
 export const p99_ms_precision = 1;
@@ -81,8 +81,8 @@ function latencyRow(latencies: readonly LatencyResult[], title: (name: string) =
     if (!base) return [];
     const ratio = own.ms.p99 / Math.max(base.ms.p99, p99_ms_precision);
     const held = own.answered / own.offered;
-    // If the floor could not keep up with the rate either, the load generator or the machine was the limit. The ratio
-    // is then meaningless.
+    // If the floor server could not keep up with the rate either, the load generator or the machine was the limit. The
+    // ratio is then meaningless.
     const comparable = base.answered / base.offered >= held_least;
     return [
       {

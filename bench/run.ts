@@ -1,4 +1,4 @@
-/** `npm run bench`: compares calls of the service with their floors on this machine. */
+/** `npm run bench`: compares calls of the service with minimal servers, the floors, on this machine. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { version } from '../src/config/version.js';

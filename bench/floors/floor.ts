@@ -1,6 +1,6 @@
 /**
- * Runs one floor: a server on the same HTTP engine that does the minimum work for a call. The parent process names the
- * floor. The floor exits when its parent exits.
+ * Runs one floor server, which does the minimum work for a call on the same HTTP engine. The parent process chooses the
+ * floor. The server exits when its parent exits.
  */
 import {
   type EngineRequest,

@@ -69,7 +69,7 @@ async function poll({ url }: Bot, name: string, take: (update: Update) => void, 
   }
 }
 
-/** Returns the rate of updates, and the CPU time in µs per update of front and Redis together. */
+/** Returns the rate of updates, and the CPU time per update in µs, for the front and Redis together. */
 async function drainWith(service: Service, bot: Bot, pollers: number) {
   const count = pollers * updates_per_poller;
   await fill(service, bot, count);

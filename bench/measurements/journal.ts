@@ -19,7 +19,7 @@ import type { Measurement } from './measurement.js';
 const chats = 8;
 /** The maximum number of bots to create until all databases have the same number of bots. */
 const bots_tried = 1_000;
-/** The first chat id of the rows that the floor writes. No chat of the service has such a high id. */
+/** The first chat id of the rows that the floor loop writes. No chat of the service has such a high id. */
 const strangers_from = 6_000_000_000_000;
 const goal = 0.85;
 const share_measured = [0.1, 0.95] as const;
@@ -144,7 +144,7 @@ export const journal: Measurement = {
     const turns: Array<{ readonly own: Turn; readonly floor: Turn }> = [];
     // No server is measured here, so every process may use every core.
     service.unpin();
-    // The first round is a warm-up of the flusher and the floor.
+    // The first round is a warm-up of the flusher and the floor loop.
     for (let i = 0; i <= rounds; i++) {
       progress(`journal: ${i === 0 ? 'warm-up' : `round ${i} of ${rounds}`}`);
       await untilFlushed(watch, service.signal);

@@ -37,7 +37,7 @@ export interface Side {
 }
 
 export interface Prepared {
-  /** The baseline: the floor, or the small case. */
+  /** The baseline: the floor server, or the small case. */
   readonly base?: Side;
   readonly subject: Side;
   readonly labels: readonly [base: string, subject: string];
