@@ -103,7 +103,7 @@ describe('accounts are deleted', () => {
     }
     expect(await end(ann)).toMatchObject(unauthorized);
     expect((await service.bot(other, 'sendMessage', { chat_id: ann.id, text: 'x' }, 1)).body.ok).toBe(false);
-    // Flushers remove the remaining data of the account, which may take long on a busy machine.
+    // Flushers remove the remaining data of the account. This may take long on a busy machine.
     const left = () => count('account_removals where user_id = $1', ann.id);
     await vi.waitFor(async () => expect(await left()).toBe(0), { timeout: 20_000, interval: 50 });
     for (const front of [0, 1])

@@ -49,7 +49,8 @@ async function addByCommand(name: string, ...more: string[]): Promise<{ readonly
 }
 
 /**
- * Runs a command inside this process, which is much faster than starting a process. Returns the output of the command.
+ * Runs a command inside this process, because this is much faster than starting a process. Returns the output of the
+ * command.
  */
 async function printed(work: () => Promise<void>): Promise<string> {
   const write = vi.spyOn(process.stdout, 'write').mockReturnValue(true);

@@ -196,7 +196,7 @@ describe('texts are checked', () => {
     });
     const full = { inline_keyboard: Array(100).fill([{ text: 'b', callback_data: 'é'.repeat(32) }]) };
     expect((await send({ reply_markup: full })).reply_markup).toEqual(full);
-    // Calendar keyboards have such buttons between days.
+    // Calendar keyboards have blank buttons between days.
     const blank = keyboard({ text: ' ', callback_data: 'ignore' });
     expect(await send(blank)).toMatchObject(blank);
   });

@@ -54,7 +54,7 @@ test('a post shows media with a caption from the media object or from a paramete
   expect(bare).not.toHaveProperty('caption');
 });
 
-test('a post says that its media is covered, and that its caption is above the media', async () => {
+test('a post states that its media is covered, and that its caption is above the media', async () => {
   const body = { chat_id, photo: url, caption: 'hi', has_spoiler: true, show_caption_above_media: true };
   const { message_id } = await resultOf(service.bot(bot, 'sendPhoto', body));
   const { items } = await resultOf(service.app(owner, 'GET', `/api/chats/${chat_id}/posts`));

@@ -284,7 +284,7 @@ describe.skipIf(cameraFolder === null)('bn_telegram of BerryNet 3.10.2 on python
     const scene = await openScene(service, 'published');
     const { ann, ben, bot } = scene;
     const { port, subscribed, publish } = await startBroker();
-    // The program needs OpenCV only to draw into pictures, which this test does not do.
+    // The program needs OpenCV only to draw into pictures, and this test draws nothing.
     for (const name of ['cv2', 'numpy'])
       writeFileSync(join(folder, 'usr/lib/python3/dist-packages', `${name}.py`), '');
     mkdirSync(join(folder, '.cache'), { recursive: true });

@@ -1,4 +1,4 @@
-/** Bots written with unmodified client libraries, which receive updates at an HTTPS webhook or by polling. */
+/** Bots that are written with unmodified client libraries, and receive updates at an HTTPS webhook or by polling. */
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:https';
 import { Bot, InlineKeyboard, InputFile, webhookCallback } from 'grammy';

@@ -147,8 +147,8 @@ test(
       front: (lane, tries) => (lane + tries) % 2,
     });
     await world.warmedUp();
-    // The first worker has all bots, and keeps them when the second worker starts. It is frozen and the second worker
-    // takes over. Then the second worker is frozen.
+    // The first worker has all bots, and keeps them when the second worker starts. The first worker is frozen, and the
+    // second worker takes over. Then the second worker is frozen.
     await second.start();
     const rounds = amount(1, 6);
     for (let round = 0; round < rounds; round++) {

@@ -21,7 +21,7 @@ afterEach(async () => {
 
 const folderOf = ({ dir }: Restartable) => join(dir, 'redis', 'appendonlydir');
 
-/** Returns the file to which Redis appends changes, which is replaced only when it has grown to 64 MB. */
+/** Returns the append-only file of Redis. Redis replaces this file only when it has grown to 64 MB. */
 function changesOf(redis: Restartable): string {
   const [name] = readdirSync(folderOf(redis)).filter((each) => each.endsWith('.incr.aof'));
   return join(folderOf(redis), name as string);

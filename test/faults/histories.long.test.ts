@@ -25,7 +25,7 @@ import {
 import { playRound } from './clients.js';
 import { amount, atMost, patienceMs, report } from './report.js';
 
-/** Each round creates its objects again, which takes seconds on a busy machine. */
+/** Each round creates its objects again, and this takes seconds on a busy machine. */
 const limitMs = Math.max(patienceMs, 300_000);
 
 const undo: Array<() => Promise<unknown>> = [];

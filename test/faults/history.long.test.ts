@@ -70,8 +70,8 @@ const others =
   "select from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()";
 
 /**
- * Starts a standby that replays changes until `mark`, or with `follows` until the end. Then promotes it, which starts
- * another timeline.
+ * Starts a standby that replays changes until `mark`, or with `follows` until the end. Then promotes the standby, and
+ * so starts another timeline.
  */
 async function promoted(follows = false): Promise<TimeMachine> {
   const address = await openAddress();

@@ -289,7 +289,9 @@ async function signalledAt(
   return child;
 }
 
-/** Starts a move and kills the command once it has reached a step. The next command can continue the move at once. */
+/**
+ * Starts a move and kills the command once it has reached a step. The next command can continue the move immediately.
+ */
 async function killedAt(step: string, partition: number, target: number): Promise<void> {
   await signalledAt(step, partition, target, 'SIGKILL', async (child) => {
     if (child.signalCode === null) await once(child, 'exit');

@@ -103,7 +103,7 @@ test(
     };
     const ended = new AbortController();
     const cutsMin = count / 200;
-    // The number of commands in one chunk, which are cut together, depends on the speed of the machine.
+    // The commands of one chunk are cut together. Their number depends on the speed of the machine.
     await world.load({
       count: Number.POSITIVE_INFINITY,
       signal: ended.signal,

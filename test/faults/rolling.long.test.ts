@@ -75,7 +75,7 @@ function through(balancer: Balancer) {
         counts.polls++;
         return call(method, path, 'POST', { ...params, timeout: 20 });
       }
-      // Some libraries send all parameters in the query of a GET, which balancers may repeat.
+      // Some libraries send all parameters in the query of a GET request. Balancers may repeat a GET request.
       if (counts.requests % 2 === 0) return call(method, path, 'POST', params);
       counts.byQuery++;
       const query = new URLSearchParams(

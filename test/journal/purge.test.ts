@@ -118,7 +118,7 @@ test('the purge removes the reactions and counts of deleted posts before the pos
     select partition, number, u, 5, u, 'r', null from posts, generate_series(1, 60000) u
     where u <= 1000 or (partition, number) = (1, 7)`);
   await run("insert into post_tallies select partition, number, 5, 1, 't', null from posts");
-  // Without statistics, each chunk reads all reactions, which takes minutes on a busy machine.
+  // Without statistics, each chunk reads all reactions. This takes minutes on a busy machine.
   await run('analyze posts');
   await run('analyze post_reactions');
   // One purge removes a limited number of rows, and the tombstone stays until all parts of the post are removed.

@@ -24,7 +24,7 @@ test('the benchmark reports goals, round trips and memory', async () => {
   const { scenarios, findings, goals, ended: why } = readResults(readFileSync(file, 'utf8'));
   expect(why).toBe('');
   const rows = (proof: string) => findings.filter((finding) => finding.proof === proof);
-  // On a busy machine, a front may look up a token again, which is one more command for 30 calls.
+  // On a busy machine, a front may look up a token again. This adds one command for 30 calls.
   expect(rows('P5').map(({ measured, goal }) => [Math.round(Number.parseFloat(measured)), goal])).toEqual(
     [0, 1, 1, 1, 1, 1, 2, 2, 2, 2].map((goal) => [goal, String(goal)]),
   );
@@ -60,7 +60,7 @@ test('the benchmark compares the service with a minimal server', async () => {
 }, 300_000);
 
 test('the benchmark ends when a call is refused', async () => {
-  // With so few messages, one of them is edited twice within a second, which is refused.
+  // With so few messages, one message is edited twice within a second, and the second edit is refused.
   const few = ['--only', 'editMessageText', '--messages', '20', '--load', 'autocannon'];
   const ended = await bench(dir, 'refused', ...few);
   expect(ended).toMatchObject({ code: 1, left: [] });

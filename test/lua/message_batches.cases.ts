@@ -1,4 +1,6 @@
-/** Test cases for the scripts in messages/ that take many messages at once, with every status that they can return. */
+/**
+ * Test cases for the scripts in messages/ that take many messages in one call, with every status that they can return.
+ */
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { messageKinds, pack, packMessageTail, unpackMessage } from '../../src/store/core/codec.js';

@@ -41,7 +41,7 @@ export interface Pressed {
 export const labels = (message: Shown): string[] =>
   (message.reply_markup?.inline_keyboard ?? []).flat().map(({ text }) => text);
 
-/** Returns the first code entity of a message, which must have the format of a token. */
+/** Returns the first code entity of a message. Its text must have the format of a token. */
 export const tokenIn = (message: Shown | undefined): string => {
   const mark = message?.entities?.find(({ type }) => type === 'code');
   const token = mark && message?.text.slice(mark.offset, mark.offset + mark.length);

@@ -316,7 +316,7 @@ test(
     ).toEqual([]);
     const empty: string[] = [];
     for (const expr of shippedQueries()) {
-      // This test checks the effects of all earlier tests.
+      // The long range covers the effects of all earlier tests.
       const found = await query(`last_over_time((${expr.replaceAll('[5m]', '[10m]')})[30m:5s])`);
       if (found.length === 0) empty.push(expr);
     }

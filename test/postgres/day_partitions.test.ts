@@ -1,6 +1,6 @@
 /**
- * Tests that failed deliveries are stored in one partition per day, which is created in advance and dropped at its age
- * limit. An insert never fails because a partition is missing.
+ * Tests that failed deliveries are stored in one partition per day. Each partition is created in advance and dropped at
+ * its age limit. An insert never fails because a partition is missing.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { createMaintenance } from '../../src/journal/maintenance.js';

@@ -42,7 +42,7 @@ export interface Attack {
   readonly input: string;
   /** The size of the largest input that the service passes to the parser. */
   readonly bytesMax: number;
-  /** The maximum CPU time per byte on a busy machine, which is several times the time on an idle machine. */
+  /** The maximum CPU time per byte on a busy machine. This time is several times the time on an idle machine. */
   readonly nsPerByteMax: number;
   /** Returns a function that runs the parser on an input of `bytes` bytes. The parser may return a result or refuse. */
   readonly on: (bytes: number) => () => unknown;

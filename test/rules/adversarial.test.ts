@@ -15,7 +15,7 @@ const nothing_ns = 1_000_000;
  */
 const growthMax = 9;
 
-/** Measures the CPU time of one run in ns, which hardly depends on other load of the machine. */
+/** Measures the CPU time of one run in ns. CPU time hardly depends on other load of the machine. */
 async function costOf(run: () => unknown): Promise<number> {
   const before = process.cpuUsage();
   try {

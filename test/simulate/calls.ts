@@ -32,8 +32,8 @@ export type Ask = <T>(
 ) => Promise<T | undefined>;
 
 /**
- * The calls with an unknown outcome that may still take effect: a process continues an attempt, or Redis has yet to run
- * a command that was sent before the last attempt ended.
+ * The calls with an unknown outcome that may still take effect, because a process continues an attempt, or because
+ * Redis has not yet run a command that was sent before the last attempt ended.
  */
 export class OpenCalls {
   readonly #scheduler: Scheduler;

@@ -21,7 +21,7 @@ export interface Conditions {
   readonly tokens: number;
   /** The share of calls about pins and reactions. With a low share, other calls are more often concurrent. */
   readonly marks: number;
-  /** The share of calls about pins among the calls about pins and reactions. */
+  /** The share of pins among the calls about pins and reactions. */
   readonly pins: number;
   /** The maximum number of posts. With fewer posts, more calls are concurrent at one post. */
   readonly posts: number;

@@ -17,7 +17,7 @@ test('deleting the copies of many records takes time proportional to their numbe
   await copies.forgetMany('bot', ids);
   const { user, system } = process.cpuUsage(began);
   expect(new Set(taken).size).toBe(2 * ids.length);
-  // The deletion takes about 0.1 s. Copying the list for each record would copy 4 x 10^9 entries, which takes 10 s or
+  // The deletion takes about 0.1 s. Copying the list for each record would copy 4 x 10^9 entries, and take 10 s or
   // more.
   expect((user + system) / 1e6).toBeLessThan(3);
 });

@@ -1,6 +1,6 @@
 /**
  * The image of infra/deploy/Dockerfile, built by buildah without a container engine or a registry. Its base is the
- * Debian 13 root of infra/build/debian13.mjs with Node.js 24. Needs buildah and everything that this script needs.
+ * Debian 13 root of infra/build/debian13.mjs with Node.js 24. Needs buildah and everything that debian13.mjs needs.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { readFileSync, rmSync } from 'node:fs';

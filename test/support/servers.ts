@@ -46,7 +46,7 @@ export async function startTestServers(): Promise<TestServers> {
   ]);
   // Databases of tests live for seconds, so nothing in them needs a vacuum.
   await onServer(postgres.url, 'alter system set autovacuum = off');
-  // Copies of the template are made in the kernel, which takes a fifth of the time.
+  // Copies of the template are made in the kernel, in a fifth of the time.
   if (process.platform === 'linux')
     await onServer(postgres.url, "alter system set file_copy_method = 'clone'");
   await onServer(postgres.url, 'select pg_reload_conf()');
@@ -115,7 +115,7 @@ async function createDatabase(options: string): Promise<FreshDatabase> {
 export const freshDatabase = (): Promise<FreshDatabase> => createDatabase('');
 
 /**
- * Creates a new database with the current schema and a new installation id. It is a copy of a template, which is faster
+ * Creates a new database with the current schema and a new installation id. Copies a template, because a copy is faster
  * than migrations.
  */
 export async function migratedDatabase(): Promise<FreshDatabase> {

@@ -91,8 +91,8 @@ export interface Service {
 export interface ServiceOptions {
   readonly fronts?: number;
   /**
-   * The first front also has the roles `deliver` and `flush`, which saves two processes. Only files that stop neither
-   * role may use this.
+   * The first front also has the roles `deliver` and `flush`, to save two processes. Only files that stop neither role
+   * may use this.
    */
   readonly combined?: boolean;
   /** If false, `flush` is not started. A test may start it later. */

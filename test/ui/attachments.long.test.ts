@@ -91,8 +91,8 @@ async function countUrls(page: Page): Promise<() => Promise<number>> {
 }
 
 /**
- * Limits uploads to this many bytes per second. Returns a function that removes the limit, which only the same session
- * can do.
+ * Limits uploads to this many bytes per second. Returns a function that removes the limit, because only the same
+ * session can remove it.
  */
 async function slowDown(page: Page, bytes_per_s: number): Promise<() => Promise<void>> {
   const devtools = await page.context().newCDPSession(page);

@@ -372,7 +372,7 @@ export function scenesOf({ bob, guide, quiet, fresh, group, channel, post }: Gal
         await page.locator('.drop-zone').waitFor();
       },
     },
-    // These two come late, because the unsent messages stay in the group.
+    // These two scenes come late, because their unsent messages stay in the group.
     {
       name: 'attachments_refused',
       path: `#/chat/${group}`,
