@@ -55,10 +55,10 @@ import { createToken, listTokens, removeToken } from './me/tokens.js';
 import { updateSelf } from './me/update.js';
 import { showUploads } from './me/uploads.js';
 import { findName } from './names/get.js';
+import { listSuggestions } from './names/suggestions.js';
 import { blockPerson, listBlocked, unblockPerson } from './people/block.js';
 import { getPerson } from './people/get.js';
 import { openPersonChat } from './people/open_chat.js';
-import { listSuggestions } from './names/suggestions.js';
 import { getPostEndpoint, listPosts } from './posts/get.js';
 import { addLike, addReaction, listReactions, removeLike, removeReactions } from './posts/reactions.js';
 import { searchChat, searchMessages } from './search/messages.js';
@@ -192,12 +192,12 @@ export const endpoints: readonly Endpoint[] = [
   updateSelf,
   showUploads,
   findName,
+  listSuggestions,
   blockPerson,
   listBlocked,
   unblockPerson,
   getPerson,
   openPersonChat,
-  listSuggestions,
   getPostEndpoint,
   listPosts,
   addLike,

@@ -479,55 +479,6 @@ export type StoredUploads = {
   bytes_max?: number;
 };
 
-/** A person and the token of their new session. */
-export type NewSession = {
-  user: Self;
-  /** Token of the session, shown only once */
-  token: string;
-};
-
-/** A browser in which the person is signed in. */
-export type Session = {
-  id: number;
-  /** Browser and system, like `Firefox on Linux`; empty if unknown */
-  agent: string;
-  /** Unix time in seconds */
-  created_at: number;
-  /** YYYY-MM-DD by UTC */
-  last_used_on?: string;
-  /** Present for the session of the caller */
-  is_current?: true;
-};
-
-/** The ways in which people without a token can sign in. */
-export type SignInWays = {
-  /** Whether anyone can create an account */
-  sign_up: boolean;
-  /** Present if people can sign in through an OpenID Connect provider */
-  provider?: {
-    /** Name of the provider that people see */
-    name: string;
-  };
-};
-
-/** A started sign-in. */
-export type StartedSignIn = {
-  /** Address of the provider, which the browser opens */
-  url: string;
-};
-
-/** A bot or public chat that the operator suggests. */
-export type Suggestion = {
-  type: "bot" | "group" | "channel";
-  id: number;
-  username: string;
-  title: string;
-  /** Short description of a bot, in the language of the caller */
-  about?: string;
-  /** Only for bots */
-  avatar?: Picture;
-};
-
 /** The chat of an invite link. */
 export type InviteLinkPreview = {
   type: "group" | "channel";
@@ -611,6 +562,55 @@ export type BlockedPerson = {
   user: User;
   /** Unix time in seconds */
   date: number;
+};
+
+/** A person and the token of their new session. */
+export type NewSession = {
+  user: Self;
+  /** Token of the session, shown only once */
+  token: string;
+};
+
+/** A browser in which the person is signed in. */
+export type Session = {
+  id: number;
+  /** Browser and system, like `Firefox on Linux`; empty if unknown */
+  agent: string;
+  /** Unix time in seconds */
+  created_at: number;
+  /** YYYY-MM-DD by UTC */
+  last_used_on?: string;
+  /** Present for the session of the caller */
+  is_current?: true;
+};
+
+/** The ways in which people without a token can sign in. */
+export type SignInWays = {
+  /** Whether anyone can create an account */
+  sign_up: boolean;
+  /** Present if people can sign in through an OpenID Connect provider */
+  provider?: {
+    /** Name of the provider that people see */
+    name: string;
+  };
+};
+
+/** A started sign-in. */
+export type StartedSignIn = {
+  /** Address of the provider, which the browser opens */
+  url: string;
+};
+
+/** A bot or public chat that the operator suggests. */
+export type Suggestion = {
+  type: "bot" | "group" | "channel";
+  id: number;
+  username: string;
+  title: string;
+  /** Short description of a bot, in the language of the caller */
+  about?: string;
+  /** Only for bots */
+  avatar?: Picture;
 };
 
 /** An API call that an administrator made. */
