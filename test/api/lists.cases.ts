@@ -563,6 +563,35 @@ const direct: Readonly<Record<string, Row>> = {
     bytes: 32 * kib,
     why: 'up to ten routes: settings of 16 KiB in all, and less than 1 KiB of state for each',
   },
+  'GET /api/me/sessions': {
+    ...{ bytes: 8 * kib, items: 30, listOf: ({ items }) => items },
+    answer: async ({ service, sql }) => {
+      const person = await service.newUser('signed_in');
+      await sql(
+        `insert into user_tokens (user_id, hmac, agent, last_used_on)
+         select $1, sha256(('session' || n)::bytea), 'Samsung Internet on Chrome OS', now() from generate_series(1, 30) n`,
+        [person.id],
+      );
+      return service.app(person, 'GET', '/api/me/sessions');
+    },
+  },
+  'GET /api/me/bots/{bot_id}/webhook/replays': {
+    ...{ bytes: 16 * kib, items: 20, listOf: ({ items }) => items },
+    answer: async ({ service, sql, owner, bot }) => {
+      await sql(
+        `insert into history_replays (bot_id, slot, from_update_id, last_update_id, ended_at, closed, reached)
+         select $1, 1, 1e14, 1e14, now(), true, 1e14 from generate_series(1, 25)`,
+        [bot.id],
+      );
+      return service.app(owner, 'GET', `/api/me/bots/${bot.id}/webhook/replays`);
+    },
+  },
+  'GET /api/suggestions': {
+    ...{
+      bytes: 24 * kib,
+      why: 'up to 10 bots and chats: a name, a title, a short description and a picture',
+    },
+  },
   'GET /api/me/bots/{bot_id}/webhook/routes': {
     bytes: 32 * kib,
     why: 'what getWebhookRoutes returns',

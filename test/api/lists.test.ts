@@ -29,12 +29,16 @@ test('every endpoint that returns a list divides it into pages', () => {
     const hasItems = result instanceof z.ZodArray || 'items' in fields;
     return hasItems && !('cursor' in (params as z.ZodObject).shape);
   });
-  // There are four exceptions with a bound of their own: one reference per forwarded message, one message per item of
-  // an album, 50 entries of the bot ranking, and 10 routes per bot.
+  // There are exceptions with a bound of their own: one reference per forwarded message, one message per item of an
+  // album, 50 entries of the bot ranking, 10 routes per bot, 20 replays per bot, 30 sessions per person, and 10
+  // suggestions.
   expect(plain.map(({ verb, path }) => `${verb} ${path}`)).toEqual([
     'GET /api/admin/bots',
     'POST /api/chats/{chat_id}/forward',
     'POST /api/chats/{chat_id}/albums',
+    'GET /api/me/sessions',
+    'GET /api/suggestions',
+    'GET /api/me/bots/{bot_id}/webhook/replays',
     'GET /api/me/bots/{bot_id}/webhook/routes',
   ]);
 });

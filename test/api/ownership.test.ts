@@ -57,7 +57,13 @@ describe('bots are transferred', () => {
     for (const { verb, path: pattern } of owners) {
       const body = verb === 'GET' || verb === 'DELETE' ? undefined : suitable();
       const call = (id: number, front: number) =>
-        service.app(owner, verb, pattern.replace('{bot_id}', String(id)), body, front);
+        service.app(
+          owner,
+          verb,
+          pattern.replace('{bot_id}', String(id)).replace(/\{\w+\}/, '1'),
+          body,
+          front,
+        );
       for (const front of [0, 1]) {
         const refused = await call(bot.id, front);
         expect([verb, pattern, refused.body.description, refused.status]).toEqual([

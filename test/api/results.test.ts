@@ -437,6 +437,9 @@ test('answers about webhooks match their schemas, for bots and for owners', asyn
   await resultOf(service.bot(bot, 'deleteWebhookRoute', { name: 'one' }));
   const { secret } = await call('GET', 'secret');
   expect((await call('POST', 'secret/rotate')).secret).not.toBe(secret);
+  const { replay_id } = await call('POST', 'replays', { from_time: 1 });
+  expect(await call('DELETE', `replays/${replay_id}`)).toMatchObject({ replay_id });
+  expect((await call('GET', 'replays')).items).toMatchObject([{ replay_id }]);
   expect(await call('POST', 'replay', { dead_letters: true })).toEqual({ queued: 0 });
   expect((await call('GET', 'dead_letters')).items).toEqual([]);
   expect(await call('DELETE', 'dead_letters')).toEqual({ discarded: 0 });
