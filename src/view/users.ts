@@ -1,5 +1,6 @@
 /** Builds people, bots and chats in the wire format. */
 import type { Profile } from '../store/core/codec.js';
+import type { User } from '../store/core/control.js';
 
 export interface UserView {
   readonly id: number;
@@ -58,6 +59,15 @@ export function viewPerson(profile: Profile): UserView & { readonly external_id?
 export const viewSelf = (profile: Profile): UserView & { readonly external_id?: string } => ({
   ...viewUser(profile),
   ...viewPerson(profile),
+});
+
+type Policies = Pick<User, 'addToGroups' | 'startChats'>;
+
+/** Returns the caller with the language and the settings. */
+export const viewCaller = (profile: Profile, { addToGroups, startChats }: Policies) => ({
+  ...viewSelf(profile),
+  add_to_groups: addToGroups,
+  start_chats: startChats,
 });
 
 const other = ([first, second]: readonly [Profile, Profile], person: number): Profile =>

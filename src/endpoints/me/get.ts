@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../../server/endpoint.js';
 import { userProfile } from '../../store/chats/chats.js';
-import { viewSelf } from '../../view/users.js';
+import { viewCaller } from '../../view/users.js';
 import { self } from '../../wire/account_results.js';
 
 export const getSelf = defineEndpoint({
@@ -10,9 +10,5 @@ export const getSelf = defineEndpoint({
   summary: 'Returns the profile of the caller.',
   params: z.object({}),
   result: self,
-  handler: ({ user }) => ({
-    ...viewSelf(userProfile(user)),
-    add_to_groups: user.addToGroups,
-    start_chats: user.startChats,
-  }),
+  handler: ({ user }) => viewCaller(userProfile(user), user),
 });

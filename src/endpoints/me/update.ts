@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../../server/endpoint.js';
 import { userProfile } from '../../store/chats/chats.js';
-import { viewSelf } from '../../view/users.js';
+import { viewCaller } from '../../view/users.js';
 import { addPolicies, self } from '../../wire/account_results.js';
 import { answer, optional } from '../../wire/schema.js';
 
@@ -31,10 +31,6 @@ export const updateSelf = defineEndpoint({
     const changed = Object.values(change).some((value) => value !== undefined)
       ? await store.users.change(user.id, change)
       : user;
-    return {
-      ...viewSelf(userProfile(changed)),
-      add_to_groups: changed.addToGroups,
-      start_chats: changed.startChats,
-    };
+    return viewCaller(userProfile(changed), changed);
   },
 });

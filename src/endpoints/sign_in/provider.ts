@@ -7,7 +7,7 @@ import { agentFamily } from '../../rules/user_agents.js';
 import { defineOpenEndpoint, replied, type SignIn } from '../../server/endpoint.js';
 import type { ApiRequest } from '../../server/request.js';
 import { userProfile } from '../../store/chats/chats.js';
-import { viewSelf } from '../../view/users.js';
+import { viewCaller } from '../../view/users.js';
 import { text } from '../../wire/schema.js';
 import { newSession, signInWays, startedSignIn } from '../../wire/sign_in_results.js';
 
@@ -15,7 +15,7 @@ import { newSession, signInWays, startedSignIn } from '../../wire/sign_in_result
 const record_s_max = 600;
 
 /** With the prefix, browsers accept the cookie only from this host over HTTPS. */
-const cookieName = ({ isSecure }: SignIn) => (isSecure ? '__Host-petrel_sign_in' : 'petrel_sign_in');
+const cookieName = ({ isSecure }: SignIn) => (isSecure ? '__Host-petrel-sign-in' : 'petrel-sign-in');
 
 /** Sends a result with the cookie of the started sign-in. An empty `record` removes the cookie. */
 function replyWithCookie(
@@ -93,7 +93,6 @@ export const finishSignIn = defineOpenEndpoint({
     const user = (await store.users.find(id)) ?? fail('account_missing');
     if (user.state !== undefined) return fail('account_suspended');
     const token = await store.sessions.start(id, agentFamily(request.userAgent));
-    const self = { ...viewSelf(userProfile(user)), add_to_groups: user.addToGroups };
-    return replyWithCookie(request, signIn, '', { user: self, token });
+    return replyWithCookie(request, signIn, '', { user: viewCaller(userProfile(user), user), token });
   },
 });

@@ -3,7 +3,7 @@ import { fail } from '../../errors.js';
 import { agentFamily } from '../../rules/user_agents.js';
 import { defineOpenEndpoint } from '../../server/endpoint.js';
 import { userProfile } from '../../store/chats/chats.js';
-import { viewSelf } from '../../view/users.js';
+import { viewCaller } from '../../view/users.js';
 import { languageCode, personName, username } from '../../wire/fields.js';
 import { optional } from '../../wire/schema.js';
 import { newSession } from '../../wire/sign_in_results.js';
@@ -20,6 +20,6 @@ export const signUp = defineOpenEndpoint({
     if (!signIn.isOpen) return fail('sign_up_closed');
     await store.fairUse?.signUp(address);
     const { user, token } = await store.users.create(given, { agent: agentFamily(request.userAgent) });
-    return { user: { ...viewSelf(userProfile(user)), add_to_groups: user.addToGroups }, token };
+    return { user: viewCaller(userProfile(user), user), token };
   },
 });
