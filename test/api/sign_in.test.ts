@@ -112,7 +112,7 @@ describe('a sign-in through the provider', () => {
       code_challenge: expect.stringMatching(/^[\w-]{43}$/),
     });
     const [cookie = ''] = [answer.headers['set-cookie'] ?? ''].flat();
-    expect(cookie).toMatch(/^petrel_sign_in=[\w-]+; Path=\/; Max-Age=600; HttpOnly; SameSite=Lax$/);
+    expect(cookie).toMatch(/^petrel-sign-in=[\w-]+; Path=\/; Max-Age=600; HttpOnly; SameSite=Lax$/);
     expect(answer.headers['cache-control']).toBe('no-store');
     for (const secret of [searchParams.get('state'), searchParams.get('nonce')])
       expect(Buffer.from(cookie.split(/[=;]/)[1] ?? '', 'base64url').toString('latin1')).not.toContain(
@@ -124,7 +124,7 @@ describe('a sign-in through the provider', () => {
     const { url, cookie } = await beginSignIn(service);
     const answer = await visitProvider(url, 'erin');
     const first = await finishSignIn(service, cookie, answer);
-    expect([first.status, cookiesOf(first)]).toEqual([200, ['petrel_sign_in=']]);
+    expect([first.status, cookiesOf(first)]).toEqual([200, ['petrel-sign-in=']]);
     await refused(403, unconfirmed, () => finishSignIn(service, cookie, answer));
     await refused(400, expired, () => finishSignIn(service, '', answer));
   });
@@ -226,8 +226,8 @@ describe('a sign-in is refused and changes nothing', () => {
     await refused(400, expired, () => finishSignIn(service, mine.cookie, 'code=1'));
     for (const cookie of [
       `${mine.cookie.slice(0, -4)}AAAA`,
-      'petrel_sign_in=AAAA',
-      `petrel_sign_in=${'A'.repeat(4_000)}`,
+      'petrel-sign-in=AAAA',
+      `petrel-sign-in=${'A'.repeat(4_000)}`,
     ])
       await refused(400, expired, () => finishSignIn(service, cookie, answer));
     expect(provider.requested.length).toBe(before);
@@ -246,7 +246,7 @@ describe('a sign-in is refused and changes nothing', () => {
     const late = secrets.seal(JSON.stringify({ ...flow, until: Date.now() - 1 }), owner);
     for (const record of [late, strange.seal(JSON.stringify(flow), owner)])
       await refused(400, expired, () =>
-        finishSignIn(service, `petrel_sign_in=${record.toString('base64url')}`, answer),
+        finishSignIn(service, `petrel-sign-in=${record.toString('base64url')}`, answer),
       );
   });
 
@@ -392,7 +392,7 @@ describe('with other settings', () => {
     const other = await startFront({ BASE_URL: 'https://petrel.example' });
     const answer = await callOpenly(other, 'POST', '/api/sign_in/provider', {});
     expect([answer.headers['set-cookie'] ?? ''].flat()[0]).toMatch(
-      /^__Host-petrel_sign_in=[\w-]+; Path=\/; Max-Age=600; HttpOnly; SameSite=Lax; Secure$/,
+      /^__Host-petrel-sign-in=[\w-]+; Path=\/; Max-Age=600; HttpOnly; SameSite=Lax; Secure$/,
     );
     const { searchParams } = new URL(answer.body.result.url);
     expect(searchParams.get('redirect_uri')).toBe('https://petrel.example/app');

@@ -114,7 +114,7 @@ test('a person signs in through the provider, and signing out ends the session',
   expect((await resultOf(service.app({ token }, 'GET', '/api/me'))).first_name).toBe('VICTOR');
   expect(addresses.join(' ')).not.toContain(token);
   expect(await page.context().cookies(world.wire.url)).toEqual(
-    expect.not.arrayContaining([expect.objectContaining({ name: 'petrel_sign_in' })]),
+    expect.not.arrayContaining([expect.objectContaining({ name: 'petrel-sign-in' })]),
   );
   // The code is no longer in the history.
   await page.reload();
