@@ -131,7 +131,7 @@ export const words: Words = {
   fail_name_invalid: 'Мұндай атау болмайды.',
   fail_network: 'Байланыс жоқ. Қайта көріңіз.',
   fail_new_owner: 'Жаңа иесі қазір ботты ала алмайды.',
-  fail_no_microphone: 'Микрофон табылмады.',
+  fail_no_microphone: 'Микрофон анықталмады.',
   fail_no_person: '@{name} адам емес.',
   fail_nobody: '«@{name}» аты ешкімде жоқ.',
   fail_not_deletable: 'Бұл хабарды жоюға болмайды.',
