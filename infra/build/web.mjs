@@ -32,7 +32,7 @@ function prepare(folder) {
     const bytes = readFileSync(path);
     writeFileSync(`${path}.tag`, createHash('sha256').update(bytes).digest('base64url').slice(0, 22));
     if (bytes.length < 512) continue;
-    const params = { [constants.BROTLI_PARAM_QUALITY]: bytes.length > 100_000 ? 6 : 10 };
+    const params = { [constants.BROTLI_PARAM_QUALITY]: bytes.length > 500_000 ? 6 : 10 };
     writeFileSync(`${path}.br`, brotliCompressSync(bytes, { params }));
     writeFileSync(`${path}.gz`, gzipSync(bytes, { level: 9 }));
   }

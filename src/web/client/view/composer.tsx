@@ -12,7 +12,6 @@ import { useCell, useSignal } from '../signal.js';
 import type { BotCommand, BotPage, Message } from '../types.js';
 import { t } from '../words.js';
 import { AskedPage } from './asked_page.js';
-import { AttachedFiles } from './attachments.js';
 import { useFormatting } from './formatting.js';
 import { Icon } from './icons.js';
 import { useInline } from './inline.js';
@@ -20,6 +19,7 @@ import { useMentions } from './mentions.js';
 import { type ReplyKeys, ReplyKeysButton, ReplyKeysPanel } from './reply_keyboard.js';
 import { IconButton, isCovered, lengthOf, Part } from './ui.js';
 
+const AttachedFiles = lazy(async () => ({ default: (await import('./attachments.js')).AttachedFiles }));
 const EmojiPanel = lazy(() => import('./emoji.js'));
 const FormattingToolbar = lazy(() => import('./formatting_toolbar.js'));
 const InlinePanel = lazy(() => import('./inline_panel.js'));
@@ -538,7 +538,11 @@ export function Composer(props: ComposerProps) {
           close={done}
         />
       )}
-      {count > 0 && <AttachedFiles tray={tray} />}
+      {count > 0 && (
+        <Part>
+          <AttachedFiles tray={tray} />
+        </Part>
+      )}
       {isRecording ? (
         <VoiceRow {...props} close={stopRecording} />
       ) : (

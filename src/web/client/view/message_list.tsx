@@ -1,7 +1,7 @@
 /**
  * Shows the messages in a chat. Draws only the messages in view, and loads older messages when the person scrolls up.
  */
-import { type RefObject, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
+import { lazy, type RefObject, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
 import { Virtualizer, type VirtualizerHandle } from 'virtua';
 import { isVisual } from '../model/attachments.js';
 import { botDrafts } from '../model/bot_drafts.js';
@@ -12,12 +12,13 @@ import { me } from '../session.js';
 import { useSignal } from '../signal.js';
 import type { ChatSummary, Message, MessageDraft } from '../types.js';
 import { dayText, t, timeText, unreadText } from '../words.js';
-import { OutgoingFiles } from './attachments.js';
 import { DraftBubble } from './draft.js';
 import { Icon } from './icons.js';
 import { Bubble, type MessageActions } from './message.js';
 import { RichText } from './text.js';
-import { Spinner, Trouble } from './ui.js';
+import { Part, Spinner, Trouble } from './ui.js';
+
+const OutgoingFiles = lazy(async () => ({ default: (await import('./attachments.js')).OutgoingFiles }));
 
 type Item =
   | { kind: 'day'; key: string; date: number }
@@ -114,7 +115,11 @@ function Pending({ outgoing, history, recall }: PendingProps) {
             <span>{summaryOf(previewOf(outgoing.replyTo))}</span>
           </span>
         )}
-        {files && <OutgoingFiles outgoing={outgoing} files={files} />}
+        {files && (
+          <Part>
+            <OutgoingFiles outgoing={outgoing} files={files} />
+          </Part>
+        )}
         <div className="words" dir="auto">
           <span className="text">
             <RichText text={outgoing.text} entities={outgoing.entities} />
