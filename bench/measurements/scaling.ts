@@ -20,8 +20,8 @@ import type { Service, Target } from '../service/service.js';
 const warmup_s = 1;
 const off_max = 0.2;
 /**
- * The minimum number of connections per front. With fewer connections, all of them would wait for Redis to write to
- * disk at the same time, and cores would be idle. The model assumes busy cores.
+ * The minimum number of connections per front. With fewer connections, all of them would sometimes wait for a
+ * disk write of Redis, and cores would be idle. The model assumes busy cores.
  */
 const connections_min = 256;
 const names = ['server', 'redis', 'flush', 'postgres', 'load'] as const;

@@ -67,7 +67,7 @@ const latest = async (bot: number) => (await replays().list(bot))[0];
 const isReplay = ({ headers }: { headers: Record<string, unknown> }) =>
   headers['x-service-replay'] !== undefined;
 
-test('a replay delivers the pending updates of a bot to a chosen route, signed and marked, in the order of each chat', async ({
+test('a replay delivers signed and marked updates to a chosen route, and keeps the order within each chat', async ({
   onTestFinished,
 }) => {
   await startDeliver(onTestFinished);

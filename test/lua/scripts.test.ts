@@ -178,7 +178,7 @@ test('every Redis record that a script or a key builder names is in the table of
   expect([...listed].filter((name) => !named.has(name) && name !== 'msg')).toEqual([]);
 });
 
-test('a single script argument is large enough for the maximum number of waiting polls of a node', async () => {
+test('one script argument can contain all polls that may wait on a node', async () => {
   await client.flushall();
   const polls = Array.from({ length: 20_000 }, (_, i) => [`${i}`, 'p']).flat();
   const at = { state: keys.queueStateRoot(0), queue: keys.queueRoot(0) };

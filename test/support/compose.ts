@@ -46,7 +46,7 @@ function petrel(): Stand {
   };
 }
 
-/** Initialises the data at the first start, as the official image does. The image's client programs may be missing. */
+/** Initialises the data at the first start, as the official image does. Needs no client programs of PostgreSQL. */
 function postgres(): Stand {
   const { initdb, postgres: server } = findBinaries();
   const script = `
@@ -115,7 +115,7 @@ function must(command: string, ...args: readonly string[]): void {
   if (status !== 0) throw new Error(`${command} ${args.join(' ')}: ${error?.message ?? stderr}`);
 }
 
-/** Returns the file with its variables and merges resolved. Throws if a required variable is missing. */
+/** Reads the file, and replaces its variables and merge keys. Throws if a required variable is missing. */
 export function readCompose(path: string, variables: Readonly<Record<string, string>>): Loose {
   const filled = (text: string) =>
     text.replace(/\$(?:(\$)|\{(\w+)(?::([-?])([^}]*))?\})/g, (_, dollar, name, kind, more) => {

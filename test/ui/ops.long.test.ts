@@ -137,7 +137,7 @@ test.each(['light', 'dark'] as const)(
   },
 );
 
-test('an operator opens a bot by the search, suspends it and ends the suspension with the keyboard', async () => {
+test('with the keyboard alone, an operator finds a bot, suspends it and ends the suspension', async () => {
   const page = await look();
   await openBot(page);
   expect(page.url()).toMatch(new RegExp(`#bots/${bot.id}$`));

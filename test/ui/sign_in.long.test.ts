@@ -125,7 +125,7 @@ test('a person signs in through the provider, and signing out ends the session',
   await page.context().close();
 });
 
-test('a person who stays signed in is signed in again after the browser was closed', async () => {
+test('a person who chose to stay signed in is still signed in after the browser was closed', async () => {
   const page = await world.open(null);
   await page.getByLabel('Stay signed in on this device').check();
   await passProvider(page, 'walter');
