@@ -169,7 +169,7 @@ local function end_post(post, at, chat, message_id)
   for _, generation in ipairs(redis.call('HMGET', key, 'g', 'gp')) do
     if generation then redis.call('UNLINK', at.acted_prefix .. id .. ':' .. generation) end
   end
-  -- Deletes the first generation explicitly, because the record does not mention generation 0.
+  -- Deletes generation 0 explicitly, because the record of the post does not mention it.
   redis.call('UNLINK', at.acted_prefix .. id .. ':0')
   redis.call('DEL', key, key .. ':ticket')
   redis.call('HSET', key, 'c', chat, 'm', message_id, 'x', 1, 'u', 0, 'v', version)

@@ -59,8 +59,9 @@ async function pictureOf(store: Store, { chat, profile }: ChatState): Promise<re
 }
 
 /**
- * Returns the actions that the person may perform in the chat. `can_post` is only for channels, because every member
- * may write in other chats. `can_delete` covers messages of others in groups and channels.
+ * Returns the actions that the person may perform in the chat. `can_post` is only set for channels: in all
+ * other chats, every member may write. With `can_delete`, the person may delete other people's messages in a group or
+ * channel.
  */
 async function mayDo(store: Store, chat: ChatRef, type: string | undefined, user: User) {
   if (isDirect(chat) || type === 'person') return { can_pin: true };

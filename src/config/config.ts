@@ -172,7 +172,7 @@ export const settings = {
   RATE_PER_CHAT: rate
     .default({ calls: 60, seconds: 1 })
     .describe(
-      'Rate limit in one chat, for the changes by all bots together and for the changes by each person. A batch counts one change per message (`dev`: 0)',
+      'Rate limit for changes in one chat. All bots together have one such limit, and each person has another. A batch counts one change per message (`dev`: 0)',
     ),
   RATE_PER_ADDRESS: rate.optional().describe('Rate limit for the requests from one client address'),
   RATE_PER_READER: rate

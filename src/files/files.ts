@@ -168,8 +168,8 @@ export function createFiles({
     });
 
   /**
-   * Removes the file of a key and its count. Returns false if this fails. The file then still counts, and the sweep of
-   * old files tries again.
+   * Deletes the file that is stored under a key, and its record in Postgres. Returns false on failure. The file then still
+   * counts as stored, and the sweep of old files tries again.
    */
   async function remove(key: string): Promise<boolean> {
     try {

@@ -42,8 +42,9 @@ export interface RedisIdentity {
   readonly generation: number;
   /** Whether partitions were opened in this Redis. */
   readonly used: boolean;
-  /** The run id of the Redis in which partition 0 was opened, and the seal if the partition is closed. */
+  /** The run id of the Redis in which partition 0 was opened. */
   readonly run: string | null;
+  /** The seal of partition 0, if the partition is closed. */
   readonly seal: string | null;
 }
 

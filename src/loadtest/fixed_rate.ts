@@ -18,7 +18,7 @@ export interface FixedRate {
   readonly connections: number;
   readonly salt: string;
   readonly signal?: AbortSignal;
-  /** The load ends early if a larger share of its calls fails. The first hundred calls never end the load. */
+  /** The largest share of calls that may fail. If more fail, the load ends early, but not in its first hundred calls. */
   readonly failedShareMax?: number;
 }
 

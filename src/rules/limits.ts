@@ -139,8 +139,8 @@ export const ruleLimits = {
   dead_updates_counted_max: 100_000,
   keyboard_bytes_max: 16 * 1024,
   /**
-   * How many messages of one chat may each show a reply keyboard to the members whom they mention. Keyboards of older
-   * messages are dropped.
+   * The maximum number of messages per chat with a reply keyboard for mentioned members. The keyboards of older messages
+   * are dropped.
    */
   chat_keyboards_max: 20,
   command_scopes_max: 100,

@@ -99,7 +99,7 @@ export class Callers {
     return (await store.admins.find(token)) ?? this.#refuse(request, token);
   }
 
-  /** Returns the person of a token. Errors: `unauthorized` if the token is not valid, `too_many_requests`. */
+  /** Returns the person to whom a token belongs. Errors: `too_many_requests`, or `unauthorized` if the token is not valid. */
   person(request: ApiRequest): User | Promise<User> {
     const token = bearer(request);
     // A token that the provider signed is not a guess, so the address is not slowed down.

@@ -176,7 +176,10 @@ export const history = z
         'Oldest first. A point has the counts of all processes in `step_ms`. Points without a report are missing',
       ),
   })
-  .meta({ id: 'History', description: 'The history of the installation, added up over all processes.' });
+  .meta({
+    id: 'History',
+    description: 'The past figures of the installation. Each figure is the sum over all processes.',
+  });
 export type History = z.output<typeof history>;
 
 export const rankings = ['pending', 'failures', 'dead_letters'] as const;

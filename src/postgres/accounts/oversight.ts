@@ -37,7 +37,7 @@ export function suspendUser(db: Database, user: number, suspended: boolean): Pro
   });
 }
 
-/** The owner of reserved usernames. Nobody may take such a username. */
+/** The id that owns reserved usernames, so that nobody can take them. No account has this id. */
 const reserved = 0;
 
 /** Reserves a username. Error: `username_taken`. */

@@ -41,7 +41,7 @@ export interface InlineQuestion {
   readonly chat_type: 'sender' | 'private' | 'group' | 'channel';
 }
 
-/** A chosen inline result without the person. */
+/** A chosen inline result, without the id of the person. */
 export interface InlineChoice {
   readonly result_id: string;
   readonly query: string;

@@ -642,7 +642,7 @@ export type FoundAccount = {
   suspended: boolean;
 };
 
-/** The history of the installation, added up over all processes. */
+/** The past figures of the installation. Each figure is the sum over all processes. */
 export type History = {
   /** Unix time in ms */
   at_ms: number;
