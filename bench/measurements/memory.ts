@@ -7,7 +7,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { call, expect, inParallel, makePair, type Pair } from '../../src/loadtest/client.js';
 import type { Finding } from '../../src/loadtest/results.js';
-import { storeLimits } from '../../src/store/limits.js';
 import { readDiskWrites } from '../service/disk_writes.js';
 import { fillReactions, untilFlushed } from '../service/fill_reactions.js';
 import {
@@ -24,10 +23,6 @@ import type { Service } from '../service/service.js';
 import type { Measurement } from './measurement.js';
 
 const words = 'Three hundred bytes of a letter that is neither short nor long. '.repeat(5).slice(0, 300);
-
-/** Waits until logs of changes that nobody reads have expired, because this memory is temporary. */
-const untilLogsExpired = ({ signal }: Service) =>
-  sleep(storeLimits.changes_log_new_ttl_ms, undefined, { signal });
 
 /** The bytes of all data in Redis, after Postgres has every change. */
 async function settledBytes(service: Service, watch: RedisWatch): Promise<number> {
@@ -126,10 +121,8 @@ async function fewReactions(service: Service, watch: RedisWatch, on: number): Pr
   const each = 20;
   const [owner] = (await makePeople(service, 'memory_reader', 1)) as [Person];
   const { posts } = await makePosts(service, owner, on);
-  await untilLogsExpired(service);
   const before = await settledBytes(service, watch);
   for (const { id } of posts) await fillReactions(watch, id, heart, each);
-  await untilLogsExpired(service);
   const bytes = ((await settledBytes(service, watch)) - before) / (each * on);
   return reactionFinding(
     'bytes of a reaction among few',
@@ -141,11 +134,9 @@ async function fewReactions(service: Service, watch: RedisWatch, on: number): Pr
 async function manyReactions(service: Service, watch: RedisWatch, count: number): Promise<Finding[]> {
   const [owner] = (await makePeople(service, 'memory_owner', 1)) as [Person];
   const { posts } = await makePosts(service, owner, 1);
-  await untilLogsExpired(service);
   const before = await settledBytes(service, watch);
   const { stored: storedBefore } = await readDiskWrites(service, watch);
   await fillReactions(watch, (posts[0] as Post).id, heart, count);
-  await untilLogsExpired(service);
   const bytes = ((await settledBytes(service, watch)) - before) / count;
   const stored = ((await readDiskWrites(service, watch)).stored - storedBefore) / count;
   return [
@@ -177,11 +168,9 @@ async function others(service: Service, watch: RedisWatch, pair: Pair, count: nu
   const people = await openManyChats(service, pair, count);
   await inParallel(count, 16, (i) => send(pair.bot.token, people[i] as number));
   await untilFlushed(watch, service.signal);
-  await untilLogsExpired(service);
   const remembered = await watch.dataBytes();
   const requests = await watch.forgetRequests();
   const forgotten = await watch.dataBytes();
-  await untilLogsExpired(service);
   const withChats = await settledBytes(service, watch);
   const [owner] = (await makePeople(service, 'memory_bots', 1)) as [Person];
   const bots = await makeManyBots(service, owner, count);

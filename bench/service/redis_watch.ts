@@ -21,7 +21,8 @@ export interface RedisWatch {
    */
   versions(): Promise<number>;
   /**
-   * The bytes of all keys, expiry entries and hash tables, without client buffers, the append-only file and scripts.
+   * The bytes of all keys, expiry entries and hash tables, without client buffers, the append-only file and scripts. Leaves
+   * out the logs of changes, which live for seconds or minutes.
    */
   dataBytes(): Promise<number>;
   /**
@@ -34,6 +35,8 @@ export interface RedisWatch {
   readonly connection: RedisConnection;
   close(): Promise<void>;
 }
+
+const isLog = (key: string) => key.includes(':changes:');
 
 function readPairs(list: readonly unknown[]): Map<string, unknown> {
   const pairs = new Map<string, unknown>();
@@ -78,13 +81,22 @@ export async function watchRedis(url: string, partitions: number): Promise<Redis
       return each.reduce((sum, version) => sum + Number(version ?? 0), 0);
     },
     async dataBytes() {
-      // Redis keeps some expired keys in memory until a command finds them. A scan without a pattern finds all keys.
-      let cursor = '0';
-      do [cursor] = await client.scan(cursor, 'COUNT', 10_000);
-      while (cursor !== '0');
+      // Redis keeps some expired keys in memory until a command finds them. A scan without a pattern finds all keys. The
+      // replies are small, because MEMORY STATS could count the buffer of a large reply as data.
+      let logs = 0;
+      for (let cursor = '0'; ; ) {
+        const [next, found] = await client.scan(cursor, 'COUNT', 100);
+        const sizes = found.filter(isLog).map((key) => client.memory('USAGE', key));
+        for (const size of await Promise.all(sizes)) logs += size ?? 0;
+        if (next === '0') break;
+        cursor = next;
+      }
       const stats = readPairs((await client.call('MEMORY', 'STATS')) as unknown[]);
       const tables = readPairs((stats.get('db.0') ?? []) as unknown[]);
-      return [...tables.values(), stats.get('dataset.bytes')].reduce<number>((sum, n) => sum + Number(n), 0);
+      return [...tables.values(), stats.get('dataset.bytes')].reduce<number>(
+        (sum, n) => sum + Number(n),
+        -logs,
+      );
     },
     async forgetRequests() {
       let count = 0;
