@@ -270,7 +270,7 @@ test('a failed migration is reported in one sentence', async () => {
   expect(existsSync(join(home, 'redis', 'redis.pid'))).toBe(false);
 });
 
-test('a signal during the start stops every process that was already started', async () => {
+test('a signal during the start stops all processes that are already running', async () => {
   // The front does not become ready, so the signal arrives during the start.
   const started = dev({ FAKE_SLOW_FRONT: '1' });
   await vi.waitFor(() => expect(started.out.text).toContain('Redis'), { timeout: 90_000, interval: 5 });
