@@ -11,7 +11,7 @@ interface Kind<S> {
    * bot that reads a poll, if it is known.
    */
   view(stored: S, forPeople: boolean, time: Time, bot?: number): Readonly<Record<string, unknown>>;
-  /** Represents this kind of content in notifications. It is an emoji, because the reader's language is not known. */
+  /** The emoji that notifications show for this kind of content. Text would need the language of the reader. */
   readonly sign: string;
 }
 

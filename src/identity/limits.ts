@@ -7,10 +7,10 @@ export const identityLimits = {
   jwks_cooldown_ms: 30_000,
   jwks_refresh_ms: 10 * 60_000,
   jwks_age_ms_max: 24 * 3_600_000,
-  /** The answers of the provider during a sign-in. */
+  /** Limits for each response of the provider during a sign-in: its size and its duration. */
   provider_answer_bytes_max: 256 * 1024,
   provider_answer_ms_max: 5_000,
-  /** How long the metadata of the provider are used, and how long a failure to read them. */
+  /** How long the provider's metadata are cached, and how long a failure to read them is cached. */
   provider_metadata_ms_max: 10 * 60_000,
   provider_cooldown_ms: 2_000,
   /** How long a person may take at the provider. */

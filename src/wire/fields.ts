@@ -74,7 +74,7 @@ export const usernameOfPerson = z
   .string({ error: 'a username' })
   .regex(/^@?\w{1,32}$/, { error: 'a username' })
   .transform((name) => name.replace(/^@/, ''));
-/** Accepts a username, or the id of a person. Usernames begin with a letter. */
+/** Accepts a username or an id of a person. Usernames begin with a letter, so a text of digits is an id. */
 export const usernameOrId = usernameOfPerson.describe(
   'Username of the person, or the id of a person with whom the caller shares a chat',
 );

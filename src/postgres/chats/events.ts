@@ -16,7 +16,7 @@ export interface Standing {
   readonly status: MemberStatus;
   /** The rights of an administrator, or the permissions of a restricted member. */
   readonly rights: Readonly<Record<string, boolean>>;
-  /** When a ban or restriction ends, as Unix time in seconds. Null or absent if it never ends. */
+  /** The end of a ban or restriction, Unix time in seconds. Null or absent if it never ends. */
   readonly until_date?: number | null;
   readonly custom_title?: string | null;
   readonly promoted_by?: number | null;

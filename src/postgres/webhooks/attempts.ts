@@ -18,7 +18,7 @@ export interface NewAttempt {
   /** The first 1 KiB of the answer, with secrets redacted. */
   readonly answer: string;
   readonly tries: number;
-  /** When the next attempt is planned, as Unix time in ms, or null without a next attempt. */
+  /** The planned time of the next attempt, Unix time in ms. Null if no attempt is planned. */
   readonly nextTryAt: number | null;
   /** Why this was the last attempt. Null after a success, or if another attempt follows. */
   readonly dead: string | null;

@@ -4,7 +4,7 @@ import type { Database, Sql } from '../sql.js';
 export interface KeptUpdate {
   readonly bot: number;
   readonly updateId: number;
-  /** When the update was delivered, as Unix time in ms. */
+  /** The time of the delivery, Unix time in ms. */
   readonly at: number;
   /** The person or bot that caused the update, or 0. */
   readonly user: number;
@@ -39,7 +39,7 @@ export async function deleteKeptOfBot(db: Database, bot: number): Promise<void> 
       ) select count(*) as count from gone`;
 }
 
-/** Deletes up to a fixed number of the updates that a person caused. Returns true if there may be more. */
+/** Deletes a limited number of the updates that a person caused. Returns true if further ones may be left. */
 export const deleteKeptOfUser = async (db: Database, user: number): Promise<boolean> =>
   (await db.value<number>`
     with gone as (

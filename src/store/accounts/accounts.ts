@@ -149,7 +149,7 @@ class RemovalStep {
     return present.every(({ first }, partition) => first === null || first > (marks[partition] ?? 0));
   }
 
-  /** Deletes the kept updates that the person caused. Returns false if there may be more. */
+  /** Deletes the kept updates that the person caused. Returns false if the time is over before all are deleted. */
   async #eraseKept(): Promise<boolean> {
     for (const { db } of holding(this.#context.shards))
       while (await deleteKeptOfUser(db, this.#user)) if (this.#isOver()) return false;

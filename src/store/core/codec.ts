@@ -124,7 +124,7 @@ export interface ForwardOrigin {
   /** The channel of the original message. `message` is the id in that channel. */
   readonly chat?: Profile;
   readonly message?: number;
-  /** When the original message was sent, as Unix time in seconds. */
+  /** The time when the original message was sent, Unix time in seconds. */
   readonly date: number;
 }
 

@@ -96,7 +96,7 @@ export interface Member {
   readonly status: MemberStatus | 'none';
   readonly rights: Readonly<Record<string, boolean>>;
   readonly isBot: boolean;
-  /** When a ban or restriction ends, as Unix time in seconds, or 0 if it never ends. */
+  /** The end of a ban or restriction, Unix time in seconds. 0 if it never ends. */
   readonly until_date: number;
   readonly custom_title: string;
   /** Who made the member an administrator, or 0 for other members. */

@@ -33,7 +33,7 @@ export interface RouteCommands {
 export interface Route extends RouteSettings {
   readonly slot: number;
   /**
-   * When the route was added, as Unix time in ms. An update of this slot from before this time belongs to a deleted
+   * The time when the route was added, Unix time in ms. An update of this slot from before this time belongs to a deleted
    * route.
    */
   readonly made: number;

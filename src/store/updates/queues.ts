@@ -63,11 +63,11 @@ export interface QueueInfo {
   readonly mask: number;
   /** The last failed delivery, if a webhook is set. The date is Unix time in seconds. */
   readonly error: { readonly date: number; readonly message: string } | null;
-  /** When a worker of this bot was last found dead, Unix time in seconds. Null after a day. */
+  /** The last time when a worker of this bot was found dead, Unix time in seconds. Null after a day. */
   readonly strayed: number | null;
   /** The number of updates that became dead letters. */
   readonly dead: number;
-  /** When the next failed update is retried, as Unix time in ms. Null if no update waits for a retry. */
+  /** The time of the next retry, Unix time in ms. Null if no update waits for a retry. */
   readonly nextTryAt: number | null;
 }
 

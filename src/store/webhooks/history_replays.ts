@@ -224,7 +224,7 @@ export class HistoryReplays {
     return result.status === 'ok';
   }
 
-  /** Makes the queue of a replay use the present settings of its target. Returns false if the target is gone. */
+  /** Switches the replay's queue to the current settings of its target. Returns false if the target was removed. */
   async #follow({ bot }: rows.ReplayRow): Promise<boolean> {
     const webhook = await this.#webhooks.find(queueOf(bot));
     if (webhook === null) return false;

@@ -25,7 +25,7 @@ export interface DeadLetter {
   readonly update: UpdateEntry;
   /** A `DeadReason`, or a value from a later release. */
   readonly reason: string;
-  /** When Petrel stopped retrying the delivery, as Unix time in ms. */
+  /** The time when Petrel stopped retrying the delivery, Unix time in ms. */
   readonly date: number;
   /** The name of the update's route. Undefined for the webhook itself and for a deleted route. */
   readonly route: string | undefined;
