@@ -112,6 +112,7 @@ beforeAll(async () => {
       RATE_PER_BOT: '100000/1',
       GUESSES_BURST: '2',
       GUESSES_PER_MINUTE: '1',
+      UPDATES_DAYS: '1',
       VAPID_PRIVATE_KEY: Buffer.alloc(32, 7).toString('base64url'),
       VAPID_SUBJECT: 'mailto:operator@example.org',
     },
