@@ -49,7 +49,9 @@ test('a hint wakes a poll on another node immediately', async () => {
       ended = performance.now();
       return updates;
     });
-    await eventually('waiting', () => a.store.polls.waiting() === 1);
+    // The poll must not end before the message is sent.
+    const waits = eventually('waiting', () => a.store.polls.waiting() === 1);
+    expect(await Promise.race([answer, waits])).toBeUndefined();
     await sleep(100);
     const sent = performance.now();
     await send('hello');
