@@ -57,7 +57,7 @@ test('a hint wakes a poll on another node immediately', async () => {
     await send('hello');
     const updates = await answer;
     expect(shown(updates)).toEqual(['hello']);
-    offset = Number(updates[0]?.id ?? 0) + 1;
+    offset = Number(updates[0]?.updateId) + 1;
     took.push(ended - sent);
   } while (took.length < 10 && Math.min(...took) > limits.poll_tick_ms / 4);
   expect(Math.min(...took)).toBeLessThan(limits.poll_tick_ms / 4);
