@@ -442,18 +442,16 @@ export class Exchange extends Head implements ApiRequest {
   /**
    * Sends a large reply after a chunked body. The engine must end the connection together with this reply. It therefore
    * buffers the whole reply, and does not report when the client has read it. Such a reply counts for a fixed time, and
-   * nothing can drop it. If it exceeds the limit of its caller, closes the connection instead.
+   * nothing can drop it. If it exceeds a limit, closes the connection instead.
    */
   private sendLast(body: Buffer): void {
     const { caller, context, response } = this;
-    const { heldReplies, time } = context;
-    if (!heldReplies.fits(caller, body.length)) {
+    const release = context.heldReplies.hold(caller, body.length);
+    if (release === null) {
       response.close();
       return;
     }
-    const held = { bytes: body.length, drop: () => undefined };
-    heldReplies.add(caller, held);
-    time.after(limits.held_reply_ms, () => heldReplies.remove(caller, held)).unref();
+    context.time.after(limits.held_reply_ms, release).unref();
     response.end(body, true);
     this.finish();
   }

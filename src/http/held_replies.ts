@@ -15,7 +15,7 @@ export interface HeldReply {
 
 interface Held {
   bytes: number;
-  /** The oldest reply comes first. */
+  /** The replies that can be dropped. The oldest comes first. */
   readonly replies: Set<HeldReply>;
 }
 
@@ -33,36 +33,48 @@ export class HeldReplies {
    * bytes.
    */
   add(caller: Caller, reply: HeldReply): void {
-    const held = this.#callers.get(caller) ?? { bytes: 0, replies: new Set() };
-    this.#callers.set(caller, held);
+    const held = this.#count(caller, reply.bytes);
     held.replies.add(reply);
-    held.bytes += reply.bytes;
-    this.#bytes += reply.bytes;
-    while (held.bytes > limits.caller_held_replies_bytes_max) this.#dropOldest(caller, held);
+    while (held.bytes > limits.caller_held_replies_bytes_max && this.#dropOldest(caller, held));
     while (this.#bytes > limits.held_replies_bytes_max) {
-      const [largest] = [...this.#callers].sort(([, a], [, b]) => b.bytes - a.bytes);
-      if (largest === undefined) return;
-      this.#dropOldest(...largest);
+      const [largest] = [...this.#callers]
+        .filter(([, { replies }]) => replies.size > 0)
+        .sort(([, a], [, b]) => b.bytes - a.bytes);
+      if (largest === undefined || !this.#dropOldest(...largest)) return;
     }
-  }
-
-  /** Returns whether the replies of the caller stay within their limit with further bytes. */
-  fits(caller: Caller, bytes: number): boolean {
-    return (this.#callers.get(caller)?.bytes ?? 0) + bytes <= limits.caller_held_replies_bytes_max;
   }
 
   remove(caller: Caller, reply: HeldReply): void {
     const held = this.#callers.get(caller);
-    if (!held?.replies.delete(reply)) return;
-    held.bytes -= reply.bytes;
-    this.#bytes -= reply.bytes;
-    if (held.replies.size === 0) this.#callers.delete(caller);
+    if (held?.replies.delete(reply)) this.#count(caller, -reply.bytes);
   }
 
-  #dropOldest(caller: Caller, { replies }: Held): void {
+  /**
+   * Counts a reply that nothing can drop. Returns the function that ends the count. Returns null, and counts nothing, if
+   * the reply exceeds the limit of its caller or of all callers.
+   */
+  hold(caller: Caller, bytes: number): (() => void) | null {
+    const ofCaller = this.#callers.get(caller)?.bytes ?? 0;
+    if (ofCaller + bytes > limits.caller_held_replies_bytes_max) return null;
+    if (this.#bytes + bytes > limits.held_replies_bytes_max) return null;
+    this.#count(caller, bytes);
+    return () => void this.#count(caller, -bytes);
+  }
+
+  #count(caller: Caller, bytes: number): Held {
+    const held = this.#callers.get(caller) ?? { bytes: 0, replies: new Set() };
+    held.bytes += bytes;
+    this.#bytes += bytes;
+    if (held.bytes > 0) this.#callers.set(caller, held);
+    else this.#callers.delete(caller);
+    return held;
+  }
+
+  #dropOldest(caller: Caller, { replies }: Held): boolean {
     const [oldest] = replies as Iterable<HeldReply>;
-    if (oldest === undefined) return;
+    if (oldest === undefined) return false;
     this.remove(caller, oldest);
     oldest.drop();
+    return true;
   }
 }

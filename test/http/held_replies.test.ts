@@ -25,11 +25,6 @@ describe('counting', () => {
     for (const name of ['a', 'b', 'c']) add(1, name, ofCaller / 2);
     expect(dropped).toEqual(['a']);
     expect(held.bytes).toBe(ofCaller + mebibyte);
-    expect([held.fits(1, 1), held.fits(2, ofCaller - mebibyte), held.fits(2, ofCaller)]).toEqual([
-      false,
-      true,
-      false,
-    ]);
   });
 
   test('drops replies of the caller with the most bytes when all replies together are above the limit', () => {
@@ -41,6 +36,29 @@ describe('counting', () => {
     add('last', 'last', callers * mebibyte);
     expect(dropped).toEqual(['large']);
     expect(held.bytes).toBeLessThanOrEqual(ofAll);
+  });
+
+  test('counts a reply that cannot be dropped until its end, while other replies of its caller are dropped', () => {
+    const { held, dropped, add } = world();
+    expect(held.hold(1, ofCaller + 1)).toBeNull();
+    const release = held.hold(1, ofCaller - mebibyte);
+    add(1, 'first', mebibyte);
+    add(1, 'second', mebibyte);
+    expect([held.bytes, dropped]).toEqual([ofCaller, ['first']]);
+    expect(held.hold(1, 1)).toBeNull();
+    release?.();
+    expect(held.bytes).toBe(mebibyte);
+  });
+
+  test('refuses a reply that cannot be dropped while all replies together are at the limit', () => {
+    const { held, dropped, add } = world();
+    const releases = Array.from({ length: ofAll / ofCaller }, (_, i) => held.hold(i, ofCaller));
+    expect(releases).not.toContain(null);
+    expect(held.hold('other', 1)).toBeNull();
+    add('other', 'droppable', mebibyte);
+    expect([held.bytes, dropped]).toEqual([ofAll, ['droppable']]);
+    releases[0]?.();
+    expect(held.hold('other', ofCaller)).not.toBeNull();
   });
 
   test('stops counting a reply that was read, and ignores a reply that was dropped', () => {
