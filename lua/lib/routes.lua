@@ -14,15 +14,16 @@ local function route_key(of, bot, slot)
 end
 
 -- Returns the slot of the queue that an update of a bot with routes enters: 0 for the bot's own queue, nil if no queue
--- takes the update. `push_update` chooses the queue in the same way.
+-- takes the update. `push_update` chooses the queue in the same way. The update must not be a message, so a route with
+-- commands does not take it.
 local function slot_for(state, bot, chat, kind_bit)
   local function takes_kind(mask)
     return bit.band(mask == DEFAULT_MASK and DEFAULT_KINDS or mask, kind_bit) ~= 0
   end
   local found = redis.call('HMGET', (state:gsub('queue_state', 'routes', 1)), 'list', chat)
   for place, route in ipairs(found[1] and cmsgpack.unpack(found[1]) or {}) do
-    local slot, mask, name, percent, listed = unpack(route)
-    if takes_kind(mask) and (not listed or bit.band(found[2] or 0, 2 ^ place) ~= 0)
+    local slot, mask, name, percent, listed, _, _, commands = unpack(route)
+    if not commands and takes_kind(mask) and (not listed or bit.band(found[2] or 0, 2 ^ place) ~= 0)
       and (percent == LIMITS.route_percent_max
         or tonumber(redis.sha1hex(name .. ':' .. chat):sub(1, 8), 16) % LIMITS.route_percent_max < percent)
       and redis.call('HEXISTS', route_key(state, bot, slot), 'seq') == 1 then return slot end

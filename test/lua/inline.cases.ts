@@ -47,7 +47,9 @@ const ask = (what: string, more: More, args = {}, checked = ''): Case => ({
 });
 const ready = [open(), seeds.queue()];
 const first = queueId(bot, 1);
-const listOf = ({ isListed = false } = {}) => pack([[1, 63, 'a', 100, isListed, '', '8']]);
+const listOf = ({ isListed = false, commands = [] as string[] } = {}) =>
+  pack([[1, 63, 'a', 100, isListed, '', '8', ...commands]]);
+const orders = listOf({ commands: [' pay ', 'shop_bot'] });
 /** A bot with a route for all updates. */
 const routed = (own = {}, ofRoute = {}) => [
   ...[open(), seeds.queue({ mask: 0, own: 63, ...own })],
@@ -280,6 +282,18 @@ export const inlineCases: readonly Case[] = [
   ask('refuses a query that neither a webhook route nor the bot’s own queue takes', {
     seeds: [...routed({ own: 1 }), seeds.hash(keys.routes(bot), { list: listOf({ isListed: true }) })],
     answer: ['not_asked'],
+  }),
+  ask('refuses a query if only a webhook route with commands takes inline queries', {
+    seeds: [...routed({ own: 1 }), seeds.hash(keys.routes(bot), { list: orders })],
+    answer: ['not_asked'],
+  }),
+  ask('queues a query for the bot itself although the queue of a webhook route with commands is long', {
+    seeds: [
+      ...[...routed(), seeds.hash(keys.routes(bot), { list: orders })],
+      seeds.stream(keys.queue(first), limits.inline_pending_max),
+    ],
+    answer: ['ok', asked, 0],
+    changes: [`inline_query:${asked}`, 'meta', state, stream, 'req:r'],
   }),
   answer('stores the answer, and caches it for everybody', {
     seeds: openQuery,
