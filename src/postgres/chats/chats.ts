@@ -25,6 +25,8 @@ export interface ChatRow {
   readonly peer_id: number | null;
   /** Whether one of the two people has blocked the other. */
   readonly blocked: boolean;
+  /** Those of the two people whose account was deleted. */
+  readonly gone: readonly number[];
 }
 
 export interface MemberRow extends Standing {
@@ -168,7 +170,9 @@ export async function loadChat(sql: Sql, id: number): Promise<ChatRow | null> {
                        where m.chat_id = c.id and m.is_bot and m.${present}), '{}') as bots, p.opener_id, p.peer_id,
             exists (select from person_blocks b
                      where (b.user_id = p.opener_id and b.blocked_id = p.peer_id)
-                        or (b.user_id = p.peer_id and b.blocked_id = p.opener_id)) as blocked
+                        or (b.user_id = p.peer_id and b.blocked_id = p.opener_id)) as blocked,
+            array(select u.id from users u
+                   where u.id in (p.opener_id, p.peer_id) and u.deleted_at is not null) as gone
        from chats c left join person_chats p on p.chat_id = c.id where c.id = $1`,
     [id],
   );

@@ -94,8 +94,9 @@ export async function openPersonChat(
 }
 
 /**
- * Blocks or unblocks a person. Returns their chat, or null if they have none or the state stays the same. Errors:
- * `unauthorized`, `user_not_found`, `too_many_blocked_people`.
+ * Blocks or unblocks a person. Returns the chat of the two, or null if they have none. A repeated call returns the chat
+ * too, because the first call may not have refreshed its copy. Errors: `unauthorized`, `user_not_found`,
+ * `too_many_blocked_people`.
  */
 export function setPersonBlocked(
   db: Database,
@@ -105,7 +106,7 @@ export function setPersonBlocked(
 ): Promise<number | null> {
   return db.transaction(async (sql) => {
     await lockPerson(sql, user);
-    if ((await hasBlocked(sql, user, other)) === blocked) return null;
+    if ((await hasBlocked(sql, user, other)) === blocked) return loadPersonChat(sql, user, other);
     if (blocked) {
       const count = await sql.value<number>`select count(*) from person_blocks where user_id = ${user}`;
       if (count >= limits.blocked_people_max) fail('too_many_blocked_people');

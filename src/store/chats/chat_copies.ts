@@ -3,7 +3,7 @@ import { fail } from '../../errors.js';
 import * as rows from '../../postgres/chats/chats.js';
 import { type Profile, pack, unpack } from '../core/codec.js';
 import { fillAttemptsMax, readBackTtlMs, type StoreContext } from '../core/context.js';
-import type { ControlCopies, User } from '../core/control.js';
+import type { ControlCopies } from '../core/control.js';
 import { type ChatRef, isDirect } from '../core/keys.js';
 import { userProfile } from '../core/profiles.js';
 
@@ -134,16 +134,19 @@ export class ChatCopies {
     return { ...row, profile, kind, bots: '', permissions: '' };
   }
 
-  /** Copies the profiles of both people, so that no read of the chat needs a further look-up. */
+  /**
+   * Copies the profiles of both people, so that no read of the chat needs a further look-up. The copy of a person may
+   * still be that from before the deletion of the account.
+   */
   async #loadPeople(row: rows.ChatRow) {
-    const { id, incarnation, version } = row;
-    const ids = [row.opener_id ?? 0, row.peer_id ?? 0] as const;
-    const [opener, peer] = await Promise.all(ids.map((person) => this.control.read('user', person)));
-    const profileOf = (person: number, found: User | null | undefined): Profile =>
-      found ? userProfile(found) : { id: person, n: '' };
-    const pair = [profileOf(ids[0], opener), profileOf(ids[1], peer)] as const;
+    const { id, incarnation, version, gone } = row;
+    const profileOf = async (person: number): Promise<Profile> => {
+      const found = gone.includes(person) ? null : await this.control.read('user', person);
+      return found ? userProfile(found) : { id: person, n: '' };
+    };
+    const pair = await Promise.all([profileOf(row.opener_id ?? 0), profileOf(row.peer_id ?? 0)]);
     const profile: Profile = { id, t: 'person', n: '', pair };
-    const kind: ChatKind = row.blocked || !opener || !peer ? 'closed' : 'person';
+    const kind: ChatKind = row.blocked || gone.length > 0 ? 'closed' : 'person';
     return { incarnation, profile, version, kind, bots: '', permissions: '' };
   }
 
