@@ -8,7 +8,7 @@ import type { RouteAsk } from '../../src/store/core/route_record.js';
 import { storeLimits as limits } from '../../src/store/limits.js';
 import type { Delivery } from '../../src/store/webhooks/deliveries.js';
 import type { KeptUpdate } from '../../src/store/webhooks/kept_updates.js';
-import type { TestNode } from '../support/store.js';
+import { makeUser, type TestNode } from '../support/store.js';
 import {
   type Answer,
   type Books,
@@ -214,6 +214,25 @@ test('a cancelled replay delivers nothing more, and a bot has one replay at a ti
   await replays().start(bot.id, { slot: 1, ...everything });
   await later.tookIn(40);
   expect(later.taken.length).toBe(40);
+});
+
+test('a transfer of the bot ends its replay, and the new owner can start another', async ({
+  onTestFinished,
+}) => {
+  const later = await books(onTestFinished, () => 500);
+  const { bot, users, say } = await makeChats(world.front, 1);
+  await say(0, 'Hello');
+  await routes().setRoute(bot.id, routeTo(later, 'later', { commands: none }));
+  await startDeliver(onTestFinished);
+  await replays().start(bot.id, { slot: 1, ...everything });
+  await expect.poll(() => later.arrivals.length).toBeGreaterThan(0);
+  const heir = await makeUser(world.front);
+  const username = (await world.front.store.users.find(heir.id))?.username ?? '';
+  await world.front.store.bots.transfer(users[0]?.id ?? 0, bot.id, username);
+  expect(await replays().list(bot.id)).toEqual([]);
+  const started = () => replays().start(bot.id, { slot: 1, ...everything });
+  await expect.poll(() => started().catch(({ kind }) => kind)).toMatchObject({ fed: 0, ended: null });
+  expect(await replays().list(bot.id)).toHaveLength(1);
 });
 
 test('a replay ends when its route is deleted', async ({ onTestFinished }) => {

@@ -65,6 +65,10 @@ export const loadRunning = (sql: Sql, bot: number) => sql.first<ReplayRow>`
 export const loadUnclosed = (sql: Sql, bot: number) => sql.first<ReplayRow>`
   select ${columns} from history_replays where bot_id = ${bot} and ended_at is not null and not closed`;
 
+/** Returns whether the owner who started a replay still has the bot. */
+export const isOfOwner = (sql: Sql, id: number): Promise<boolean> => sql.some`
+  select 1 from history_replays r join bots b on b.id = r.bot_id where r.id = ${id} and r.started_at >= b.owned_since`;
+
 /** Ends a replay. Its queue must still be closed. Returns false if the replay was ended before. */
 export const endReplay = (
   sql: Sql,

@@ -276,8 +276,10 @@ export class HistoryReplays {
       await this.#close(row);
       return false;
     }
-    if ((await this.#progress(row)) === null) await this.#open(row);
-    if (await this.#follow(row)) return true;
+    // The queue may still have updates of the former owner, and the new owner can neither see nor cancel the replay.
+    const isOwned = await rows.isOfOwner(this.#db, row.id);
+    if (isOwned && (await this.#progress(row)) === null) await this.#open(row);
+    if (isOwned && (await this.#follow(row))) return true;
     await this.#end(row, true);
     return false;
   }
