@@ -45,6 +45,8 @@ export const storeLimits = {
   deleted_username_hold_ms: 30 * 24 * 3_600_000,
   audit_events_per_bot_max: 10_000,
   memberships_ended_at_once: 100,
+  /** How many pieces of 1,000 kept updates of a deleted bot are deleted in one step. */
+  kept_pieces_deleted_at_once: 3,
   sticker_sets_per_bot_max: 100,
   /**
    * How many host names may be looked up in a burst for webhooks and push subscriptions. The full number is available

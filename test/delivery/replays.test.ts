@@ -298,6 +298,22 @@ test('kept updates are all replayed, are not kept a second time, and are deleted
   await expect.poll(() => kept()).toBe(0);
 });
 
+test('the deletion of a bot does not wait until all kept updates are deleted', async ({ onTestFinished }) => {
+  const { bot, users } = await makeChats(world.front, 1);
+  const { db, store } = world.front;
+  await db.query(
+    `insert into kept_updates (bot_id, update_id, at, user_id, record)
+     select $1, n, now(), 0, '' from generate_series(1, 5000) n`,
+    [bot.id],
+  );
+  const kept = () => db.value<number>`select count(*) as count from kept_updates where bot_id = ${bot.id}`;
+  await store.bots.remove(users[0]?.id ?? 0, bot.id);
+  expect(await kept()).toBe(5_000 - limits.kept_pieces_deleted_at_once * 1_000);
+  store.sweep.start();
+  onTestFinished(() => store.sweep.stop());
+  await expect.poll(kept).toBe(0);
+});
+
 test('updates wait while Postgres is away, and those above the limit are counted', async () => {
   const { bot, say } = await makeChats(world.front, 1);
   await say(0, 'one');

@@ -1,5 +1,5 @@
 /** Holds SQL statements for delivered updates that are kept for replays (decision 0081). */
-import type { Database, Sql } from '../sql.js';
+import type { Sql } from '../sql.js';
 
 export interface KeptUpdate {
   readonly bot: number;
@@ -28,20 +28,18 @@ export const insertKept = (sql: Sql, rows: readonly KeptUpdate[]) =>
 
 const piece = 1_000;
 
-/** Deletes the kept updates of a bot. */
-export async function deleteKeptOfBot(db: Database, bot: number): Promise<void> {
-  for (let left = piece; left === piece; )
-    left = await db.value<number>`
-      with gone as (
-        delete from kept_updates where (bot_id, update_id, at) in (
-          select bot_id, update_id, at from kept_updates where bot_id = ${bot} limit ${piece})
-        returning 1
-      ) select count(*) as count from gone`;
-}
+/** Deletes a limited number of the kept updates of a bot. Returns true if further ones may be left. */
+export const deleteKeptOfBot = async (sql: Sql, bot: number): Promise<boolean> =>
+  (await sql.value<number>`
+    with gone as (
+      delete from kept_updates where (bot_id, update_id, at) in (
+        select bot_id, update_id, at from kept_updates where bot_id = ${bot} limit ${piece})
+      returning 1
+    ) select count(*) as count from gone`) === piece;
 
 /** Deletes a limited number of the updates that a person caused. Returns true if further ones may be left. */
-export const deleteKeptOfUser = async (db: Database, user: number): Promise<boolean> =>
-  (await db.value<number>`
+export const deleteKeptOfUser = async (sql: Sql, user: number): Promise<boolean> =>
+  (await sql.value<number>`
     with gone as (
       delete from kept_updates where (bot_id, update_id, at) in (
         select bot_id, update_id, at from kept_updates where user_id = ${user} and user_id <> 0 limit ${piece})

@@ -46,6 +46,13 @@ export function createRemovalFollowing(
     if (chatIds.length === limits.memberships_ended_at_once) await askAgain(db, id);
   }
 
+  /** Deletes some of the kept updates. The sweep deletes the others. */
+  async function deleteKept(id: number): Promise<void> {
+    const shard = shards.at(keys.partitions.of(id));
+    for (let pieces = 0; await deleteKeptOfBot(shard, id); )
+      if (++pieces === limits.kept_pieces_deleted_at_once) return askAgain(db, id);
+  }
+
   return {
     /** Cleans up after the commit. May be repeated. `revoked` means that no node accepts the bot's token any more. */
     async follow(id: number, revoked: boolean = false) {
@@ -55,12 +62,12 @@ export function createRemovalFollowing(
         await control.forget('bot', id);
         await auth.revoke(`bot:${id}`);
       }
-      await deleteKeptOfBot(shards.at(keys.partitions.of(id)), id);
       await dropReplays(shards.at(keys.partitions.of(id)), id);
       await Promise.all([control.refresh('commands', id), closeQueue(id, gone.version)]);
       // Passes the bot's version, because it makes the script drop the queue.
       await webhooks.refresh(id, gone.version);
       await leaveChats(id);
+      await deleteKept(id);
     },
   };
 }
