@@ -4,6 +4,8 @@ import { deliveryLimits } from '../../src/delivery/limits.js';
 import { isDelivered } from '../../src/delivery/outcome.js';
 import { createReplayer } from '../../src/delivery/replayer.js';
 import { UpdateKeeper } from '../../src/delivery/update_keeper.js';
+import { ruleLimits } from '../../src/rules/limits.js';
+import { queueId } from '../../src/store/core/queue_ids.js';
 import type { RouteAsk } from '../../src/store/core/route_record.js';
 import { storeLimits as limits } from '../../src/store/limits.js';
 import type { Delivery } from '../../src/store/webhooks/deliveries.js';
@@ -233,6 +235,22 @@ test('a transfer of the bot ends its replay, and the new owner can start another
   const started = () => replays().start(bot.id, { slot: 1, ...everything });
   await expect.poll(() => started().catch(({ kind }) => kind)).toMatchObject({ fed: 0, ended: null });
   expect(await replays().list(bot.id)).toHaveLength(1);
+});
+
+test('a suspension of the bot stops its replay before the call returns', async ({ onTestFinished }) => {
+  const later = await books(onTestFinished, () => 500);
+  const { bot, say } = await makeChats(world.front, 1);
+  for (let n = 0; n < 5; n++) await say(0, `${n}`);
+  await routes().setRoute(bot.id, routeTo(later, 'later', { commands: none }));
+  await startDeliver(onTestFinished);
+  await replays().start(bot.id, { slot: 1, ...everything });
+  await expect.poll(() => later.arrivals.length).toBeGreaterThan(0);
+  await world.front.store.oversight.suspendBot(bot.id, true);
+  const state = world.cluster.keys.queueState(queueId(bot.id, ruleLimits.replay_slot));
+  expect(await world.front.connection.client.hget(state, 'hook')).toBeNull();
+  await expect.poll(() => latest(bot.id)).toMatchObject({ cancelled: true, ended: expect.any(Number) });
+  await replays().start(bot.id, { slot: 1, ...everything });
+  await expect.poll(() => latest(bot.id)).toMatchObject({ fed: 0, cancelled: true });
 });
 
 test('a replay ends when its route is deleted', async ({ onTestFinished }) => {

@@ -178,10 +178,13 @@ export class Webhooks {
     return route !== undefined && this.removeRoute(bot, route.name, false, version);
   }
 
-  /** Returns the webhook of a replay's target for the queue of the replay, which uses fewer connections. */
+  /**
+   * Returns the webhook of a replay's target for the queue of the replay, which uses fewer connections. Returns null for a
+   * suspended bot.
+   */
   async #findReplay(bot: number): Promise<Webhook | null> {
     const running = await loadRunning(this.#context.db, bot);
-    if (running === null) return null;
+    if (running === null || (await this.#control.read('bot', bot))?.state !== undefined) return null;
     const { id, slot, started } = running;
     // The slot of a deleted route may belong to another route.
     if (slot !== 0 && !routeAt(await this.routes(bot), slot, started * 1_000)) return null;
@@ -280,6 +283,13 @@ export class Webhooks {
       mask: '',
     });
     await this.#routeQueues.apply(bot, this.#record(bot, row.routes_box), row.version, !row.suspended);
+    if (row.suspended) await this.#stopReplay(bot, String(row.version));
+  }
+
+  /** Stops the deliveries of a replay. Its worker then ends it. */
+  #stopReplay(bot: number, version: string) {
+    const queue = queueId(bot, ruleLimits.replay_slot);
+    return this.#switch.tryTo(queue, { version, set: version, active: false, drop: '', mask: '' });
   }
 }
 
