@@ -119,7 +119,12 @@ export function signIn(secret: string, user: Self, keep: boolean): void {
 
 /** The work to do with the old token at sign-out. */
 export const leaving = new Set<(token: string) => Promise<void>>();
+/** How long this work may take before the session is ended, and how long until the page is loaded again. */
+const work_ms_max = 1_000;
 const leaving_ms_max = 2_000;
+
+const within = (ms: number, work: Promise<unknown>): Promise<unknown> =>
+  Promise.race([work, new Promise((resolve) => setTimeout(resolve, ms))]);
 
 /** Ends the session at the service too. A token that is not a session stays valid. */
 async function endSession(secret: string): Promise<void> {
@@ -132,7 +137,7 @@ async function endSession(secret: string): Promise<void> {
 export function signOut(isValid = true): void {
   const secret = token.value;
   if (secret !== '') tell({ kind: 'end', token: secret });
-  const last = Promise.allSettled([...leaving].map((work) => work(secret)));
+  const last = within(work_ms_max, Promise.allSettled([...leaving].map((work) => work(secret))));
   write(browser, null);
   leave(isValid ? last.then(() => endSession(secret)) : last);
 }
@@ -144,6 +149,5 @@ function leave(last: Promise<unknown> = Promise.resolve()): void {
   me.set(null);
   // Changes the fragment and reloads the page, which removes everything that was loaded for this person.
   location.hash = '';
-  const bound = new Promise((resolve) => setTimeout(resolve, leaving_ms_max));
-  void Promise.race([last, bound]).then(() => location.reload());
+  void within(leaving_ms_max, last).then(() => location.reload());
 }
