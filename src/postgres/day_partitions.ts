@@ -188,6 +188,13 @@ export const dropSpan = async (pool: Pool, table: ByDay['table'], { name }: Span
 
 export const isPast = ({ to }: Span, now: number, ageMs: number): boolean => to * day_ms <= now - ageMs;
 
+function aheadIn({ now, spans }: Spans): number {
+  const today = Math.floor(now / day_ms);
+  let ahead = 0;
+  while (ahead < days_ahead && holds(spans, today + ahead + 1)) ahead++;
+  return ahead;
+}
+
 /**
  * Counts how many consecutive days after today have their own partition. The result is below `days_ahead` if partitions
  * could not be created.
@@ -196,11 +203,34 @@ export async function daysAhead(
   sql: Queryable,
   table: Pick<ByDay, 'table'> = failuresByDay,
 ): Promise<number> {
-  const { now, spans } = await readSpans(sql, table);
-  const today = Math.floor(now / day_ms);
-  let ahead = 0;
-  while (ahead < days_ahead && holds(spans, today + ahead + 1)) ahead++;
-  return ahead;
+  return aheadIn(await readSpans(sql, table));
+}
+
+/** Flushers drop an expired partition within a minute. A partition that is still there after this time is overdue. */
+const drop_ms_max = 3_600_000;
+
+export interface DaysState {
+  /** Whether today has its own partition. */
+  readonly today: boolean;
+  /** As `daysAhead`. */
+  readonly ahead: number;
+  /** The number of partitions whose rows have all been older than their maximum age for an hour. */
+  readonly overdue: number;
+}
+
+/** Checks the partitions of a table whose rows are kept for `ageMs`. */
+export async function loadDaysState(
+  sql: Queryable,
+  table: Pick<ByDay, 'table'>,
+  ageMs: number,
+): Promise<DaysState> {
+  const found = await readSpans(sql, table);
+  const { now, spans } = found;
+  return {
+    today: holds(spans, Math.floor(now / day_ms)),
+    ahead: aheadIn(found),
+    overdue: spans.filter((span) => isPast(span, now, ageMs + drop_ms_max)).length,
+  };
 }
 
 /**

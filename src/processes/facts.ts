@@ -1,8 +1,9 @@
 /** Collects the facts for `petrel doctor` and the operations page. Findings are derived from these facts. */
 import { loadEngine } from '../http/engine.js';
+import { keptAgeMs } from '../journal/purge.js';
 import { lastLoss, type PartitionState, quarantinedIn } from '../journal/state.js';
 import { loadFailingFor } from '../postgres/bots/ranking.js';
-import { daysAhead } from '../postgres/day_partitions.js';
+import { daysAhead, keptByDay, loadDaysState } from '../postgres/day_partitions.js';
 import { lastPostgresLoss, loadRewrites } from '../postgres/messages/history.js';
 import type { Pool } from '../postgres/pool.js';
 import { loadMove } from '../postgres/shard_moves.js';
@@ -94,14 +95,17 @@ export async function connectionsOf(
 export const databaseName = (shard: number): string =>
   shard === 0 ? 'Postgres' : `Postgres (shard ${shard})`;
 
-async function databaseFacts({ shards, time }: Backends, shard: Shard): Promise<DatabaseFacts> {
+async function databaseFacts({ config, shards, time }: Backends, shard: Shard): Promise<DatabaseFacts> {
   const { id, pool } = shard;
+  const { UPDATES_DAYS, MESSAGE_DAYS } = config;
   const own = shards.owned(shard);
-  const [connections, quarantined, ahead, messagesAhead, lost, rewrites] = await Promise.all([
+  const keepsUpdates = own.length > 0 && UPDATES_DAYS > 0;
+  const [connections, quarantined, ahead, messagesAhead, keptDays, lost, rewrites] = await Promise.all([
     connectionsOf(pool),
     quarantinedIn(pool, own),
     own.length > 0 ? daysAhead(pool) : null,
     own.length > 0 ? daysAhead(pool, { table: 'messages' }) : null,
+    keepsUpdates ? loadDaysState(pool, keptByDay, keptAgeMs(UPDATES_DAYS, MESSAGE_DAYS)) : null,
     lastPostgresLoss(pool),
     loadRewrites(pool),
   ]);
@@ -111,6 +115,7 @@ async function databaseFacts({ shards, time }: Backends, shard: Shard): Promise<
     quarantined,
     failureDaysAhead: ahead,
     messageDaysAhead: messagesAhead,
+    keptDays,
     lost: lost && { ago: time.now() - new Date(lost.at).getTime(), transactions: lost.transactions },
     rewriting: rewrites.length,
   };

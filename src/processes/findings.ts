@@ -1,5 +1,7 @@
 /** Derives findings from facts, without side effects. A finding is a problem with advice on how to solve it. */
 
+import type { DaysState } from '../postgres/day_partitions.js';
+
 export interface ServerFacts {
   readonly server: string;
   readonly usedBytes: number;
@@ -18,6 +20,11 @@ export interface DatabaseFacts {
   readonly failureDaysAhead: number | null;
   /** The number of future days that have a partition for messages, or null for a database without chat partitions. */
   readonly messageDaysAhead: number | null;
+  /**
+   * The partitions of delivered updates. Null without the setting UPDATES_DAYS, or for a database without chat
+   * partitions.
+   */
+  readonly keptDays: DaysState | null;
   /**
    * The last loss of committed transactions: how long ago it happened, in ms, and how many transactions were lost. Null
    * without a loss.
@@ -137,9 +144,33 @@ function ofJournals({ journal, flushers }: Facts): Finding[] {
   return found;
 }
 
+/** Flushers create missing partitions when they start. Without a running flusher, missing partitions are advice. */
+function ofKeptDays(database: string, { today, ahead, overdue }: DaysState, flushers: number): Finding[] {
+  const found: Finding[] = [];
+  if (ahead < 1)
+    found.push({
+      bad: flushers > 0,
+      what: `${database} has no partition for tomorrow’s delivered updates`,
+      todo: 'flushers try to create it every minute and log why that fails; until then rows go to kept_updates_default',
+    });
+  if (!today)
+    found.push({
+      bad: false,
+      what: `${database} has no partition for today’s delivered updates`,
+      todo: 'rows of today go to kept_updates_default, and are deleted there one by one after UPDATES_DAYS',
+    });
+  if (overdue > 0)
+    found.push({
+      bad: false,
+      what: `${database} still has expired partitions of delivered updates: ${overdue}`,
+      todo: 'flushers try to drop them every minute, but not while another session locks them or a move of partitions runs',
+    });
+  return found;
+}
+
 function ofDatabase(facts: DatabaseFacts, flushers: number): Finding[] {
   const { database, connections, connectionsMax, quarantined, lost, rewriting } = facts;
-  const { failureDaysAhead, messageDaysAhead } = facts;
+  const { failureDaysAhead, messageDaysAhead, keptDays } = facts;
   const found: Finding[] = [];
   if (quarantined > 0)
     found.push({
@@ -161,6 +192,7 @@ function ofDatabase(facts: DatabaseFacts, flushers: number): Finding[] {
       what: `${database} has no partition for tomorrow’s delivery failures`,
       todo: 'flushers try to create it every minute and log why that fails; until then rows go to delivery_failures_default',
     });
+  if (keptDays !== null) found.push(...ofKeptDays(database, keptDays, flushers));
   if (connections > 0.9 * connectionsMax)
     found.push({
       bad: true,

@@ -6,7 +6,13 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { createMaintenance } from '../../src/journal/maintenance.js';
 import { purgeTombstones } from '../../src/journal/purge.js';
 import { limits } from '../../src/limits.js';
-import { days_ahead, daysAhead, keepDays } from '../../src/postgres/day_partitions.js';
+import {
+  days_ahead,
+  daysAhead,
+  failuresByDay,
+  keepDays,
+  loadDaysState,
+} from '../../src/postgres/day_partitions.js';
 import { createPool, type Pool, statement } from '../../src/postgres/pool.js';
 import { asDatabase, type Database } from '../../src/postgres/sql.js';
 import { appendAttempts, loadAttempts, type NewAttempt } from '../../src/postgres/webhooks/attempts.js';
@@ -86,6 +92,17 @@ test('several processes that create the same daily partitions simultaneously cre
   expect(await keepDays(pool, age_ms)).toEqual({ made: 0, dropped: 0, held: 0 });
   await run(`drop table ${dayName(2)}`);
   expect(await daysAhead(pool)).toBe(1);
+});
+
+test('the state of a table says which days have a partition, and how many partitions have expired', async () => {
+  const state = () => loadDaysState(pool, failuresByDay, age_ms);
+  expect(await state()).toEqual({ today: false, ahead: 0, overdue: 0 });
+  await keepDays(pool, age_ms);
+  for (const offset of [-9, -7]) await makeDay(offset);
+  expect(await state()).toEqual({ today: true, ahead: days_ahead, overdue: 1 });
+  await run(`drop table ${dayName(0)}`);
+  await run(`drop table ${dayName(2)}`);
+  expect(await state()).toEqual({ today: false, ahead: 1, overdue: 1 });
 });
 
 test('failures and successes of deliveries are listed together in the order of the attempts', async () => {

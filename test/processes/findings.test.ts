@@ -5,7 +5,7 @@ const server = { server: 'Redis at a', usedBytes: 10, maxBytes: 100, replicas: 1
 const database: DatabaseFacts = {
   database: 'Postgres',
   ...{ connections: 10, connectionsMax: 100, quarantined: 0, failureDaysAhead: 3 },
-  ...{ messageDaysAhead: 3, lost: null, rewriting: 0 },
+  ...{ messageDaysAhead: 3, keptDays: { today: true, ahead: 3, overdue: 0 }, lost: null, rewriting: 0 },
 };
 /** Returns the facts about two databases. `change` replaces facts about the second database. */
 const second = (change: Partial<DatabaseFacts>): Partial<Facts> => ({
@@ -16,6 +16,7 @@ const second = (change: Partial<DatabaseFacts>): Partial<Facts> => ({
       database: 'Postgres (shard 2)',
       failureDaysAhead: null,
       messageDaysAhead: null,
+      keptDays: null,
       ...change,
     },
   ],
@@ -101,6 +102,27 @@ test.each<[string, Partial<Facts>, boolean, RegExp, RegExp]>([
     true,
     /shard 2.* no partition for tomorrow’s delivery failures/,
     /delivery_failures_default/,
+  ],
+  [
+    'no partition for tomorrow’s delivered updates',
+    second({ keptDays: { today: true, ahead: 0, overdue: 0 } }),
+    true,
+    /shard 2.* no partition for tomorrow’s delivered updates/,
+    /kept_updates_default/,
+  ],
+  [
+    'no partition for today’s delivered updates',
+    second({ keptDays: { today: false, ahead: 3, overdue: 0 } }),
+    false,
+    /shard 2.* no partition for today’s delivered updates/,
+    /one by one/,
+  ],
+  [
+    'expired partitions of delivered updates',
+    second({ keptDays: { today: true, ahead: 3, overdue: 2 } }),
+    false,
+    /shard 2.* still has expired partitions of delivered updates: 2$/,
+    /drop them/,
   ],
   ['no node', { nodes: 0 }, true, /no node/, /petrel front/],
   ['overdue webhooks', { overdueWebhooks: 2 }, true, /2 webhooks/, /petrel deliver/],

@@ -8,6 +8,7 @@ import { freePort } from '../../src/dev/processes.js';
 import { migrate } from '../../src/postgres/migrate.js';
 import { petrel } from '../support/command.js';
 import { environment } from '../support/environment.js';
+import { ask } from '../support/postgres_pair.js';
 import { createRole } from '../support/role_process.js';
 import { freshDatabase, freshRedis, migratedDatabase, temporaryFolder } from '../support/servers.js';
 
@@ -84,6 +85,36 @@ test('a front refuses to start if it cannot write uploaded files', async () => {
       expect(doctor).toMatchObject({ code: 1 });
       expect(doctor.out).toMatch(reason);
     }
+  } finally {
+    await redis.stop();
+    await own.drop();
+  }
+}, 240_000);
+
+test('doctor checks the partitions of delivered updates if UPDATES_DAYS is set', async () => {
+  const redis = await freshRedis();
+  const own = await migratedDatabase();
+  const env = environment(redis, own.url, 'x'.repeat(20));
+  const reported = async (days: string) => {
+    const { out } = await petrel({ ...env, UPDATES_DAYS: days }, 'doctor');
+    return out.split('\n').filter((line) => line.startsWith('advice') && line.includes('delivered updates'));
+  };
+  try {
+    // No flusher has created a partition.
+    expect(await reported('0')).toEqual([]);
+    const missing = ['tomorrow', 'today'].map((day) =>
+      expect.stringContaining(`Postgres has no partition for ${day}’s delivered updates`),
+    );
+    expect(await reported('2')).toEqual(missing);
+    await ask(
+      own.url,
+      `create table kept_updates_20200101 partition of kept_updates
+         for values from ('2020-01-01 00:00+00') to ('2020-01-02 00:00+00')`,
+    );
+    expect(await reported('2')).toEqual([
+      ...missing,
+      expect.stringContaining('Postgres still has expired partitions of delivered updates: 1'),
+    ]);
   } finally {
     await redis.stop();
     await own.drop();
