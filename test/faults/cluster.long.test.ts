@@ -9,6 +9,7 @@ import { afterEach, expect, test } from 'vitest';
 import { makeKeys } from '../../src/store/core/keys.js';
 import { type ClusterNode, type FreshCluster, freshCluster } from '../support/cluster.js';
 import { type Service, startService } from '../support/service.js';
+import { masterOf, slotsSeenBy } from './masters.js';
 import { amount, atMost, nothingLost, patienceMs, report } from './report.js';
 import { createWorld, eventually } from './world.js';
 
@@ -27,30 +28,6 @@ const keys = makeKeys(64);
  * here) and an election.
  */
 const recoverMsMax = 10_000;
-
-type Rows = ReadonlyArray<
-  readonly [start: number, end: number, master: readonly [host: string, port: number]]
->;
-
-async function slotsSeenBy({ client }: ClusterNode): Promise<Rows> {
-  const reply: unknown = await client.cluster('SLOTS');
-  return reply as Rows;
-}
-
-/** Returns the master of a slot according to a running node. Retries, because all nodes may be reconnecting. */
-async function masterOf(all: readonly ClusterNode[], slot: number): Promise<ClusterNode> {
-  let found: ClusterNode | undefined;
-  await eventually(`slot ${slot} has a master`, async () => {
-    for (const asked of all.filter(({ client }) => client.status === 'ready')) {
-      const rows = await slotsSeenBy(asked).catch((): Rows => []);
-      const port = rows.find(([start, end]) => slot >= start && slot <= end)?.[2][1];
-      found = all.find((node) => node.port === port && node.client.status === 'ready');
-      if (found) return true;
-    }
-    return false;
-  });
-  return found as ClusterNode;
-}
 
 /** Returns everything in a node’s append-only file, including data that the node has lost since. */
 function writtenBy({ dir }: ClusterNode): string {

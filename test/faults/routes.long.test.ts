@@ -4,13 +4,13 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Arrival, keepBooks } from '../delivery/world.js';
 import { nothingWrong } from '../support/ledger.js';
 import { createRole, type RoleProcess } from '../support/role_process.js';
 import { type Service, startService } from '../support/service.js';
 import { durableRedis } from './backends.js';
 import { amount, nothingLost, patienceMs, report } from './report.js';
-import { createWorld, eventually, type World } from './world.js';
+import { routeAll } from './routed.js';
+import { createWorld, eventually } from './world.js';
 
 let service: Service;
 let redis: Awaited<ReturnType<typeof durableRedis>>;
@@ -27,61 +27,6 @@ afterAll(async () => {
   await workers?.[1].stop();
   await service?.stop();
 });
-
-/**
- * The routes in order. The first takes the groups, the second takes half of the people, and the third takes the rest.
- */
-const names = ['groups', 'half', 'rest'] as const;
-
-/** Gives every bot the three routes, each with a receiver of its own. */
-async function routeAll(world: World, answerMs: number) {
-  const half = world.users.slice(0, 3).map(({ id }) => id);
-  const listed = { groups: world.groups, half, rest: undefined };
-  const expected = (chat: number) =>
-    world.groups.includes(chat) ? 'groups' : half.includes(chat) ? 'half' : 'rest';
-  const astray: string[] = [];
-  const taken = { groups: 0, half: 0, rest: 0 };
-  const closing: Array<() => Promise<void>> = [];
-  let held = Promise.resolve();
-  let open = 0;
-  for (const name of names) {
-    const books = new Map<number, Awaited<ReturnType<typeof keepBooks>>>();
-    for (const { id } of world.bots) {
-      const made = await keepBooks(async ({ body, chat }: Arrival) => {
-        world.hear(id, JSON.parse(body.toString()));
-        if (chat !== undefined) taken[name]++;
-        if (chat !== undefined && expected(chat) !== name) astray.push(`${chat} on ${name}`);
-        open++;
-        await sleep(answerMs);
-        await held;
-        open--;
-        return 200;
-      });
-      books.set(id, made);
-      closing.push(() => made.close());
-    }
-    const receiverOf = (bot: number) => {
-      const { url, certificate } = books.get(bot) as Awaited<ReturnType<typeof keepBooks>>;
-      return { url, certificate };
-    };
-    const chats = listed[name] && { chat_ids: listed[name] };
-    await world.push(({ id }) => ({ name, ...receiverOf(id), ...chats }), 'setWebhookRoute');
-  }
-  return {
-    astray,
-    taken,
-    open: () => open,
-    /** Makes the receivers answer nothing until the returned function is called. */
-    hold(): () => void {
-      let release = () => {};
-      held = new Promise((resolve) => {
-        release = resolve;
-      });
-      return release;
-    },
-    close: () => Promise.all(closing.map((each) => each())),
-  };
-}
 
 test(
   'killing workers and Redis under load loses no update of three routes and keeps the order of each chat',
