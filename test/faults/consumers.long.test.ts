@@ -19,15 +19,22 @@ test.each([
 ])(
   'R28: killing %s of one bot loses no update, keeps the order, and moves their chats within 5 s',
   async (of, more) => {
-    // A chat that moved must not lose its new poller within the time that is measured.
-    const usual = { pollers: 8, kills: long ? 20 : 3, updates: amount(800, 1_000_000), gapMs: 8_000 };
+    // A chat that moved must not lose its new poller within the time that is measured. People must not send faster than
+    // a busy machine processes the updates of an answer, or pollers lose their leases.
+    const usual = {
+      pollers: 8,
+      kills: long ? 20 : 3,
+      updates: amount(800, 1_000_000),
+      gapMs: 8_000,
+      ahead: 2,
+    };
     const amounts = { ...usual, ...more };
     const verdict = await share(service, amounts, amount(60_000, 600_000));
     report('R28', `${of} of one bot killed under load`, { ...verdict }, [
       atMost('lost or overtaken in their chat', verdict.lost + verdict.early, 0),
       atMost(
-        'longest time from sending to processing within 10 s after a kill, ms',
-        verdict.longestAfterKillMs,
+        'longest pause of a chat with unprocessed updates within 10 s after a kill, ms',
+        verdict.longestPauseAfterKillMs,
         5_000,
       ),
     ]);

@@ -11,10 +11,21 @@ export interface Amounts {
   readonly kills: number;
   /** The minimum number of updates. The load continues until all kills have happened. */
   readonly updates: number;
+  /** How many unprocessed updates a person may have. Default 500. The queue of the bot is limited. */
+  readonly ahead?: number;
   /** The minimum time between two kills, in ms. */
   readonly gapMs: number;
   /** Which pollers use a stream. `alone` means one stream without a consumer name. Absent if all of them poll. */
   readonly streams?: 'half' | 'all' | 'alone';
+  /** Further faults, which begin with the load. The load continues until they have happened. */
+  readonly faults?: (sharing: Faults) => Promise<void>;
+}
+
+export interface Faults {
+  /** Resolves when `count` more updates have been processed. */
+  processed(count: number): Promise<void>;
+  /** Stops every second poller for this time. A stopped poller keeps its updates and its connections. */
+  stopPollers(ms: number): Promise<void>;
 }
 
 interface Chat {
@@ -22,6 +33,8 @@ interface Chat {
   /** The next number to send, and the next number that no poller has processed. */
   sent: number;
   next: number;
+  /** When the last update of the chat was processed. */
+  processedAt: number;
 }
 
 export interface SharingVerdict {
@@ -32,14 +45,16 @@ export interface SharingVerdict {
   readonly early: number;
   readonly again: number;
   readonly pollers: number;
+  /** The longest time from sending to processing. It grows if people send faster than the pollers process. */
   readonly longestMs: number;
-  readonly longestAfterKillMs: number;
+  /** The longest time in which a chat had unprocessed updates and none of them was processed. */
+  readonly longestPauseMs: number;
+  /** The longest of these pauses that ended within 10 s after a kill. */
+  readonly longestPauseAfterKillMs: number;
 }
 
 /** Each chat has a random poller. With 20 chats per poller, a poller without any chat occurs in 4 of 10^9 runs. */
 const chatsPerPoller = 20;
-/** How many unprocessed updates a person may have. The queue of the bot is limited. */
-const aheadMax = 500;
 
 /** A process of the bot. It loses its offset and the answers in flight when it is killed. */
 class Poller {
@@ -51,6 +66,8 @@ class Poller {
   #offset = 0;
   /** Whether the process ends before it confirms the next update that it processes. */
   #endsUnconfirmed = false;
+  /** Resolves when the process runs again after a stop. */
+  #running: Promise<unknown> = Promise.resolve();
   processed = 0;
 
   constructor(
@@ -77,6 +94,8 @@ class Poller {
   }
 
   async #take(update: Update): Promise<void> {
+    await this.#running;
+    this.#ended.signal.throwIfAborted();
     this.#process(update);
     this.processed++;
     if (this.#endsUnconfirmed) this.#ended.abort();
@@ -88,6 +107,7 @@ class Poller {
 
   async #poll(round: number): Promise<void> {
     const { signal } = this.#ended;
+    await this.#running;
     const body = JSON.stringify({ offset: this.#offset, timeout: 2 });
     const headers = { ...this.#headers, 'Content-Type': 'application/json' };
     const answer = await fetch(this.#url(round, 'getUpdates'), { method: 'POST', headers, body, signal });
@@ -118,9 +138,16 @@ class Poller {
   /** The next confirmation covers the updates of a lost confirmation too. */
   async #confirm(round: number): Promise<void> {
     const { signal } = this.#ended;
+    await this.#running;
     const url = `${this.#url(round, 'confirmUpdates')}?offset=${this.#offset}`;
     const answer = await fetch(url, { headers: this.#headers, signal }).catch(() => undefined);
     await answer?.arrayBuffer();
+  }
+
+  /** Stops the process for this time, as SIGSTOP and SIGCONT do. */
+  async stop(ms: number): Promise<void> {
+    this.#running = sleep(ms);
+    await this.#running;
   }
 
   kill(): Promise<void> {
@@ -148,13 +175,14 @@ class Sharing {
   #again = 0;
   #processed = 0;
   #longestMs = 0;
-  #longestAfterKillMs = 0;
+  #longestPauseMs = 0;
+  #longestPauseAfterKillMs = 0;
   #killedAt = Number.NEGATIVE_INFINITY;
 
   constructor(service: Service, bot: TestBot, users: readonly TestUser[]) {
     this.#service = service;
     this.#bot = bot;
-    this.#chats = new Map(users.map((user) => [user.id, { user, sent: 0, next: 0 }]));
+    this.#chats = new Map(users.map((user) => [user.id, { user, sent: 0, next: 0, processedAt: 0 }]));
   }
 
   start(name: string, shift: number, streams: boolean): Poller {
@@ -174,14 +202,20 @@ class Sharing {
     if (number !== chat.next) return;
     chat.next++;
     this.#processed++;
-    const tookMs = performance.now() - sentAt;
-    this.#longestMs = Math.max(this.#longestMs, tookMs);
-    if (performance.now() - this.#killedAt < 10_000)
-      this.#longestAfterKillMs = Math.max(this.#longestAfterKillMs, tookMs);
+    const now = performance.now();
+    const pauseMs = now - Math.max(sentAt, chat.processedAt);
+    chat.processedAt = now;
+    this.#longestMs = Math.max(this.#longestMs, now - sentAt);
+    this.#longestPauseMs = Math.max(this.#longestPauseMs, pauseMs);
+    if (now - this.#killedAt < 10_000)
+      this.#longestPauseAfterKillMs = Math.max(this.#longestPauseAfterKillMs, pauseMs);
   }
 
-  /** Sends `updates`, and more until `ended`. Repeats each call until it is acknowledged. */
-  async load(updates: number, ended: AbortSignal): Promise<void> {
+  /**
+   * Sends `updates`, and more until `ended`. Repeats each call until it is acknowledged. Each person has at most `ahead`
+   * unprocessed updates.
+   */
+  async load(updates: number, ahead: number, ended: AbortSignal): Promise<void> {
     let left = updates;
     const send = async (chat: Chat, text: string, front: number) => {
       const path = `/api/chats/${this.#bot.id}/messages`;
@@ -203,7 +237,7 @@ class Sharing {
     await Promise.all(
       [...this.#chats.values()].map(async (chat) => {
         while (left-- > 0 || !ended.aborted) {
-          while (chat.sent - chat.next > aheadMax) await sleep(20);
+          while (chat.sent - chat.next >= ahead) await sleep(20);
           const text = `${chat.sent} ${performance.now()}`;
           for (let tries = 0; !(await send(chat, text, tries)); tries++) await sleep(20);
           chat.sent++;
@@ -235,50 +269,73 @@ class Sharing {
         pollers,
       },
       longestMs: Math.round(this.#longestMs),
-      longestAfterKillMs: Math.round(this.#longestAfterKillMs),
+      longestPauseMs: Math.round(this.#longestPauseMs),
+      longestPauseAfterKillMs: Math.round(this.#longestPauseAfterKillMs),
     };
   }
 }
 
-/** Runs the load and the kills, and waits until all updates were processed or `settleMs` have passed. */
-export async function share(
-  service: Service,
-  { pollers: count, kills, updates, gapMs, streams }: Amounts,
-  settleMs: number,
-): Promise<SharingVerdict> {
-  const owner = await service.newUser('owner');
-  const bot = await service.newBot(owner, 'sharing');
-  const users: TestUser[] = [];
-  // If all people were created at the same time, calls would wait too long for connections to Postgres, and get 503.
-  while (users.length < count * chatsPerPoller)
-    users.push(...(await Promise.all(Array.from({ length: 10 }, () => service.newUser('person')))));
-  for (const user of users) await service.openChat(user, bot);
-  await resultOf(service.bot(bot, 'getUpdates', { offset: -1 }));
-  const [last] = await resultOf(service.bot(bot, 'getUpdates', {}));
-  await resultOf(service.bot(bot, 'getUpdates', { offset: last.update_id + 1 }));
-  const sharing = new Sharing(service, bot, users);
-  const isStream = (i: number) => streams !== undefined && (streams !== 'half' || i % 2 === 0);
-  const nameOf = (name: string) => (streams === 'alone' ? '' : name);
-  const pollers = Array.from({ length: count }, (_, i) =>
-    sharing.start(nameOf(`worker-${i}`), i, isStream(i)),
-  );
+/** Kills pollers in turn while the load runs. Returns the indexes of the pollers that have processed updates. */
+async function killPollers(
+  sharing: Sharing,
+  pollers: Poller[],
+  start: (name: string, victim: number) => Poller,
+  { kills, updates, gapMs }: Amounts,
+): Promise<Set<number>> {
   const worked = new Set<number>();
-  const ended = new AbortController();
-  const loading = sharing.load(updates, ended.signal);
   for (let n = 0; n < kills; n++) {
     const target = ((n + 1) * updates) / (kills + 1);
     const after = performance.now() + gapMs;
     while (sharing.processed < target || performance.now() < after) await sleep(20);
-    const victim = n % count;
+    const victim = n % pollers.length;
     // Half of the kills come at any moment, the others between an update and its confirmation.
     await (n % 2 === 0 ? pollers[victim]?.killUnconfirmed() : pollers[victim]?.kill());
     sharing.killed();
     for (const [i, { processed }] of pollers.entries()) if (processed > 0) worked.add(i);
     // Half of the killed pollers restart immediately under the same name, and the others later under a new name.
     if (n % 2 === 1) await sleep(1_000);
-    const name = n % 2 === 0 ? `worker-${victim}` : `worker-${victim}.${n}`;
-    pollers[victim] = sharing.start(nameOf(name), victim, isStream(victim));
+    pollers[victim] = start(n % 2 === 0 ? `worker-${victim}` : `worker-${victim}.${n}`, victim);
   }
+  return worked;
+}
+
+/** Creates a bot and people who may write to it, and confirms the updates that this causes. */
+async function createSharing(service: Service, people: number): Promise<Sharing> {
+  const owner = await service.newUser('owner');
+  const bot = await service.newBot(owner, 'sharing');
+  const users: TestUser[] = [];
+  // If all people were created at the same time, calls would wait too long for connections to Postgres, and get 503.
+  while (users.length < people)
+    users.push(...(await Promise.all(Array.from({ length: 10 }, () => service.newUser('person')))));
+  for (const user of users) await service.openChat(user, bot);
+  await resultOf(service.bot(bot, 'getUpdates', { offset: -1 }));
+  const [last] = await resultOf(service.bot(bot, 'getUpdates', {}));
+  await resultOf(service.bot(bot, 'getUpdates', { offset: last.update_id + 1 }));
+  return new Sharing(service, bot, users);
+}
+
+/**
+ * Runs the load, the kills and the other faults, and waits until all updates were processed or `settleMs` have passed.
+ */
+export async function share(service: Service, amounts: Amounts, settleMs: number): Promise<SharingVerdict> {
+  const { pollers: count, kills, updates, ahead = 500, streams, faults } = amounts;
+  const sharing = await createSharing(service, count * chatsPerPoller);
+  const isStream = (i: number) => streams !== undefined && (streams !== 'half' || i % 2 === 0);
+  const start = (name: string, i: number) => sharing.start(streams === 'alone' ? '' : name, i, isStream(i));
+  const pollers = Array.from({ length: count }, (_, i) => start(`worker-${i}`, i));
+  const ended = new AbortController();
+  const loading = sharing.load(updates, ahead, ended.signal);
+  const killing = killPollers(sharing, pollers, start, amounts);
+  const faulting = faults?.({
+    async processed(more) {
+      const target = sharing.processed + more;
+      while (sharing.processed < target) await sleep(20);
+    },
+    async stopPollers(ms) {
+      await Promise.all(pollers.filter((_, i) => i % 2 === 0).map((poller) => poller.stop(ms)));
+    },
+  });
+  const [worked] = await Promise.all([killing, faulting]);
   ended.abort();
   await loading;
   const end = performance.now() + settleMs;
