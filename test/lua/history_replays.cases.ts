@@ -68,7 +68,7 @@ const reads: Case[] = [
     answer: ['ok', 41, 5, 16, 2, 0, null, null, 0, []],
   }),
   read('reports a receiver that is down', {
-    seeds: [seeds.open(home), seeds.queue({ hook: 7, hold: Date.now() + 60_000 }), replaying()],
+    seeds: [seeds.open(home), seeds.queue({ hook: 7, hold: Date.now() + 24 * 3_600_000 }), replaying()],
     answer: ['ok', 41, 5, 16, 2, 0, null, null, 1, []],
   }),
   read(
