@@ -1,7 +1,8 @@
 /**
  * Measures `sendMessage` through a front with DURABLE=1, compared with an ordinary front of the same service, in
- * alternating rounds (decision 0055). All processes share the cores. The ratio of CPU times depends less on other work
- * of the machine than the ratio of rates.
+ * alternating rounds (decision 0055). Durable calls are measured with `appendfsync always` and with `everysec`, usual
+ * calls with `always`. All processes share the cores. The ratio of CPU times depends less on other work of the machine
+ * than the ratio of rates.
  */
 import { expect, inParallel, makePair } from '../../src/loadtest/client.js';
 import type { Finding } from '../../src/loadtest/results.js';
@@ -21,8 +22,12 @@ const p99_goal_ms = 25;
 /** Latencies are measured at this share of the highest durable rate. */
 const half = 0.5;
 
-const sides = ['usual', 'durable'] as const;
+const sides = ['usual', 'durable', 'everysec'] as const;
 type Side = (typeof sides)[number];
+type DurableSide = Exclude<Side, 'usual'>;
+const durableSides = ['durable', 'everysec'] as const satisfies readonly DurableSide[];
+/** The setting `appendfsync` of Redis on each side. */
+const appendfsync = { usual: 'always', durable: 'always', everysec: 'everysec' } as const;
 const processes = ['server', 'redis', 'flush', 'postgres'] as const;
 
 interface Turn {
@@ -51,6 +56,7 @@ async function turn({ service, watch, rows, fronts, load: own }: Stage, side: Si
     rows,
   };
   await drain({ watch, signal: own.signal });
+  await watch.client.config('SET', 'appendfsync', appendfsync[side]);
   const reading = async () => ({
     ...(await readCosts(service, watch, [target.pid])),
     versions: await watch.versions(),
@@ -86,11 +92,12 @@ async function play(
   stage: Stage,
   rounds: number,
   say: (line: string) => void,
-  rate?: number,
+  rates?: Readonly<Record<Side, number>>,
 ): Promise<Turns> {
-  const turns: Turns = { usual: [], durable: [] };
+  const turns: Turns = { usual: [], durable: [], everysec: [] };
   for (let round = 1; round <= rounds; round++) {
     for (const side of round % 2 === 1 ? sides : [...sides].reverse()) {
+      const rate = rates?.[side];
       say(`${side}${rate === undefined ? '' : ` at ${rate} per second`}, round ${round} of ${rounds}`);
       turns[side].push(await turn(stage, side, rate));
     }
@@ -100,8 +107,8 @@ async function play(
 
 const sumOf = ({ cpu }: Turn) => processes.reduce((sum, name) => sum + cpu[name], 0);
 
-const ratioOf = ({ usual, durable }: Turns, of: (each: Turn) => number): number =>
-  median(durable.map((each, i) => of(each) / of(usual[i] as Turn)));
+const ratioOf = (turns: Turns, side: DurableSide, of: (each: Turn) => number): number =>
+  median(turns[side].map((each, i) => of(each) / of(turns.usual[i] as Turn)));
 
 function shown(turns: readonly Turn[]): string {
   const of = (field: (each: Turn) => number) => median(turns.map(field));
@@ -110,26 +117,31 @@ function shown(turns: readonly Turn[]): string {
   return `${Math.round(of(({ rate }) => rate)).toLocaleString('en')}/s, µs CPU per call: ${cpu}; ${of(({ scripts }) => scripts).toFixed(2)} scripts, ${of(({ commands }) => commands).toFixed(1)} commands; p50 ${of(({ p50 }) => p50).toFixed(1)} ms, p99 ${p99} ms`;
 }
 
-function rateFinding(turns: Turns, connections: number): Finding {
-  const ratio = ratioOf(turns, ({ rate }) => rate);
+const comparison = (turns: Turns, side: DurableSide): string =>
+  `${ratioOf(turns, side, sumOf).toFixed(2)} × the CPU time of all processes (usual ${shown(turns.usual)}; durable ${shown(turns[side])})`;
+
+const whatOf = (side: DurableSide): string => `durable sendMessage, appendfsync ${appendfsync[side]}`;
+
+function rateFinding(turns: Turns, side: DurableSide, connections: number): Finding {
+  const ratio = ratioOf(turns, side, ({ rate }) => rate);
   return {
-    key: 'durable calls beside usual calls',
+    key: `${side === 'durable' ? 'durable calls' : 'durable calls with everysec'} beside usual calls`,
     proof: '',
-    what: `durable sendMessage, ${connections} connections: rate compared with usual calls`,
-    measured: `${ratio.toFixed(2)} × the rate, ${ratioOf(turns, sumOf).toFixed(2)} × the CPU time of all processes (usual ${shown(turns.usual)}; durable ${shown(turns.durable)})`,
+    what: `${whatOf(side)}, ${connections} connections: rate compared with usual calls`,
+    measured: `${ratio.toFixed(2)} × the rate, ${comparison(turns, side)}`,
     value: known(ratio),
     goal: `≥ ${rate_goal.toFixed(2)} ×`,
     met: Number.isNaN(ratio) ? null : ratio >= rate_goal,
   };
 }
 
-function latencyFinding(turns: Turns, rate: number): Finding {
-  const p99 = median(turns.durable.map((each) => each.p99));
+function latencyFinding(turns: Turns, side: DurableSide, rate: number): Finding {
+  const p99 = median(turns[side].map((each) => each.p99));
   return {
-    key: 'p99 of durable calls',
+    key: `p99 of ${side === 'durable' ? 'durable calls' : 'durable calls with everysec'}`,
     proof: '',
-    what: `durable sendMessage at ${rate.toLocaleString('en')}/s, half of its highest rate: p99`,
-    measured: `${p99.toFixed(1)} ms, ${ratioOf(turns, sumOf).toFixed(2)} × the CPU time of all processes (usual ${shown(turns.usual)}; durable ${shown(turns.durable)})`,
+    what: `${whatOf(side)}, at ${rate.toLocaleString('en')}/s, half of its highest rate: p99`,
+    measured: `${p99.toFixed(1)} ms, ${comparison(turns, side)}`,
     value: known(p99),
     goal: `≤ ${p99_goal_ms} ms`,
     met: Number.isNaN(p99) ? null : p99 <= p99_goal_ms,
@@ -144,9 +156,9 @@ export const durable: Measurement = {
     const safe = await service.startFront({ DURABLE: '1' });
     try {
       service.unpin([safe]);
-      const fronts = { usual: front, durable: safe };
+      const fronts = { usual: front, durable: safe, everysec: safe };
       for (const { bot, user } of pairs)
-        for (const side of sides) {
+        for (const side of ['usual', 'durable'] as const) {
           const body = { chat_id: user.id, text };
           const { result } = await ask<{ result: Message }>(fronts[side], `/bot${bot.token}/sendMessage`, {
             body,
@@ -161,10 +173,16 @@ export const durable: Measurement = {
       for (const pid of [safe.pid, service.parts.flush]) service.profile(pid);
       const fast = await play(stage, rounds, say);
       for (const pid of [safe.pid, service.parts.flush]) service.profile(pid);
-      const rate = Math.max(1, Math.round(half * median(fast.durable.map((each) => each.rate))));
-      const steady = await play(stage, rounds, say, rate);
-      return [rateFinding(fast, connections), latencyFinding(steady, rate)];
+      const halfOf = (side: Side) =>
+        Math.max(1, Math.round(half * median(fast[side].map((each) => each.rate))));
+      const rates = { usual: halfOf('durable'), durable: halfOf('durable'), everysec: halfOf('everysec') };
+      const steady = await play(stage, rounds, say, rates);
+      return durableSides.flatMap((side) => [
+        rateFinding(fast, side, connections),
+        latencyFinding(steady, side, rates[side]),
+      ]);
     } finally {
+      await watch.client.config('SET', 'appendfsync', 'always');
       await safe.stop();
       service.repin();
     }

@@ -1,19 +1,16 @@
 --[[
 @summary Records how far Postgres has committed, and which subjects were revoked or accepted again.
 @why     Redis uses these records to detect that Postgres lost commits, and to repeat lost revocations. The commits of a
-         replaced server are lost, so the script records only the revocations of such a server. A flush is announced
-         only if its commit is not lost.
+         replaced server are lost, so the script records only the revocations of such a server.
 @repeatable Marks only grow, and a revocation is recorded once.
 @flag    allow-oom
 @key     history  {NN}:postgres  HASH
 @key     revoked  {NN}:revoked   ZSET   lookup value of a token, admin:<fingerprint>, bot:<id> or user:<id> -> ms
-@key     flushed  {NN}:on_flushed  CHANNEL
 @arg     running  text   database, timeline and start time of the server that committed
 @arg     shard    int
 @arg     mark     int    the shard's commit mark
 @arg     id       int    the last id assigned
 @arg     version  int    the last version of a control record
-@arg     hint     text   announces the flush that was committed, or empty
 @args    changes  text   + and a revoked subject, or - and a subject that is accepted again
 @ok      replaced  flag   another server has replaced this one and lacks the commit
 ]]
@@ -21,10 +18,7 @@ local function grow(field, value)
   if tonumber(redis.call('HGET', history_key, field) or 0) < tonumber(value) then redis.call('HSET', history_key, field, value) end
 end
 local replaced = redis.call('HEXISTS', history_key, 'gone:' .. running) == 1
-if not replaced then
-  grow('mark:' .. shard, mark)
-  if hint ~= '' then redis.call('SPUBLISH', flushed_key, hint) end
-end
+if not replaced then grow('mark:' .. shard, mark) end
 grow('id', id)
 grow('version', version)
 if #changes == 0 then return ok(replaced and 1 or 0) end

@@ -25,7 +25,7 @@ export interface Asked {
   /**
    * Tells the callers that requested a flush which prefixes of journals are in Postgres, and that the journals of
    * `ends` were read to their end. After each request, announces an empty journal only once, because a second
-   * announcement would say nothing new. `send` sends the hint, which may be ''. If `send` rejects, the announcement is
+   * announcement would say nothing new. `send` sends the hint. If `send` rejects, the announcement is
    * not repeated, and this function rejects with the same error.
    */
   announce(
@@ -123,7 +123,7 @@ export function createAsked({ hints, runner, keys, time, held }: AskedOptions): 
         request.told = true;
         return isNews ? [[partition, mark] as const] : [];
       });
-      await send(flushedHint(told));
+      if (told.length > 0) await send(flushedHint(told));
       for (const [partition, last] of written) marks.set(partition, last);
     },
     close: () => stop(),

@@ -158,9 +158,18 @@ export class History implements Guard, ControlMarks {
     }
   }
 
-  async note(raised: readonly RaisedMark[], flushed = ''): Promise<void> {
-    const known = await Promise.all(raised.map((mark) => this.#send(mark, flushed)));
+  async note(raised: readonly RaisedMark[]): Promise<void> {
+    const known = await Promise.all(raised.map((mark) => this.#send(mark)));
     if (!known.every(Boolean)) throw this.#replaced();
+  }
+
+  async announce(servers: readonly string[], hint: string): Promise<void> {
+    const { history, flushed } = this.#at;
+    // Ignores a failure of Redis, because fronts also read the progress of the journals.
+    const announced = await this.#runner
+      .call('history/announce', 0, { history, flushed }, { hint, servers: [...servers] })
+      .catch((error: Error) => this.#options.onError?.(error));
+    if (announced?.status === 'replaced') throw this.#replaced();
   }
 
   watch(pool: Pool): () => void {
@@ -355,17 +364,22 @@ export class History implements Guard, ControlMarks {
    * Sends a mark to Redis. Returns false if another server has replaced the server that raised the mark. If Redis is
    * unavailable, keeps the newest mark of the shard, together with the revocations of all earlier marks.
    */
-  async #send(mark: RaisedMark, flushed = ''): Promise<boolean> {
+  async #send(mark: RaisedMark): Promise<boolean> {
+    const { history, revoked } = this.#at;
     try {
-      const { replaced } = await this.#runner.call('history/note', 0, this.#at, {
-        running: mark.server,
-        shard: mark.shard,
-        mark: mark.raised,
-        id: mark.last_id,
-        version: mark.last_version,
-        hint: flushed,
-        changes: mark.revocations.split('\n').filter(Boolean),
-      });
+      const { replaced } = await this.#runner.call(
+        'history/note',
+        0,
+        { history, revoked },
+        {
+          running: mark.server,
+          shard: mark.shard,
+          mark: mark.raised,
+          id: mark.last_id,
+          version: mark.last_version,
+          changes: mark.revocations.split('\n').filter(Boolean),
+        },
+      );
       return !replaced;
     } catch (error) {
       const before = this.#waiting.get(mark.shard);

@@ -6,6 +6,7 @@
  * batches in flight are dropped and read again, which is safe because a batch may be written any number of times. The
  * same happens if the incarnation of a partition was raised after its journal was read.
  */
+import { drawMarkRow, type RaisedMark } from '../postgres/marks.js';
 import { isOlderFlush } from '../postgres/pool.js';
 import type { Shard } from '../postgres/shards.js';
 import type { Random } from '../random.js';
@@ -74,7 +75,7 @@ interface ReadAt extends ReadResult {
 interface InFlight {
   readonly partitions: ReadonlySet<number>;
   readonly committed: Promise<void>;
-  /** Resolves when Redis has recorded the commit and the waiting callers have been notified. */
+  /** Resolves when the waiting callers have been notified. */
   readonly announced: Promise<void>;
   /** Resolves when the batch is settled, or when the loop may settle it together with later batches. */
   readonly settled: Promise<void>;
@@ -83,6 +84,7 @@ interface InFlight {
 /** A committed and announced batch that is not settled yet. */
 interface Kept extends Committed {
   readonly batch: ReadAt;
+  readonly written: WrittenBatch;
   /** When the batch was committed, by the monotonic clock, in ms. */
   readonly at: number;
 }
@@ -94,6 +96,17 @@ interface Kept extends Committed {
 const rests_after_batch = 4;
 /** The number of batches in flight. One is being settled, one is being written, and one is ready to be written. */
 const in_flight_max = 3;
+
+const serversOf = (batches: readonly WrittenBatch[]): string[] => [
+  ...new Set(batches.flatMap(({ raised }) => raised.map(({ server }) => server))),
+];
+
+/** Returns the newest mark of each row and server. The marks must be in the order of their commits. */
+const newestMarks = (batches: readonly WrittenBatch[]): RaisedMark[] => [
+  ...new Map(
+    batches.flatMap(({ raised }) => raised.map((mark) => [`${mark.shard} ${mark.server}`, mark])),
+  ).values(),
+];
 
 /**
  * A loop that is idle until `run`. Each turn reads a batch and puts it in flight. A round reads all leased journals.
@@ -121,6 +134,8 @@ export class Pipeline {
   #kept: Kept[] = [];
   #keptEntries = 0;
   #keptBytes = 0;
+  /** The row of the marks that batches raise. Batches that are settled together share a mark. */
+  #markRow: number | undefined;
   /** A stop was requested. `now` ends the loop after the current batch, and may replace `drain` later. */
   #stopping: 'no' | 'drain' | 'now' = 'no';
   readonly #waking = new AbortController();
@@ -132,6 +147,7 @@ export class Pipeline {
     this.#options = options;
     this.#time = options.time;
     this.#unsettled = createUnsettled(options.time, options.random);
+    this.#drawMarkRow();
     const { asked, connection, held, keys } = options;
     this.#idleWait = createIdleWait(connection, keys, this.#time, (ms, signal) =>
       asked.sleep(ms, held, signal),
@@ -286,15 +302,15 @@ export class Pipeline {
     const { asked, shard, onQuarantine, onStep } = this.#options;
     await before?.committed;
     await onStep?.('read');
-    const written = await writeBatch(shard.pool, prepared, onQuarantine, shard.history);
+    const written = await writeBatch(shard.pool, prepared, onQuarantine, this.#markRow);
     asked.committed(batch.prefixes, batch.ends);
     return written;
   }
 
   /**
-   * Notes the commit in Redis and announces it. Rejects if the commit is lost, because another server has replaced the
-   * one that committed. Later batches are then not announced either, because the announcement of their versions would
-   * also confirm this batch.
+   * Announces the commit. Rejects if the commit is lost, because another server has replaced the one that committed.
+   * Later batches are then not announced either, because the announcement of their versions would also confirm this
+   * batch. For the same reason, the servers of the kept batches are checked again.
    */
   async #announce(
     batch: ReadAt,
@@ -305,9 +321,9 @@ export class Pipeline {
     const { prefixes, ends } = batch;
     const written = await writing;
     await before?.announced;
-    const { raised } = written;
-    const note = (hint: string) => shard.history?.note(raised, hint) ?? Promise.resolve();
-    await asked.announce(prefixes, ends, raised.length > 0 ? note : undefined);
+    const { history } = shard;
+    const servers = serversOf([...this.#kept.map((kept) => kept.written), written]);
+    await asked.announce(prefixes, ends, history && ((hint) => history.announce(servers, hint)));
     await onStep?.('committed');
     this.#kept.push({ batch, prefixes, written, at: this.#time.monotonic() });
     this.#countKept(batch, 1);
@@ -326,6 +342,12 @@ export class Pipeline {
     this.#keptBytes += sign * bytes;
   }
 
+  #dropKept(): void {
+    this.#kept = [];
+    this.#keptEntries = 0;
+    this.#keptBytes = 0;
+  }
+
   /** When the kept batches must be settled, by the monotonic clock. */
   #settlingAt(): number {
     return (this.#kept[0]?.at ?? Number.POSITIVE_INFINITY) + limits.settle_wait_ms_max;
@@ -337,11 +359,23 @@ export class Pipeline {
     return isFull || this.#settlingAt() <= this.#time.monotonic();
   }
 
-  /** Settles all kept batches with one script per partition. No other batch may be settled at the same time. */
+  #drawMarkRow(): void {
+    const { history } = this.#options.shard;
+    if (history) this.#markRow = drawMarkRow(history.random);
+  }
+
+  /**
+   * Settles all kept batches with one script per partition. No other batch may be settled at the same time. Before
+   * entries leave the journal, Redis records the marks of their commits. Rejects if a commit is lost, because another
+   * server has replaced the one that committed.
+   */
   async #settleKept(): Promise<void> {
     const kept = [...this.#kept];
     if (kept.length === 0) return;
-    const { runner, keys, onError } = this.#options;
+    const { shard, runner, keys, onError } = this.#options;
+    const marks = newestMarks(kept.map(({ written }) => written));
+    this.#drawMarkRow();
+    await shard.history?.note(marks);
     const isDue = (partition: number) => !this.#unsettled.has(partition);
     const { failures, lengths } = await settleBatches(runner, keys, this.#options, kept, isDue);
     this.#kept.splice(0, kept.length);
@@ -365,7 +399,7 @@ export class Pipeline {
 
   /**
    * Waits until no batch is in flight, and settles the committed batches. Throws the error of the first batch that
-   * failed. All batches that are not committed are then read again.
+   * failed. All batches that are not settled are then read again.
    */
   async #settleAll(): Promise<void> {
     const waited = this.#inFlight;
@@ -373,7 +407,7 @@ export class Pipeline {
     const ends = await Promise.allSettled(waited.map(({ settled }) => settled));
     this.#failed = false;
     this.#cursors.clear();
-    await this.#settleKept();
+    await this.#settleKept().finally(() => this.#dropKept());
     for (const end of ends) if (end.status === 'rejected') throw end.reason;
   }
 

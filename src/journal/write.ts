@@ -3,7 +3,7 @@
  * and quarantines them.
  */
 import { bigintArray, byteaArray } from '../postgres/arrays.js';
-import { type ControlMarks, type RaisedMark, raiseMark } from '../postgres/marks.js';
+import { type RaisedMark, raiseMark } from '../postgres/marks.js';
 import { type Call, isDataError, type Pool, type Statement, statement } from '../postgres/pool.js';
 import {
   byTable,
@@ -325,20 +325,20 @@ export async function writeSequences(
  * Writes a batch to the shard of this pool. All partitions of the batch must belong to this shard. When this function
  * returns, every entry is in quarantine, or its table has this version or a later one. The entries may then leave the
  * journal. Throws any error of the database itself. In this case the journals must not be trimmed, and the same batch
- * can be written again. With `marks`, the transaction raises a mark. The caller must note this mark before relying on
- * the commit.
+ * can be written again. With `markRow`, the transaction raises the mark in this row. The caller must note the mark
+ * before entries leave the journal.
  */
 export async function writeBatch(
   pool: Pool,
   batch: PreparedBatch,
   onQuarantine: OnQuarantine,
-  marks?: Pick<ControlMarks, 'random'>,
+  markRow?: number,
 ): Promise<WrittenBatch> {
   let raised: readonly RaisedMark[] = [];
   const commit = async (changes: readonly Call[]) => {
     const calls = [...changes, batch.watermarks];
-    if (marks === undefined) await pool.batch(calls);
-    else raised = await pool.batch<RaisedMark>(calls, (server) => raiseMark(server, marks.random));
+    if (markRow === undefined) await pool.batch(calls);
+    else raised = await pool.batch<RaisedMark>(calls, (server) => raiseMark(server, markRow));
   };
   const quarantine = quarantineIn(pool, onQuarantine);
   for (const entry of batch.unreadable) await quarantine(entry, 'unknown or malformed entity');

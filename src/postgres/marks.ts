@@ -20,10 +20,14 @@ export interface ControlMarks {
   /**
    * Reports a committed transaction to Redis, and waits until Redis has stored the report. If Redis is unavailable, the
    * report is sent together with the next one. Error: `unavailable` if another server, which lacks the transaction, has
-   * replaced the server that committed it. `flushed` announces a flush (src/store/core/flush_hints.ts), unless the
-   * transaction is lost.
+   * replaced the server that committed it.
    */
-  note(raised: readonly RaisedMark[], flushed?: string): Promise<void>;
+  note(raised: readonly RaisedMark[]): Promise<void>;
+  /**
+   * Announces committed flushes (src/store/core/flush_hints.ts). `servers` are the servers that committed them. Error:
+   * `unavailable`, without an announcement, if another server has replaced one of them.
+   */
+  announce(servers: readonly string[], hint: string): Promise<void>;
 }
 
 const raise = statement(
@@ -31,12 +35,12 @@ const raise = statement(
   'select $1::int as shard, $2::text as server, raised, last_id, last_version, revocations from raise_control_mark($1, $2)',
 );
 
+/** Draws the row of a mark. Several rows are used, so that transactions that end together do not wait for each other. */
+export const drawMarkRow = (random: Random): number =>
+  Math.floor(random.number() * limits.control_mark_shards);
+
 /** Builds the last statement of a transaction on the server with this name. */
-export const raiseMark = (server: string, random: Random): Call => ({
-  statement: raise,
-  // Spreads marks over several rows, so that transactions that end at the same time do not wait for each other.
-  values: [Math.floor(random.number() * limits.control_mark_shards), server],
-});
+export const raiseMark = (server: string, row: number): Call => ({ statement: raise, values: [row, server] });
 
 /**
  * Runs a transaction. With `marks`, the transaction raises a mark at its end, and the call returns once Redis has stored
@@ -50,7 +54,7 @@ export async function markedTransaction<T>(
   const { result, raised } = await pool.transaction(async (tx) => {
     const result = await work(tx);
     if (marks === undefined) return { result, raised: [] };
-    const { statement, values } = raiseMark(tx.server, marks.random);
+    const { statement, values } = raiseMark(tx.server, drawMarkRow(marks.random));
     return { result, raised: (await tx.query<RaisedMark>(statement, values)).rows };
   });
   await marks?.note(raised);

@@ -63,9 +63,12 @@ function restartable(dir: string, first: LocalServer, again: () => Promise<Local
   };
 }
 
-/** Starts a Redis that writes to disk before it answers. */
-export async function durableRedis(dir = temporaryFolder()): Promise<Restartable> {
-  const options = { dir: join(dir, 'redis'), appendfsync: 'always', detached: false } as const;
+/** Starts a Redis that writes to disk before it answers. With `everysec` it writes to disk once a second. */
+export async function durableRedis(
+  dir = temporaryFolder(),
+  appendfsync: 'always' | 'everysec' = 'always',
+): Promise<Restartable> {
+  const options = { dir: join(dir, 'redis'), appendfsync, detached: false } as const;
   const first = await startRedis(options);
   return restartable(dir, first, () => startRedis({ ...options, port: first.port }));
 }

@@ -5,6 +5,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { FlushStep } from '../../src/journal/pipeline.js';
 import { limits } from '../../src/limits.js';
+import type { RaisedMark } from '../../src/postgres/marks.js';
+import { type Call, type Pool, statement } from '../../src/postgres/pool.js';
 import { systemRandom } from '../../src/random.js';
 import { migratedDatabase } from '../support/servers.js';
 import { VirtualTime } from '../support/virtual_time.js';
@@ -112,41 +114,118 @@ describe('requested batches are settled together', () => {
     await node.stopFlushers();
     expect(await entriesLeft()).toBe(0);
   });
+});
+
+/** Commits on `server`, and records the marks and announcements. Refuses those of a server in `gone`. */
+function fakeServer() {
+  const marks: RaisedMark[] = [];
+  const announced: string[] = [];
+  const refuse = (servers: readonly string[]) => {
+    if (servers.some((each) => fake.gone.has(each))) throw new Error('replaced');
+  };
+  const history = {
+    random: systemRandom,
+    rewriting: () => 0,
+    async note(raised: readonly RaisedMark[]) {
+      refuse(raised.map(({ server }) => server));
+      marks.push(...raised);
+    },
+    async announce(servers: readonly string[], hint: string) {
+      await fake.announcing;
+      refuse(servers);
+      announced.push(hint);
+    },
+  };
+  let raised = 0;
+  const pool = {
+    ...node.pool,
+    async batch(calls: Parameters<Pool['batch']>[0], last?: (server: string) => Call) {
+      const { server } = fake;
+      await node.pool.batch(calls);
+      return last ? [{ server, shard: last(server).values[0], raised: ++raised }] : [];
+    },
+  };
+  const control = { ...node.shards.control, pool, history } as never;
+  const fake = {
+    server: 'first',
+    gone: new Set<string>(),
+    announcing: Promise.resolve(),
+    ...{ marks, announced },
+    options: { shards: { ...node.shards, all: [control] }, onError: () => undefined },
+  };
+  return fake;
+}
+
+describe('requested batches record their marks when they are settled', () => {
+  it('batches that are settled together record one mark, before their entries leave the journal', async () => {
+    const fake = fakeServer();
+    await startPaused(fake.options);
+    const before = fake.marks.length;
+    for (const id of [2, 3]) {
+      await putMessage(node, chat, id, 'requested');
+      await flush(id);
+    }
+    expect([fake.marks.length, fake.announced.length]).toEqual([before, 2]);
+    await time.advance(limits.settle_wait_ms_max);
+    await expect.poll(entriesLeft).toBe(0);
+    expect(fake.marks.slice(before).map(({ raised }) => raised)).toEqual([3]);
+  });
+
+  it('if the server of a batch was replaced after the announcement, the batch is written again', async () => {
+    const fake = fakeServer();
+    await startPaused(fake.options);
+    await putMessage(node, chat, 2, 'lost with its server');
+    await flush(2);
+    await node.pool.query(statement('test_lose', 'delete from messages where message_id = 2'), []);
+    fake.gone.add('first');
+    fake.server = 'second';
+    await time.advance(limits.settle_wait_ms_max);
+    expect(await entriesLeft()).toBe(1);
+    await time.advance(limits.journal_retry_ms_max);
+    await expect.poll(entriesLeft).toBe(0);
+    expect((await messageRows(node.pool)).length).toBe(2);
+    expect(fake.marks.at(-1)?.server).toBe('second');
+  });
+
+  it('a batch is not announced if the server of a batch that is not settled was replaced', async () => {
+    const fake = fakeServer();
+    await startPaused(fake.options);
+    await putMessage(node, chat, 2, 'lost with its server');
+    await flush(2);
+    fake.gone.add('first');
+    fake.server = 'second';
+    await putMessage(node, chat, 3, 'committed by its successor');
+    ask();
+    await expect.poll(async () => (await messageRows(node.pool)).length).toBe(3);
+    await time.advance(0);
+    expect([fake.announced.length, await entriesLeft()]).toEqual([1, 2]);
+    await time.advance(limits.journal_retry_ms_max);
+    await expect.poll(entriesLeft).toBe(0);
+  });
 
   it('if a commit is lost, later batches are announced only after the lost batch is written again', async () => {
-    const hints: string[] = [];
-    let fail = (_: Error) => {};
-    const history = {
-      random: systemRandom,
-      rewriting: () => 0,
-      note: (_: unknown, hint = '') => {
-        if (hint === '' || hints.push(hint) > 1) return Promise.resolve();
-        return new Promise<void>((_resolve, reject) => {
-          fail = reject;
-        });
-      },
-    };
-    const pool = {
-      ...node.pool,
-      batch: (calls: Parameters<typeof node.pool.batch>[0]) => node.pool.batch(calls).then(() => [{}]),
-    };
-    const control = { ...node.shards.control, pool, history } as never;
-    await startPaused({ shards: { ...node.shards, all: [control] }, onError: () => undefined });
-    const partition = partitionOf(node, chat);
+    const fake = fakeServer();
+    await startPaused(fake.options);
+    let end = () => {};
+    fake.announcing = new Promise((resolve) => {
+      end = resolve;
+    });
     await putMessage(node, chat, 2, 'lost with its server');
     ask();
-    await expect.poll(() => hints.length).toBe(1);
+    await expect.poll(async () => (await messageRows(node.pool)).length).toBe(2);
+    fake.server = 'second';
     const newest = await putMessage(node, chat, 3, 'committed by its successor');
     ask();
     await expect.poll(async () => (await messageRows(node.pool)).length).toBe(3);
-    fail(new Error('replaced'));
+    fake.gone.add('first');
+    end();
     await time.advance(0);
-    expect([hints.length, await entriesLeft()]).toEqual([1, 2]);
+    expect([fake.announced, await entriesLeft()]).toEqual([[], 2]);
     ask();
     await time.advance(0);
     await time.advance(limits.journal_retry_ms_max);
     ask();
-    await expect.poll(() => hints.at(-1)).toBe(`${partition} ${newest}`);
+    await expect.poll(() => fake.announced.at(-1)).toBe(`${partitionOf(node, chat)} ${newest}`);
     await expect.poll(entriesLeft).toBe(0);
   });
 });

@@ -218,8 +218,8 @@ describe('journal/state', () => {
   });
 });
 
-describe('history/note', () => {
-  it('the script history/note announces a flush unless the Postgres server of the flush was replaced', async () => {
+describe('history/announce', () => {
+  it('a flush is announced unless one of its Postgres servers was replaced', async () => {
     const { keys, runner, connection } = node;
     const listener = connection.client.duplicate({ enableOfflineQueue: true });
     const heard: string[] = [];
@@ -227,24 +227,26 @@ describe('history/note', () => {
       listener.on('smessage', (_: string, hint: string) => heard.push(hint));
       await listener.ssubscribe(keys.flushed());
       await connection.client.hset(keys.postgres(), 'gone:replaced', '1');
-      const at = { history: keys.postgres(), revoked: keys.revoked(), flushed: keys.flushed() };
-      const note = (running: string, hint: string) =>
-        runner.call('history/note', 0, at, {
-          running,
-          shard: 0,
-          mark: 1,
-          id: 1,
-          version: 1,
-          hint,
-          changes: [],
-        });
-      expect((await note('replaced', 'lost')).replaced).toBe(true);
-      expect((await note('present', '')).replaced).toBe(false);
-      await note('present', '3 7');
+      const at = { history: keys.postgres(), flushed: keys.flushed() };
+      const announce = (hint: string, ...servers: string[]) =>
+        runner.call('history/announce', 0, at, { hint, servers });
+      expect((await announce('1 2', 'present', 'replaced')).status).toBe('replaced');
+      expect((await announce('3 7', 'present')).status).toBe('ok');
       await expect.poll(() => heard).toEqual(['3 7']);
     } finally {
       listener.disconnect();
     }
+  });
+
+  it('Redis writes no announcement to its append-only file', async () => {
+    const { keys, runner, connection } = node;
+    const size = async () => /aof_current_size:(\d+)/.exec(await connection.client.info('persistence'))?.[1];
+    const before = await size();
+    const at = { history: keys.postgres(), flushed: keys.flushed() };
+    await runner.call('history/announce', 0, at, { hint: '3 7', servers: ['present'] });
+    expect(await size()).toBe(before);
+    await connection.client.set('any', 'thing');
+    expect(await size()).not.toBe(before);
   });
 });
 

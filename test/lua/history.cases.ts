@@ -3,7 +3,8 @@ import { limits } from '../../src/limits.js';
 import type { Case } from './cases.js';
 import { keys, seeds } from './world.js';
 
-const at = { history: keys.postgres(), revoked: keys.revoked(), flushed: keys.flushed() };
+const at = { history: keys.postgres(), revoked: keys.revoked() };
+const announcing = { history: keys.postgres(), flushed: keys.flushed() };
 const known = seeds.hash(at.history, {
   ...{ 'mark:3': 7, id: 100, version: 50, server: 'a 1', running: '5 1 10', incarnation: 2 },
   ...{ 'gone:a 0': 1_000, 'gone:5 0 9': 1_000 },
@@ -24,7 +25,6 @@ export const historyCases: Case[] = [
       mark: '8',
       id: '99',
       version: '51',
-      hint: '',
       changes: ['+new', '-bot:5', '+user:6'],
     },
     seeds: [known, revoked],
@@ -39,7 +39,7 @@ export const historyCases: Case[] = [
     script: 'history/note',
     what: 'ignores a late report',
     keys: at,
-    args: { running: '5 1 10', shard: '3', mark: '6', id: '1', version: '1', hint: '', changes: [] },
+    args: { running: '5 1 10', shard: '3', mark: '6', id: '1', version: '1', changes: [] },
     seeds: [known, revoked],
     answer: ['ok', 0],
     changes: [],
@@ -48,7 +48,7 @@ export const historyCases: Case[] = [
     script: 'history/note',
     what: 'reports that a replaced server’s commits do not count',
     keys: at,
-    args: { running: '5 0 9', shard: '3', mark: '8', id: '101', version: '52', hint: '3 7', changes: [] },
+    args: { running: '5 0 9', shard: '3', mark: '8', id: '101', version: '52', changes: [] },
     seeds: [known, revoked],
     answer: ['ok', 1],
     changes: ['postgres'],
@@ -62,7 +62,7 @@ export const historyCases: Case[] = [
     what: 'adds revocations of a replaced server and removes none',
     keys: at,
     args: {
-      ...{ running: '5 0 9', shard: '3', mark: '8', id: '1', version: '1', hint: '' },
+      ...{ running: '5 0 9', shard: '3', mark: '8', id: '1', version: '1' },
       changes: ['+new', '-bot:5'],
     },
     seeds: [known, revoked],
@@ -72,6 +72,24 @@ export const historyCases: Case[] = [
       expect(await client.hmget(at.history, 'mark:3', 'incarnation')).toEqual(['7', '3']);
       expect((await client.zrangebyscore(at.revoked, '-inf', '+inf')).sort()).toEqual(['bot:5', 'new', 'x']);
     },
+  },
+  {
+    script: 'history/announce',
+    what: 'publishes a hint and stores nothing',
+    keys: announcing,
+    args: { hint: '3 7', servers: ['5 1 10', '5 1 11'] },
+    seeds: [known],
+    answer: ['ok'],
+    changes: [],
+  },
+  {
+    script: 'history/announce',
+    what: 'refuses if one of the servers was replaced',
+    keys: announcing,
+    args: { hint: '3 7', servers: ['5 1 10', '5 0 9'] },
+    seeds: [known],
+    answer: ['replaced'],
+    changes: [],
   },
   {
     script: 'history/read',

@@ -1,4 +1,4 @@
-/** Explores all states of the models of four protocols with SPIN. Each seeded mutation must violate an invariant. */
+/** Explores all states of the models of five protocols with SPIN. Each seeded mutation must violate an invariant. */
 import { describe, expect, test } from 'vitest';
 import { canRun, explore, type Model, models, mutationsOf } from './spin.js';
 
@@ -6,6 +6,7 @@ import { canRun, explore, type Model, models, mutationsOf } from './spin.js';
 const bounds: Partial<Record<Model, readonly string[]>> = {
   token_lease: ['LEASE=2', 'CRASHES=0'],
   outbox: ['SENDS=3', 'CRASHES=0'],
+  announcements: ['FLUSHERS=1', 'CHANGES=3'],
 };
 
 /** On a busy machine, an exploration takes ten times as long. */

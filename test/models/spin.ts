@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { isThere } from '../../infra/build/programs.mjs';
 
-export const models = ['fill_tickets', 'token_lease', 'outbox', 'incarnations'] as const;
+export const models = ['fill_tickets', 'token_lease', 'outbox', 'incarnations', 'announcements'] as const;
 export type Model = (typeof models)[number];
 
 const pathOf = (model: Model) => fileURLToPath(new URL(`${model}.pml`, import.meta.url));

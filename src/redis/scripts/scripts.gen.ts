@@ -157,6 +157,14 @@ export interface Scripts {
     result:
       | { status: 'ok' };
   };
+  /** Announces flushes, unless another Postgres server has replaced the server that committed one of them. */
+  'history/announce': {
+    keys: { history: string; flushed: string };
+    args: { hint: string; servers: readonly (string)[] };
+    result:
+      | { status: 'ok' }
+      | { status: 'replaced' };
+  };
   /** Records the current Postgres server and its incarnation, and returns the previous server. */
   'history/meet': {
     keys: { history: string };
@@ -167,8 +175,8 @@ export interface Scripts {
   };
   /** Records how far Postgres has committed, and which subjects were revoked or accepted again. */
   'history/note': {
-    keys: { history: string; revoked: string; flushed: string };
-    args: { running: string; shard: number | string; mark: number | string; id: number | string; version: number | string; hint: string; changes: readonly (string)[] };
+    keys: { history: string; revoked: string };
+    args: { running: string; shard: number | string; mark: number | string; id: number | string; version: number | string; changes: readonly (string)[] };
     result:
       | { status: 'ok'; replaced: boolean };
   };

@@ -1,0 +1,16 @@
+--[[
+@summary Announces flushes, unless another Postgres server has replaced the server that committed one of them.
+@why     The commits of a replaced server are lost. The script writes nothing, so Redis does not wait for its disk.
+@repeatable A repeated announcement does no harm.
+@flag    allow-oom
+@key     history  {NN}:postgres  HASH
+@key     flushed  {NN}:on_flushed  CHANNEL
+@arg     hint     text
+@args    servers  text   database, timeline and start time of each server that committed
+@err     replaced
+]]
+for _, running in ipairs(servers) do
+  if redis.call('HEXISTS', history_key, 'gone:' .. running) == 1 then return refuse('replaced') end
+end
+redis.call('SPUBLISH', flushed_key, hint)
+return ok()
