@@ -277,8 +277,9 @@ async function goBackUnderLoad(): Promise<void> {
 
   await load(100);
   await rewritten();
-  const polls = async () => (await service.bot(hooked, 'getUpdates')).status === 200;
-  await eventually('a bot whose webhook was lost can poll', polls, 60_000);
+  // A bot whose webhook was lost can poll.
+  const poll = async () => (await service.bot(hooked, 'getUpdates')).body;
+  await expect.poll(poll, { timeout: 60_000 }).toMatchObject({ ok: true });
   await drained(service);
   expect((await compareStores(service)).differences).toEqual([]);
   await endHotTime();
