@@ -135,8 +135,8 @@ export class ChatCopies {
   }
 
   /**
-   * Copies the profiles of both people, so that no read of the chat needs a further look-up. The copy of a person may
-   * still be that from before the deletion of the account.
+   * Copies the profiles of both people, so that no read of the chat needs a further look-up. The copy of a person may be
+   * older than the deletion of the account.
    */
   async #loadPeople(row: rows.ChatRow) {
     const { id, incarnation, version, gone } = row;

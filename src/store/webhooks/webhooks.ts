@@ -286,7 +286,7 @@ export class Webhooks {
     if (row.suspended) await this.#stopReplay(bot, String(row.version));
   }
 
-  /** Stops the deliveries of a replay. Its worker then ends it. */
+  /** Stops the deliveries of a replay. A worker then ends the replay. */
   #stopReplay(bot: number, version: string) {
     const queue = queueId(bot, ruleLimits.replay_slot);
     return this.#switch.tryTo(queue, { version, set: version, active: false, drop: '', mask: '' });
