@@ -4,6 +4,7 @@ import type { Random } from '../random.js';
 import type { Store } from '../store/store.js';
 import type { DeadReason, Delivery } from '../store/webhooks/deliveries.js';
 import type { Time } from '../time.js';
+import type { HeldBytes } from './held_bytes.js';
 import type { Receiver } from './outbound/send.js';
 import type { Headers, SignerOptions } from './outbound/sign.js';
 import type { Answered, Outcome } from './outcome.js';
@@ -25,12 +26,14 @@ export interface DrainContext {
   readonly store: Pick<Store, 'deliveries' | 'webhooks' | 'auth'>;
   readonly send: Send;
   readonly slots: Slots;
+  readonly heldBytes: HeldBytes;
   /**
    * Returns the function that handles a bot's updates in this process. Only the management bot has one. The function
    * rejects if the update must be retried.
    */
   inside?(bot: number): ((delivery: Delivery) => Promise<void>) | undefined;
-  mayStay(): boolean;
+  /** Returns whether a drain of the owner may keep its lease although it has no work. */
+  mayStay(owner: number): boolean;
   readonly signer: SignerOptions;
   /** Returns the header `traceparent` of a delivery whose trace is kept. */
   traceparent?(bot: number, delivery: Delivery): string | undefined;

@@ -45,6 +45,7 @@ import { deliveryLimits as limits } from './limits.js';
 import { type Answered, errorMessageOf, isDelivered, type Outcome } from './outcome.js';
 import { Report } from './report.js';
 import { afterAnswer, ageMaxOf, nextTry } from './schedule.js';
+import { mayTake } from './slots.js';
 import { type InFlight, UpdateBuffer } from './update_buffer.js';
 import { createWakeTimer } from './wake_timer.js';
 
@@ -75,6 +76,8 @@ export class Drain {
   /** The id of the queue. For the queue of a route, this id differs from the id of the bot. */
   readonly #queue: number;
   readonly #bot: number;
+  /** The owner in whose share of the process this drain runs. */
+  readonly #owner: number;
   /** The queue to which the attempts belong. For a replay, this is the queue of its target. */
   readonly #target: number;
   readonly #isReplay: boolean;
@@ -115,6 +118,8 @@ export class Drain {
   #retryAt = Number.POSITIVE_INFINITY;
   /** After the webhook was deleted, requests in flight may still be acknowledged until this time. */
   #graceEnd = Number.POSITIVE_INFINITY;
+  /** How many bytes of the buffer are counted in the owner's share. */
+  #counted = 0;
   #hinted = false;
   #changed = false;
   #stepping = false;
@@ -137,7 +142,7 @@ export class Drain {
    */
   constructor(
     context: DrainContext,
-    queue: number,
+    { queue, owner }: { readonly queue: number; readonly owner: number },
     webhook: Webhook,
     lease: Lease,
     sentAt: number,
@@ -149,6 +154,7 @@ export class Drain {
     this.#timer = createWakeTimer(context.time, () => this.#pump());
     this.#queue = queue;
     this.#bot = botOf(queue);
+    this.#owner = owner;
     this.#target = webhook.replay === undefined ? queue : queueId(this.#bot, webhook.replay.slot);
     this.#isReplay = webhook.replay !== undefined;
     this.#lease = lease;
@@ -198,6 +204,7 @@ export class Drain {
   #enter(state: Exclude<State, 'running'>): void {
     this.#state = state;
     if (state !== 'over') return;
+    this.#count(0);
     this.#timer.clear();
     this.#abort.abort();
     this.#resolveQuiet();
@@ -296,10 +303,10 @@ export class Drain {
     while (
       this.#buffer.ready &&
       this.#buffer.open < this.#breaker.allowed(this.#maxConnections) &&
-      this.#context.slots.take(this.#buffer.open, this.#pump)
+      this.#context.slots.take(this.#owner, this.#buffer.open, this.#pump)
     ) {
       const opened = this.#buffer.next();
-      if (opened === null) this.#context.slots.give();
+      if (opened === null) this.#context.slots.give(this.#owner);
       else void this.#deliver(opened, this.#breaker.down);
     }
   }
@@ -316,7 +323,7 @@ export class Drain {
       () => this.#current() && to === this.#destination,
       this.#abort.signal,
     );
-    this.#context.slots.give();
+    this.#context.slots.give(this.#owner);
     this.#busyAt = this.#time.monotonic();
     if (this.#isOver()) return;
     if (outcome === 'blocked') this.#blocked = true;
@@ -406,7 +413,15 @@ export class Drain {
     const enough = this.#buffer.ready && this.#buffer.count >= 2 * this.#maxConnections;
     const room = Math.min(limits.webhook_held_entries_max - this.#buffer.count, limits.webhook_take_max);
     if (enough || room <= 0 || this.#buffer.bytes >= limits.webhook_held_bytes_max) return nothing;
-    return { chats: room, updates: room };
+    if (mayTake(this.#buffer.bytes, this.#context.heldBytes.room(this.#owner)))
+      return { chats: room, updates: room };
+    return this.#buffer.count === 0 ? { chats: 1, updates: 1 } : nothing;
+  }
+
+  #count(bytes: number): void {
+    if (bytes === this.#counted) return;
+    this.#context.heldBytes.add(this.#owner, bytes - this.#counted);
+    this.#counted = bytes;
   }
 
   #nextStepIn(): number {
@@ -452,7 +467,7 @@ export class Drain {
       this.#hints.active &&
       this.#sending() &&
       now - this.#busyAt < limits.webhook_stay_ms &&
-      this.#context.mayStay()
+      this.#context.mayStay(this.#owner)
     );
   }
 
@@ -475,6 +490,7 @@ export class Drain {
    */
   readonly #pump = (): void => {
     if (this.#isOver()) return;
+    this.#count(this.#buffer.bytes);
     const now = this.#time.monotonic();
     const leaseEnd = this.#renewedAt + heldMs;
     if (now >= leaseEnd || now >= this.#graceEnd) {

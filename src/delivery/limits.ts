@@ -54,6 +54,8 @@ export const deliveryLimits = {
   webhook_bury_batch_max: 50,
   webhook_held_entries_max: 400,
   webhook_held_bytes_max: 16 * 1024 * 1024,
+  /** How many bytes of updates one process fetches in advance, for all bots. */
+  webhook_held_bytes_total_max: 256 * 1024 * 1024,
   webhook_failures_in_a_row_max: 8,
   webhook_pause_ms_max: 60_000,
   webhook_slice_ms: 1_000,

@@ -9,10 +9,10 @@ import { botOf } from '../store/core/queue_ids.js';
 import { systemTime, type Time } from '../time.js';
 import type { DrainContext } from './context.js';
 import { Drain } from './drain.js';
+import { createHeldBytes } from './held_bytes.js';
 import { deliveryLimits as limits } from './limits.js';
 import { isDelivered } from './outcome.js';
-import { createSemaphore } from './semaphore.js';
-import { createSlots } from './slots.js';
+import { createSlots, type Slots } from './slots.js';
 import type { WakeQueue, WakeQueueListener } from './wake_queue.js';
 
 export interface DeliveryStats {
@@ -24,7 +24,7 @@ export interface DeliveryStats {
 }
 
 export interface DeliveryWorkerOptions
-  extends Omit<DrainContext, 'slots' | 'mayStay' | 'time' | 'random'>,
+  extends Omit<DrainContext, 'slots' | 'heldBytes' | 'mayStay' | 'time' | 'random'>,
     Partial<Pick<DrainContext, 'time' | 'random'>> {
   readonly wakeQueue: WakeQueue;
   readonly drainsMax?: number;
@@ -42,14 +42,16 @@ const checksMax = 64;
 const unservedMax = 64;
 
 /**
- * Runs at most one drain per bot in this process. Wake-ups and sweeps start drains. A drain needs a permit before it
- * takes the lease, and keeps the permit until it ends.
+ * Runs at most one drain per queue in this process. Wake-ups and sweeps start drains. A drain needs a permit before it
+ * takes the lease, and keeps the permit until it ends. Owners share the permits, the updates in flight and the memory
+ * for fetched updates (decision 0085).
  */
 export class DeliveryWorker {
   readonly #options: DeliveryWorkerOptions;
   readonly #context: DrainContext;
   readonly #time: Time;
   readonly #slots = createSlots(limits.webhook_open_max);
+  readonly #heldBytes = createHeldBytes(limits.webhook_held_bytes_total_max);
   readonly #counts = { delivered: 0, failed: 0, dead: 0 };
   readonly #drains = new Map<number, Drain>();
   /** The bots for which a drain may be about to start. */
@@ -59,7 +61,7 @@ export class DeliveryWorker {
   /** The bots whose drain in this process ended recently, oldest first, with the monotonic time of the end. */
   readonly #served = new Map<number, number>();
   readonly #stopping = new AbortController();
-  readonly #permits: ReturnType<typeof createSemaphore>;
+  readonly #permits: Slots;
   readonly #checks = new Set<Promise<void>>();
   #listener: WakeQueueListener | undefined;
   #sweeping: Promise<void> | undefined;
@@ -68,15 +70,19 @@ export class DeliveryWorker {
     const { drainsMax = limits.webhook_drains_max, time = systemTime, random = systemRandom } = options;
     this.#options = options;
     this.#time = time;
-    this.#permits = createSemaphore(drainsMax);
+    this.#permits = createSlots(drainsMax);
     this.#context = {
       ...options,
       time,
       random,
       slots: this.#slots,
-      // A drain without work may stay while less than half of the permits are in use. The other permits are for woken
-      // bots.
-      mayStay: () => this.#drains.size < drainsMax / 2,
+      heldBytes: this.#heldBytes,
+      // A drain without work may stay while less than half of all permits, and of those of its owner, are in use. The
+      // other permits are for woken queues.
+      mayStay: (owner) => {
+        const { taken, room } = this.#permits.of(owner);
+        return this.#drains.size < drainsMax / 2 && taken < room / 2;
+      },
       onOutcome: (bot, delivery, outcome, dead, facts) => {
         if (outcome !== null) this.#counts[isDelivered(outcome) ? 'delivered' : 'failed']++;
         if (dead !== null) this.#counts.dead++;
@@ -117,10 +123,11 @@ export class DeliveryWorker {
   }
 
   /** Takes the lease on a bot if it is free. The caller holds a permit, which the drain releases when it ends. */
-  async #begin(bot: number): Promise<Drain | null> {
+  async #begin(bot: number, owner: number): Promise<Drain | null> {
     const { store, wakeQueue } = this.#options;
     const sentAt = this.#time.monotonic();
-    const lease = await store.deliveries.lease(bot, limits.webhook_take_max);
+    const most = this.#heldBytes.room(owner) > 0 ? limits.webhook_take_max : 1;
+    const lease = await store.deliveries.lease(bot, most);
     if (typeof lease === 'string') return null;
     const webhook = await store.webhooks.find(bot);
     // The webhook was just deleted, so nothing is done. The lease expires by itself.
@@ -130,15 +137,34 @@ export class DeliveryWorker {
     const blocked = isBlocked(await store.auth.botById(botOf(bot)));
     // Skips a bot if this process still runs a drain for it under an expired lease.
     if (this.#drains.has(bot)) return null;
-    const drain = new Drain(this.#context, bot, webhook, lease, sentAt, this.#served.delete(bot), blocked);
+    const again = this.#served.delete(bot);
+    const drain = new Drain(this.#context, { queue: bot, owner }, webhook, lease, sentAt, again, blocked);
     this.#drains.set(bot, drain);
-    drain.done.then((again) => {
+    drain.done.then((hasMore) => {
       this.#drains.delete(bot);
-      this.#permits.release();
+      this.#permits.give(owner);
       this.#served.set(bot, this.#time.monotonic());
-      if (this.#wokenAgain.delete(bot) || again) wakeQueue.wake(bot);
+      if (this.#wokenAgain.delete(bot) || hasMore) wakeQueue.wake(bot);
     });
     return drain;
+  }
+
+  /**
+   * Acquires a permit and returns true. Waits while no permit is free. Returns false without a permit if the owner
+   * already uses their share, or another queue of the owner waits. A later sweep finds the queue again. Otherwise the
+   * queues of one owner could occupy every check of this process.
+   */
+  async #permit(owner: number): Promise<boolean> {
+    for (;;) {
+      const { taken, waiting, room } = this.#permits.of(owner);
+      if (room <= 0 && taken + waiting > 0) return false;
+      let free = () => {};
+      const freed = new Promise<void>((resolve) => {
+        free = resolve;
+      });
+      if (this.#permits.take(owner, 0, free)) return true;
+      await freed;
+    }
   }
 
   /**
@@ -152,16 +178,17 @@ export class DeliveryWorker {
       this.#wokenAgain.add(bot);
       return;
     }
-    await this.#permits.acquire();
+    const owner = (await this.#options.store.auth.botById(botOf(bot)))?.owner ?? 0;
+    if (!(await this.#permit(owner))) return;
     const { signal } = this.#stopping;
     let drain: Drain | null = null;
     const start = { bot };
     this.#starting.add(start);
     try {
-      if (!signal.aborted && !this.#drains.has(bot)) drain = await this.#begin(bot);
+      if (!signal.aborted && !this.#drains.has(bot)) drain = await this.#begin(bot, owner);
     } finally {
       this.#starting.delete(start);
-      if (drain === null) this.#permits.release();
+      if (drain === null) this.#permits.give(owner);
     }
     if (drain === null) return;
     if (signal.aborted) await drain.stop(limits.webhook_stop_ms_max);

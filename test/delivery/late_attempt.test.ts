@@ -5,6 +5,7 @@
 import { expect, test } from 'vitest';
 import type { DrainContext } from '../../src/delivery/context.js';
 import { Drain } from '../../src/delivery/drain.js';
+import { createHeldBytes } from '../../src/delivery/held_bytes.js';
 import { deliveryLimits as limits } from '../../src/delivery/limits.js';
 import { createSlots } from '../../src/delivery/slots.js';
 import { systemRandom } from '../../src/random.js';
@@ -58,6 +59,7 @@ function drainOne({ silent = false, waits = false } = {}) {
   const context = {
     ...{
       slots: createSlots(10),
+      heldBytes: createHeldBytes(1024),
       signer: { service: 'Service' },
       time,
       random: systemRandom,
@@ -100,7 +102,15 @@ function drainOne({ silent = false, waits = false } = {}) {
       throw error;
     },
   } as unknown as DrainContext;
-  const drain = new Drain(context, bot, webhook(path), lease, time.monotonic(), false, false);
+  const drain = new Drain(
+    context,
+    { queue: bot, owner: 7 },
+    webhook(path),
+    lease,
+    time.monotonic(),
+    false,
+    false,
+  );
   return {
     ...{ time, sent, steps, signals, drain },
     find: () => find(),

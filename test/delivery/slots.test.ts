@@ -1,46 +1,86 @@
 import { expect, test } from 'vitest';
-import { createSlots } from '../../src/delivery/slots.js';
+import { createHeldBytes } from '../../src/delivery/held_bytes.js';
+import { createSlots, type Slots } from '../../src/delivery/slots.js';
 
 const nobody = () => {};
 
-test('a bot that starts later still gets slots, even if other bots take all the slots that they can get', () => {
-  const slots = createSlots(1_000);
-  const held = Array.from({ length: 10 }, () => 0);
+/** Takes slots for a queue while it may have more, up to `most`. Returns how many it got. */
+function takeAll(slots: Slots, owner: number, most = 100): number {
+  let own = 0;
+  while (own < most && slots.take(owner, own, nobody)) own++;
+  return own;
+}
+
+/** Takes slots in turn for queues with these owners, until none gets another. Returns the slots of each queue. */
+function compete(slots: Slots, owners: readonly number[], most = 100): number[] {
+  const held = owners.map(() => 0);
   for (let more = true; more; ) {
     more = false;
-    for (const [bot, own] of held.entries())
-      if (own < 100 && slots.take(own, nobody)) {
-        held[bot] = own + 1;
+    for (const [queue, own] of held.entries())
+      if (own < most && slots.take(owners[queue] as number, own, nobody)) {
+        held[queue] = own + 1;
         more = true;
       }
   }
-  let late = 0;
-  while (slots.take(late, nobody)) late++;
-  expect(late).toBeGreaterThan(40);
+  return held;
+}
+
+const sum = (numbers: readonly number[]) => numbers.reduce((total, each) => total + each, 0);
+
+test('an owner who starts later still gets slots, even if other owners take all the slots that they can get', () => {
+  const slots = createSlots(1_000);
+  compete(slots, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+  expect(takeAll(slots, 11)).toBeGreaterThan(10);
   expect(slots.taken).toBeLessThan(1_000);
 });
 
-test('one bot gets at most half of the slots, even if no other bot needs slots', () => {
-  const slots = createSlots(10);
-  let own = 0;
-  while (slots.take(own, nobody)) own++;
-  expect(own).toBe(5);
+test('an owner with eleven queues gets at most half of the slots', () => {
+  const slots = createSlots(1_000);
+  expect(
+    sum(
+      compete(
+        slots,
+        Array.from({ length: 11 }, () => 1),
+      ),
+    ),
+  ).toBeLessThanOrEqual(500);
+  expect(takeAll(slots, 2)).toBeGreaterThan(80);
 });
 
-test('waiting bots are notified in order of arrival', () => {
-  const slots = createSlots(4);
-  for (let own = 0; own < 2; own++) slots.take(own, nobody);
-  for (let bot = 0; bot < 2; bot++) slots.take(0, nobody);
-  const woken: number[] = [];
-  const wait = (bot: number) => {
-    woken.push(bot);
-    slots.take(0, () => wait(bot));
-  };
-  for (let bot = 0; bot < 3; bot++) wait(bot);
-  expect(slots.taken).toBe(4);
-  woken.length = 0;
-  slots.give();
-  expect(slots.taken).toBe(4);
-  slots.give();
-  expect(woken).toEqual([0, 1]);
+test('an owner with one queue gets as many slots beside an owner with eleven queues as beside one with two', () => {
+  const beside = (queues: number) =>
+    compete(createSlots(1_000), [...Array.from({ length: queues }, () => 1), 2]).at(-1) as number;
+  expect(beside(2)).toBe(100);
+  expect(beside(11)).toBeGreaterThan(95);
+});
+
+test('every queue of a bot with routes gets a slot, even if the receivers of earlier queues never answer', () => {
+  const slots = createSlots(1_000);
+  const held = Array.from({ length: 12 }, () => takeAll(slots, 1));
+  expect(Math.min(...held)).toBeGreaterThan(0);
+  expect(sum(held)).toBeLessThanOrEqual(500);
+});
+
+test('owners take turns, and the queues of an owner are notified in order of arrival', () => {
+  const slots = createSlots(8);
+  for (let owner = 11; owner <= 18; owner++) expect(slots.take(owner, 0, nobody)).toBe(true);
+  const woken: string[] = [];
+  const queues: ReadonlyArray<[owner: number, queue: string]> = [
+    [5, 'a'],
+    [5, 'b'],
+    [5, 'c'],
+    [6, 'd'],
+  ];
+  for (const [owner, queue] of queues)
+    slots.take(owner, 0, () => slots.take(owner, 0, nobody) && woken.push(queue));
+  for (let owner = 11; owner <= 15; owner++) slots.give(owner);
+  expect(woken).toEqual(['a', 'd', 'b']);
+});
+
+test('fetched bytes reduce the room of their owner by twice their number, and the room of others by their number', () => {
+  const held = createHeldBytes(1_000);
+  held.add(1, 300);
+  expect([held.room(1), held.room(2)]).toEqual([400, 700]);
+  held.add(1, -300);
+  expect([held.room(1), held.room(2)]).toEqual([1_000, 1_000]);
 });

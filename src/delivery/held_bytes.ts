@@ -1,0 +1,18 @@
+/** Divides the memory for fetched updates in one process among owners, by the rule of `slots.ts`. */
+export type HeldBytes = ReturnType<typeof createHeldBytes>;
+
+export function createHeldBytes(max: number) {
+  const owners = new Map<number, number>();
+  let total = 0;
+  return {
+    /** Counts bytes that a queue of the owner fetched or, below 0, released. */
+    add(owner: number, bytes: number): void {
+      const own = (owners.get(owner) ?? 0) + bytes;
+      total += bytes;
+      if (own === 0) owners.delete(owner);
+      else owners.set(owner, own);
+    },
+    /** Returns how many bytes more are free than the owner has. */
+    room: (owner: number): number => max - total - (owners.get(owner) ?? 0),
+  };
+}
