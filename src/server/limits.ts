@@ -10,11 +10,18 @@ export const callLimits = {
   settings_calls_waiting_max: 20,
   /** How many calls a person's search counts as. */
   search_call_weight: 5,
-  /** How many searches one front runs in parallel, per person and in total. Further searches wait in order. */
-  searches_per_person_at_once: 1,
-  searches_per_person_waiting_max: 5,
+  /**
+   * How many searches one front runs in parallel, and how many further searches wait: in total, and for a running search
+   * of the same person. A front runs one search of a person at a time.
+   */
   searches_at_once: 4,
   searches_waiting_max: 100,
+  searches_per_person_waiting_max: 5,
+  search_wait_ms_max: 5_000,
+  /** How many test requests to webhooks one front sends in parallel, and how many further ones wait. One per owner. */
+  pings_at_once: 16,
+  pings_waiting_max: 64,
+  ping_wait_ms_max: 3_000,
   /**
    * How many pages of posts one front looks up in parallel: for one address, and for all addresses. Further look-ups
    * wait in order.

@@ -17,11 +17,14 @@ let bot: TestBot;
 let receiver: Receiver;
 let received: Array<{ path: string | undefined; update: Record<string, unknown> }> = [];
 let status = 200;
+/** The receiver answers after this promise. */
+let held = Promise.resolve();
 
 onSharedService(async (running) => {
   service = running;
-  receiver = await startReceiver(certificate, ({ url, headers }, response, body) => {
+  receiver = await startReceiver(certificate, async ({ url, headers }, response, body) => {
     received.push({ path: url, update: JSON.parse(String(body)) });
+    await held;
     // Repeats the secrets, as a receiver in debug mode does.
     response.writeHead(status, { 'x-path': url }).end(JSON.stringify({ url, headers }));
   });
@@ -123,6 +126,30 @@ test('an owner may send six pings per minute in total, over all bots and all fro
   expect(answer).toMatchObject({
     ...{ status: 429, body: { description: `Too Many Requests: retry after ${retry_after}` } },
   });
+});
+
+test('an owner has at most one ping in flight on a front, over all bots', async () => {
+  await hook();
+  let release = () => {};
+  held = new Promise((resolve) => {
+    release = resolve;
+  });
+  try {
+    const running = ping();
+    await expect.poll(() => received.length).toBe(1);
+    bot = await service.newBot(owner, 'second');
+    await hook();
+    expect(await ping()).toMatchObject({
+      ...{ status: 429, body: { description: 'Too Many Requests: retry after 1' } },
+    });
+    release();
+    expect((await running).status).toBe(200);
+    expect(await resultOf(ping())).toMatchObject({ delivered: true });
+    expect(received).toHaveLength(2);
+  } finally {
+    release();
+    held = Promise.resolve();
+  }
 });
 
 test('a suspended bot is not pinged', async () => {

@@ -48,7 +48,8 @@ const folderOf = (file: string) =>
 
 const handlers = /^(actions|content|wire|rules|view|store|files|errors)$/;
 /** The files of `server` that define a handler and its parameters. Handlers may import no other file of `server`. */
-const serverForHandlers = /^server\/(method|endpoint|pages|params|request|body_bounds|searches|limits)\.ts$/;
+const serverForHandlers =
+  /^server\/(method|endpoint|pages|params|request|body_bounds|searches|pings|limits)\.ts$/;
 /** The generated lists of all handlers. Processes hand them to the server. */
 const lists = /^(methods|endpoints)\/\1\.gen\.ts$/;
 /** The file with the limits of a folder's subject. */

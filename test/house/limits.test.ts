@@ -120,6 +120,11 @@ test.each([
       limits.webhook_ping_ms_max < limits.idempotency_lease_ms,
   ],
   [
+    'a ping whose turn has come must not be refused, and must end before its key is free again',
+    limits.pings_at_once <= limits.webhook_pings_max &&
+      limits.ping_wait_ms_max + limits.webhook_ping_ms_max < limits.idempotency_lease_ms,
+  ],
+  [
     'one receiver may not have more connections than all receivers together',
     limits.webhook_receiver_connections_max <= limits.webhook_connections_max,
   ],

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { webhookNamed } from '../../actions/webhooks.js';
 import { fail } from '../../errors.js';
 import { defineEndpoint } from '../../server/endpoint.js';
+import { pinging } from '../../server/pings.js';
 import { storeLimits as limits } from '../../store/limits.js';
 import { botId } from '../../wire/fields.js';
 import { optional, routeName } from '../../wire/schema.js';
@@ -26,6 +27,6 @@ export const pingWebhook = defineEndpoint({
     const bot = await store.bots.owned(user.id, p.bot_id);
     const webhook = await webhookNamed(store, bot.id, p.route);
     if (pings === null) return fail('deliveries_paused');
-    return pings.send(bot, webhook, () => store.lookUps.takePing(user.id));
+    return pinging(user.id, () => pings.send(bot, webhook, () => store.lookUps.takePing(user.id)));
   },
 });

@@ -1,0 +1,119 @@
+/**
+ * Limits the slow calls that run at a time in this process: one of each account, and a number in total. Further calls
+ * wait for a limited time.
+ *
+ * An account that used more than its share of time is busy. Busy accounts wait behind all other accounts and get only
+ * half of the slots. A few accounts can therefore not keep other accounts from their calls.
+ */
+import { ApiError, fail } from '../errors.js';
+import { systemTime, type Time } from '../time.js';
+import { createTurns } from './turns.js';
+
+export interface TimedTurnsLimits {
+  readonly atOnce: number;
+  readonly waitingMax: number;
+  /** How many calls of one account wait for the account's running call. */
+  readonly ownWaitingMax: number;
+  readonly waitMsMax: number;
+}
+
+interface Waiting {
+  readonly account: number | string;
+  readonly begin: () => void;
+}
+
+/** The share of one slot that an account may use for long, and the time that it may use at once. */
+const share = 0.2;
+const burst_ms = 2_000;
+/** At this number of accounts, those that have not used their share are forgotten. */
+const accounts_max = 10_000;
+
+export class TimedTurns {
+  readonly #limits: TimedTurnsLimits;
+  readonly #time: Pick<Time, 'monotonic' | 'after' | 'cancel'>;
+  readonly #own: ReturnType<typeof createTurns>;
+  readonly #waiting = new Set<Waiting>();
+  /** Until when an account is busy, by the monotonic clock. */
+  readonly #busyUntil = new Map<number | string, number>();
+  readonly #running = { all: 0, busy: 0 };
+
+  constructor(limits: TimedTurnsLimits, time: Pick<Time, 'monotonic' | 'after' | 'cancel'> = systemTime) {
+    this.#limits = limits;
+    this.#time = time;
+    this.#own = createTurns(1, limits.ownWaitingMax);
+  }
+
+  /**
+   * Runs `work` when its turn comes. Error: `too_many_requests` if too many calls wait, or if this call waited for
+   * `waitMsMax`.
+   */
+  async run<T>(account: number | string, work: () => T | Promise<T>): Promise<T> {
+    const waitEnd = this.#time.monotonic() + this.#limits.waitMsMax;
+    return this.#own.run(account, async () => {
+      const wasBusy = this.#mayRun(account) ? this.#take(account) : await this.#wait(account, waitEnd);
+      const began = this.#time.monotonic();
+      try {
+        return await work();
+      } finally {
+        if (wasBusy) this.#running.busy--;
+        this.#running.all--;
+        this.#charge(account, began);
+        this.#beginNext();
+      }
+    });
+  }
+
+  #isBusy(account: number | string): boolean {
+    return (this.#busyUntil.get(account) ?? Number.NEGATIVE_INFINITY) > this.#time.monotonic();
+  }
+
+  #mayRun(account: number | string): boolean {
+    const { all, busy } = this.#running;
+    const { atOnce } = this.#limits;
+    return all < atOnce && (busy < atOnce / 2 || !this.#isBusy(account));
+  }
+
+  /** Takes a slot. Returns whether the account is busy. */
+  #take(account: number | string): boolean {
+    const busy = this.#isBusy(account);
+    if (busy) this.#running.busy++;
+    this.#running.all++;
+    return busy;
+  }
+
+  #charge(account: number | string, began: number): void {
+    const now = this.#time.monotonic();
+    const unused = now - burst_ms / share;
+    if (this.#busyUntil.size >= accounts_max)
+      for (const [each, until] of this.#busyUntil) if (until <= unused) this.#busyUntil.delete(each);
+    const until = Math.max(this.#busyUntil.get(account) ?? unused, unused);
+    this.#busyUntil.set(account, until + (now - began) / share);
+  }
+
+  /** Waits for a slot and takes it. Returns whether the account is busy then. */
+  #wait(account: number | string, waitEnd: number): Promise<boolean> {
+    const waitMs = waitEnd - this.#time.monotonic();
+    if (waitMs <= 0 || this.#waiting.size >= this.#limits.waitingMax)
+      fail('too_many_requests', { retry_after: 1 });
+    return new Promise((resolve, reject) => {
+      const begin = () => {
+        this.#time.cancel(timer);
+        this.#waiting.delete(waiting);
+        resolve(this.#take(account));
+      };
+      const waiting: Waiting = { account, begin };
+      const timer = this.#time.after(waitMs, () => {
+        this.#waiting.delete(waiting);
+        reject(new ApiError('too_many_requests', { retry_after: 1 }));
+      });
+      this.#waiting.add(waiting);
+    });
+  }
+
+  /** Begins one waiting call. Accounts that are not busy come first. */
+  #beginNext(): void {
+    const waiting = [...this.#waiting];
+    const next = waiting.find(({ account }) => !this.#isBusy(account)) ?? waiting[0];
+    if (next !== undefined && this.#mayRun(next.account)) next.begin();
+  }
+}
