@@ -169,6 +169,21 @@ test('failures that are recorded after their route was deleted leave no row', as
   expect(rows).toEqual([{ slot: 2 }]);
 });
 
+test('routes that cannot be decrypted do not prevent the attempts of other bots from being stored', async () => {
+  await setRoute('pay');
+  await node.db.query("update webhooks set routes_box = '\\x00'::bytea where bot_id = $1", [bot.id]);
+  const other = await makeBot(node, owner);
+  const attemptOf = (queue: number): NewAttempt => ({
+    ...{ bot: queue, updateId: 7, at: Date.now(), delivered: false, status: null, error: 'a', latencyMs: 1 },
+    ...{ answer: '', tries: 1, nextTryAt: null, dead: null, record: null },
+  });
+  const counts = { delivered: 0, failed: 1, dead: 0, unkept: 0 };
+  const queues = [queueId(bot.id, 1), other.id];
+  await node.store.attempts.append(queues.map(attemptOf), new Map(queues.map((queue) => [queue, counts])));
+  const stored = [bot.id, other.id].map((id) => node.store.attempts.counts(id));
+  expect((await Promise.all(stored)).map(({ failed }) => failed)).toEqual([1, 1]);
+});
+
 test('a bot without a webhook is ranked among the failing bots while one of its routes fails', async () => {
   await node.store.webhooks.remove(bot.id, false);
   await setRoute('pay');

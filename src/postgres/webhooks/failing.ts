@@ -62,7 +62,10 @@ export interface QueueOfRoute {
   readonly slot: number;
 }
 
-/** Returns the name of the route in a slot. `box` has the encrypted routes. Undefined for a route that was deleted. */
+/**
+ * Returns the name of the route in a slot. `box` has the encrypted routes. Undefined for a route that was deleted, and if
+ * the routes cannot be decrypted. Must not throw.
+ */
 export type RouteNames = (bot: number, box: Buffer | null, slot: number) => string | undefined;
 
 /**

@@ -6,7 +6,7 @@
 import { loadOwnedSince } from '../../postgres/bots/bots.js';
 import { byShard } from '../../postgres/shards.js';
 import * as rows from '../../postgres/webhooks/attempts.js';
-import { noteFailing, noteFailingRoutes } from '../../postgres/webhooks/failing.js';
+import { noteFailing, noteFailingRoutes, type RouteNames } from '../../postgres/webhooks/failing.js';
 import type { StoreContext } from '../core/context.js';
 import { botOf, slotOf } from '../core/queue_ids.js';
 import { type Route, readRecord, routeAt } from '../core/route_record.js';
@@ -63,6 +63,22 @@ const withRoute = ({ slot, ...row }: rows.AttemptRow, routes: readonly Route[]):
   route: routeAt(routes, slot, row.at * 1_000)?.name,
 });
 
+/**
+ * Returns undefined for routes that cannot be decrypted, because an error here would refuse the attempts of other bots
+ * too.
+ */
+const routeNames =
+  (secrets: StoreContext['secrets']): RouteNames =>
+  (bot, box, slot) => {
+    if (box === null) return undefined;
+    try {
+      const { routes } = readRecord(secrets.open(box, `webhook:${bot}:routes`));
+      return routes.find((route) => route.slot === slot)?.name;
+    } catch {
+      return undefined;
+    }
+  };
+
 export type Attempts = ReturnType<typeof createAttempts>;
 
 export function createAttempts(
@@ -84,11 +100,7 @@ export function createAttempts(
       db,
       delivered.filter((queue) => !isOwn(queue)).map(routeOf),
       failed.filter(({ bot }) => !isOwn(bot)).map(({ bot, error }) => ({ ...routeOf(bot), error })),
-      (bot, box, slot) =>
-        box === null
-          ? undefined
-          : readRecord(secrets.open(box, `webhook:${bot}:routes`)).routes.find((route) => route.slot === slot)
-              ?.name,
+      routeNames(secrets),
     );
   }
 
