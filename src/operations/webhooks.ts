@@ -29,11 +29,14 @@ export async function listAll({ pool, store }: Backends): Promise<void> {
   const read = (after: number, limit: number) => listWebhooks(db, after, limit);
   for await (const page of allPages(read, ({ id }) => id))
     for (const { id, username } of page) {
-      const [webhook, info, dead] = await Promise.all([
+      const [webhook, routes, info, dead] = await Promise.all([
         store.webhooks.find(id),
+        store.webhooks.routes(id),
         store.queues.info(id),
         store.replays.countDead(id),
       ]);
+      // The bot has deleted its routes.
+      if (webhook === null && routes.length === 0) continue;
       const host = webhook ? new URL(webhook.url).host : '-';
       say(`${id}  @${username}  ${host}  ${info.pending} pending  ${dead} dead${shownError(info.error)}`);
     }

@@ -7,9 +7,11 @@ import * as rows from '../postgres/bots/ranking.js';
 import { byShard, holding, type Shard } from '../postgres/shards.js';
 import { ruleLimits } from '../rules/limits.js';
 import { callLimits } from '../server/limits.js';
+import type { Webhooks } from '../store/webhooks/webhooks.js';
 import type { Backends } from './backends.js';
 
 type Sources = Pick<Backends, 'shards' | 'keys'>;
+type SourcesOfFailing = Sources & { readonly store: { readonly webhooks: Pick<Webhooks, 'hasRoutes'> } };
 
 async function countsOf(
   { shards, keys }: Sources,
@@ -35,7 +37,7 @@ const mostFirst = (a: rows.Counted, b: rows.Counted) => b.count - a.count || a.i
  * Returns up to `limit` bots. Bots whose webhook is failing now come first, then bots with the most failed attempts. At
  * most callLimits.bots_looked_at_max failing bots are loaded.
  */
-export async function mostFailing(sources: Sources, limit: number): Promise<number[]> {
+export async function mostFailing(sources: SourcesOfFailing, limit: number): Promise<number[]> {
   const { db } = sources.shards.control;
   const failing = await rows.loadFailing(db, callLimits.bots_looked_at_max);
   const failed = await countsOf(sources, (shard) =>
@@ -51,7 +53,9 @@ export async function mostFailing(sources: Sources, limit: number): Promise<numb
   const isFailing = new Set(failing);
   const others = failed.filter(({ id }) => !isFailing.has(id));
   const ids = others.map(({ id }) => id);
-  const hooked = new Set(await rows.hookedAmong(db, ids));
+  const hooked = new Set<number>();
+  for (const { bot, routes } of await rows.hookedAmong(db, ids))
+    if (routes === null || sources.store.webhooks.hasRoutes(bot, routes)) hooked.add(bot);
   const rest = others.filter(({ id }) => hooked.has(id)).sort(mostFirst);
   return [...first, ...rest].slice(0, limit).map(({ id }) => id);
 }

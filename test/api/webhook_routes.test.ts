@@ -66,6 +66,7 @@ describe('a refused setWebhookRoute keeps the routes', () => {
     ['no certificate', { certificate: 'hello' }, 'bad webhook: certificate is not a valid PEM certificate'],
     ['too many connections', { max_connections: 101 }, 'max_connections must be between 1 and 100'],
     ['no chats', { chat_ids: [] }, 'chat_ids must have 1 to 100 ids of chats'],
+    ['the chat id 0', { chat_ids: [5, 0] }, 'chat_ids must have 1 to 100 ids of chats'],
     ['a username', { chat_ids: ['@channel'] }, 'chat_ids must have 1 to 100 ids of chats'],
     [
       'too many chats',

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { hookedAmong, loadFailing } from '../../src/postgres/bots/ranking.js';
+import { mostFailing } from '../../src/processes/rankings.js';
 import { queueId } from '../../src/store/core/queue_ids.js';
 import type { NewAttempt } from '../../src/store/webhooks/attempts.js';
 import {
@@ -184,11 +185,24 @@ test('routes that cannot be decrypted do not prevent the attempts of other bots 
   expect((await Promise.all(stored)).map(({ failed }) => failed)).toEqual([1, 1]);
 });
 
+test('a bot with failed attempts is ranked only while it has a webhook or a route', async () => {
+  const isRanked = async () => (await mostFailing(node, 1_000)).includes(bot.id);
+  await setRoute('pay');
+  await node.store.webhooks.remove(bot.id, false);
+  await triedOn(1, 'a');
+  expect(await isRanked()).toBe(true);
+  await node.store.webhooks.removeRoute(bot.id, 'pay', false);
+  expect(await isRanked()).toBe(false);
+  await setRoute('pay');
+  expect(await isRanked()).toBe(true);
+});
+
 test('a bot without a webhook is ranked among the failing bots while one of its routes fails', async () => {
   await node.store.webhooks.remove(bot.id, false);
   await setRoute('pay');
   const isListed = async () => (await loadFailing(node.db, 1_000)).includes(bot.id);
-  expect([await isListed(), await hookedAmong(node.db, [bot.id])]).toEqual([false, [bot.id]]);
+  const hooked = (await hookedAmong(node.db, [bot.id])).map(({ bot: id }) => id);
+  expect([await isListed(), hooked]).toEqual([false, [bot.id]]);
   await triedOn(1, 'a');
   expect(await isListed()).toBe(true);
   await triedOn(1, null);

@@ -21,7 +21,15 @@ const badChats = { error: answer('route_chats_invalid') };
 const idMax = limits.id_max - 1;
 const chats = json(
   z
-    .array(z.number(badChats).int(badChats).min(-idMax, badChats).max(idMax, badChats), badChats)
+    .array(
+      z
+        .number(badChats)
+        .int(badChats)
+        .min(-idMax, badChats)
+        .max(idMax, badChats)
+        .refine((id) => id !== 0, badChats),
+      badChats,
+    )
     .min(1, badChats)
     .max(limits.route_chats_max, badChats),
 );

@@ -35,9 +35,15 @@ export const loadFailingFor = (sql: Sql, ms: number, limit: number) => sql.rows<
    and f.since <= now() - ${ms}::bigint * interval '1 millisecond'
   order by f.since desc, b.id, f.slot limit ${limit}`;
 
+export interface Hooked {
+  readonly bot: number;
+  /** The encrypted routes of a bot without a webhook of its own. They may list only deleted routes. */
+  readonly routes: Buffer | null;
+}
+
 /** Returns the bots among these that have a webhook, or have ever had a route. */
-export const hookedAmong = (sql: Sql, bots: readonly number[]) => sql.column<number>`
-  select bot_id from webhooks
+export const hookedAmong = (sql: Sql, bots: readonly number[]) => sql.rows<Hooked>`
+  select bot_id as bot, case when url_box is null then routes_box end as routes from webhooks
   where (url_box is not null or routes_box is not null) and bot_id = any(${bots}::bigint[])`;
 
 export const loadMostFailed = (shard: Sql, limit: number) => shard.rows<Counted>`

@@ -172,6 +172,7 @@ export function rotateSigning(
   });
 }
 
+/** Lists the bots that have a webhook, or have ever had a route. */
 export const listWebhooks = (sql: Sql, after: number, limit: number) =>
   sql.rows<{ readonly id: number; readonly username: string }>`
     select b.id, b.username from webhooks w join bots b on b.id = w.bot_id

@@ -213,6 +213,15 @@ export class Webhooks {
     return this.#record(bot, sealed?.routes ?? null).routes;
   }
 
+  /** Returns whether encrypted routes list a route. Routes that cannot be decrypted count as present. */
+  hasRoutes(bot: number, box: Buffer): boolean {
+    try {
+      return this.#record(bot, box).routes.length > 0;
+    } catch {
+      return true;
+    }
+  }
+
   #changeRoutes(
     bot: number,
     name: string,
