@@ -21,13 +21,18 @@ local function read_queue(state)
   return q
 end
 
+-- Returns whether a mask of update kinds differs from that of a bot. `present` is the current mask of the bot's queue. For
+-- a bot with routes, it is 0, and the bot's mask is in `own`.
+local function changes_mask(state, present, mask)
+  if mask == '' or mask == present then return false end
+  return present ~= '0' or redis.call('HGET', state, 'own') ~= mask
+end
+
 -- Stores the mask of update kinds that a bot receives. If the mask changed, also journals it. `present` is the queue's
 -- current mask.
 local function set_mask(at, present, mask)
-  if mask == '' or mask == present then return end
-  -- For a bot with routes, the mask is in `own`.
-  local own = present == '0' and redis.call('HGET', at.state, 'own')
-  if mask == own then return end
+  if not changes_mask(at.state, present, mask) then return end
+  local own = present == '0' and redis.call('HEXISTS', at.state, 'own') == 1
   local version = next_version(at.meta)
   journal_image(at, version, 'mask:' .. at.bot, cmsgpack.pack({tonumber(mask)}))
   redis.call('HSET', at.state, own and 'own' or 'mask', mask, 'mv', version)

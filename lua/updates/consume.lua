@@ -54,7 +54,7 @@ end
 local live, dead, wait, own = {}, {}, -1, nil
 if known then live, dead, wait, own = read_consumers(at, name, ms) end
 if first and #live >= LIMITS.consumers_max then return refuse('too_many_consumers') end
-if first and mask ~= '' and mask ~= s[5] and closed(meta_key, journal_key, run) then return refuse('journal_full') end
+if first and changes_mask(state_key, s[5], mask) and closed(meta_key, journal_key, run) then return refuse('journal_full') end
 -- Other consumers have begun to take over this consumer's chats. This consumer must not hold chats until the other
 -- consumers have finished.
 local retired = own == 0 and #live > 0

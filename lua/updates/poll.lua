@@ -26,7 +26,7 @@ if first then
   local shared = shared_until(s[2])
   if shared > 0 and shared > select(2, now()) then return refuse('shared') end
   -- A changed mask is journaled, so the journal must have room.
-  if mask ~= '' and mask ~= s[5] and closed(meta_key, journal_key, run) then return refuse('journal_full') end
+  if changes_mask(state_key, s[5], mask) and closed(meta_key, journal_key, run) then return refuse('journal_full') end
   redis.call('HSET', state_key, 'poll', poll)
   set_mask({meta = meta_key, journal = journal_key, state = state_key, bot = bot}, s[5], mask)
   if s[2] and s[2] ~= poll then redis.call('SPUBLISH', channel_key, 'p') end

@@ -42,6 +42,28 @@ test('messages can be deleted and unpinned while the journal is full', async () 
   await client.hset(cluster.keys.meta(0), 'hw', 10_000);
 });
 
+test('a bot with routes polls while the journal is full, unless the poll changes its update kinds', async () => {
+  const { user, bot, chat } = await makeDirect(node);
+  const { polls, webhooks, messages } = node.store;
+  const { client } = node.connection;
+  const asks = (mask: number) => ({ offset: 0, limit: 100, timeout: 0, mask, onGone: () => undefined });
+  await webhooks.setRoute(bot.id, {
+    ...{ url: 'https://203.0.113.9/x', secretToken: null, certificate: null, maxConnections: 40 },
+    ...{ address: '203.0.113.9', retry: null, name: 'edits', mask: 2, chats: null, percent: 100 },
+    ...{ position: null, drop: false },
+  });
+  await polls.poll(bot.id, asks(5));
+  await messages.send(chat, user.sender, text('heard'));
+  await client.hset(cluster.keys.meta(0), 'hw', await client.xlen(cluster.keys.journal(0)));
+  const consumer = { name: 'one', leaseMs: 5_000 };
+  await expect(polls.poll(bot.id, asks(1))).rejects.toMatchObject({ kind: 'too_many_requests' });
+  for (const request of [asks(5), { ...asks(5), consumer }]) {
+    const found = await polls.poll(bot.id, request);
+    expect(found.map(({ message }) => message.record.content.text)).toEqual(['heard']);
+  }
+  await client.hset(cluster.keys.meta(0), 'hw', 10_000);
+});
+
 const entriesOf = (client: Redis) => client.xrange(cluster.keys.journal(0), '-', '+');
 const sizeOf = (fields: readonly string[]) =>
   fields.reduce((sum, field, i) => sum + (i % 2 === 1 ? Buffer.byteLength(field, 'latin1') : 0), 0);

@@ -740,9 +740,9 @@ export interface Scripts {
     args: { bot: string; name: string; poll: string; first: boolean; offset: number | string; limit: string; mask: string; lease: number | string };
     result:
       | { status: 'ok'; rows: unknown; more: boolean; wait: number; sharing: number; held: number; full: boolean; rest: boolean }
+      | { status: 'queue_missing' }
       | { status: 'stale_run' }
       | { status: 'journal_full' }
-      | { status: 'queue_missing' }
       | { status: 'webhook_active' }
       | { status: 'terminated' }
       | { status: 'terminated_by_webhook' }
@@ -787,9 +787,9 @@ export interface Scripts {
     args: { bot: string; poll: string; first: boolean; offset: string; limit: number | string; mask: string };
     result:
       | { status: 'ok'; rows: unknown; more: boolean }
+      | { status: 'queue_missing' }
       | { status: 'stale_run' }
       | { status: 'journal_full' }
-      | { status: 'queue_missing' }
       | { status: 'webhook_active' }
       | { status: 'terminated' }
       | { status: 'terminated_by_webhook' }
