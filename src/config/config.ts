@@ -310,6 +310,9 @@ export const settings = {
     .optional()
     .describe('Passphrase of the file in which `petrel keys` seals keys and peppers'),
   AUDIT_DAYS: int(1, 3_650, 365).describe('Days that audit logs are kept'),
+  SESSION_DAYS: int(1, 3_650, 30).describe(
+    'Days after which a session of the web application ends if it is not used',
+  ),
   START_MS: int(0, 600_000, 30_000).describe(
     'How long a role that starts waits for Redis and Postgres before it fails',
   ),

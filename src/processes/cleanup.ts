@@ -1,6 +1,6 @@
 /**
- * Cleans up in the background of the role `flush`. Removes messages and files past their maximum age, and the remaining
- * data of deleted accounts.
+ * Cleans up in the background of the role `flush`. Ends unused sessions, and removes messages and files past
+ * their maximum age, and the remaining data of deleted accounts.
  */
 
 import { journalLimits as limits } from '../journal/limits.js';
@@ -12,17 +12,19 @@ import type { Role } from './role.js';
 const day_ms = 86_400_000;
 
 export function startCleanup({ config, time, log, store, files, figures, held }: Backends): Role {
-  const { MESSAGE_DAYS, MEDIA_DAYS } = config;
-  const counts = { accounts: 0, messages: 0, files: 0 };
+  const { MESSAGE_DAYS, MEDIA_DAYS, SESSION_DAYS } = config;
+  const counts = { accounts: 0, sessions: 0, messages: 0, files: 0 };
   figures.push(
     ...figuresOf(
       {
         petrel_ended_accounts_total: 'Deleted accounts whose last data this process removed.',
+        petrel_unused_sessions_total: 'Sessions ended because they were not used for SESSION_DAYS.',
         petrel_aged_messages_total: 'Messages removed because of their age.',
         petrel_aged_files_total: 'Uploaded files removed because of their age.',
       },
       () => ({
         petrel_ended_accounts_total: counts.accounts,
+        petrel_unused_sessions_total: counts.sessions,
         petrel_aged_messages_total: counts.messages,
         petrel_aged_files_total: counts.files,
       }),
@@ -30,6 +32,7 @@ export function startCleanup({ config, time, log, store, files, figures, held }:
   );
   const kinds: Array<readonly [keyof typeof counts, () => Promise<Removed | null>]> = [
     ['accounts', () => store.accounts.continueRemoval()],
+    ['sessions', () => store.sessions.endUnused(SESSION_DAYS)],
   ];
   if (MESSAGE_DAYS !== undefined)
     kinds.push(['messages', () => store.retention.messages(MESSAGE_DAYS * day_ms)]);

@@ -86,6 +86,27 @@ test('a sign-in above the limit ends the session that was not used for the longe
   expect(await one.store.users.tokens(id, 0, 100)).toHaveLength(2);
 });
 
+test('sessions that were not used for the given days end, and tokens stay valid', async () => {
+  const { id, token } = await makeUser(one);
+  const start = async (daysAgo: number | null) => {
+    const made = await one.store.sessions.start(id, '');
+    const [newest] = await one.store.sessions.list(id, made);
+    if (daysAgo !== null) await setUsed(newest?.id as number, daysAgo);
+    return made;
+  };
+  const [unused, used, fresh] = [await start(31), await start(30), await start(null)];
+  await one.db.run`
+    update user_tokens set created_at = now() - interval '1 year', last_used_on = null
+    where user_id = ${id} and agent is null`;
+  for (const each of [unused, used, fresh, token]) expect(await accepts(each)).toEqual([true, true]);
+  await one.db.run`delete from retention where what = 'sessions'`;
+  expect(await one.store.sessions.endUnused(30)).toEqual({ removed: 1, more: false });
+  expect(await accepts(unused)).toEqual([false, false]);
+  for (const each of [used, fresh, token]) expect(await accepts(each)).toEqual([true, true]);
+  // The next pass begins an hour later.
+  expect(await other.store.sessions.endUnused(1)).toBeNull();
+});
+
 test('simultaneous sign-ins of a person stay within the limit', async () => {
   const { id } = await makeUser(one);
   const count = limits.user_sessions_max + 6;

@@ -1,6 +1,6 @@
 /** Holds SQL statements for sessions. A session is a token that a sign-in issued (decision 0082). */
 import { ruleLimits as limits } from '../../rules/limits.js';
-import { type Database, noteStale, type Sql, seconds } from '../sql.js';
+import { type Database, fragment, noteStale, type Sql, seconds } from '../sql.js';
 import { raiseVersion } from './users.js';
 
 export interface SessionRow {
@@ -13,6 +13,9 @@ export interface SessionRow {
   readonly last_used_on: string | null;
   readonly is_current: boolean;
 }
+
+/** The day on which a token was used last or, if it was never used, created. */
+const lastUsed = fragment("greatest(last_used_on, (created_at at time zone 'utc')::date)");
 
 /**
  * Adds a session to a person. If the person has too many sessions, removes those that were not used for the longest
@@ -30,7 +33,7 @@ export function addSession(
     const removed = await sql.some`
       delete from user_tokens where user_id = ${user} and id in (
         select id from user_tokens where user_id = ${user} and agent is not null
-        order by greatest(last_used_on, (created_at at time zone 'utc')::date) desc, id desc
+        order by ${lastUsed} desc, id desc
         offset ${limits.user_sessions_max - 1})
       returning id`;
     await sql.run`insert into user_tokens (user_id, hmac, agent) values (${user}, ${lookup}, ${agent})`;
@@ -45,6 +48,43 @@ export const loadSessions = (sql: Sql, user: number, lookups: readonly Buffer[])
     hmac = any(${lookups}::bytea[]) as is_current
   from user_tokens where user_id = ${user} and agent is not null
   order by id desc limit ${limits.user_sessions_max}`;
+
+export interface UnusedStep {
+  readonly place: number;
+  readonly over: boolean;
+  /** The people whose sessions were removed. */
+  readonly users: readonly number[];
+  readonly removed: number;
+}
+
+/**
+ * Removes the sessions that were not used for `days`, among the next `limit` tokens after the token id `after`. Days are
+ * counted by UTC.
+ */
+export async function removeUnused(
+  sql: Sql,
+  days: number,
+  after: number,
+  limit: number,
+): Promise<UnusedStep> {
+  const page = await sql.rows<{ readonly id: number; readonly user: number; readonly unused: boolean }>`
+    select id, user_id as user, agent is not null and ${lastUsed} < (now() at time zone 'utc')::date - ${days}::int as unused
+    from user_tokens where id > ${after} order by id limit ${limit}`;
+  const step = { place: page.at(-1)?.id ?? after, over: page.length < limit };
+  const unused = page.filter((token) => token.unused);
+  const users = [...new Set(unused.map(({ user }) => user))].sort((a, b) => a - b);
+  if (users.length === 0) return { ...step, users, removed: 0 };
+  for (const user of users) await raiseVersion(sql, user);
+  const removed = await sql.rows`
+    delete from user_tokens where id = any(${unused.map(({ id }) => id)}::bigint[]) and agent is not null
+      and ${lastUsed} < (now() at time zone 'utc')::date - ${days}::int
+    returning id`;
+  await noteStale(
+    sql,
+    users.map((user) => ['user', user] as const),
+  );
+  return { ...step, users, removed: removed.length };
+}
 
 /**
  * The sessions to remove: the one with this id, the one with the caller's token, or all except the one with the caller's

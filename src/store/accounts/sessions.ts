@@ -1,10 +1,13 @@
 /** Manages the sessions of people. A session is a token that a sign-in issued (decision 0082). */
 import { fail } from '../../errors.js';
 import * as rows from '../../postgres/accounts/sessions.js';
+import { takePiece } from '../../postgres/messages/retention.js';
 import { makeToken } from '../../rules/token.js';
 import type { Auth } from '../access/auth.js';
 import type { StoreContext } from '../core/context.js';
 import type { ControlCopies } from '../core/control.js';
+import { storeLimits as limits } from '../limits.js';
+import type { Removed } from './retention.js';
 
 export type Sessions = ReturnType<typeof createSessions>;
 
@@ -31,6 +34,23 @@ export function createSessions({ db, secrets, random }: StoreContext, control: C
     },
     /** Returns the sessions, newest first. `token` is the token of the call. */
     list: (user: number, token: string) => rows.loadSessions(db, user, secrets.lookups(token)),
+    /**
+     * Ends sessions that were not used for `days`, in steps. Returns null if another process is already doing so, or if
+     * the last pass ended within limits.retention_interval_ms.
+     */
+    async endUnused(days: number): Promise<Removed | null> {
+      const ended = { users: [] as readonly number[], removed: 0 };
+      const step = await takePiece(db, 'sessions', limits.retention_interval_ms, 0, async (sql, after) => {
+        const found = await rows.removeUnused(sql, days, after, limits.retention_batch_max);
+        ended.users = found.users;
+        ended.removed = found.removed;
+        return { place: found.place, over: found.over };
+      });
+      const { users, removed } = ended;
+      await control.forgetMany('user', users);
+      await auth.revoke(...users.map((user) => `user:${user}` as const));
+      return step && { removed, more: !step.over };
+    },
     /** Error: `session_not_found`. */
     async end(user: number, id: number): Promise<void> {
       if ((await remove(user, { id })) === 0) fail('session_not_found');
