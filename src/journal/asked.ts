@@ -25,8 +25,8 @@ export interface Asked {
   /**
    * Tells the callers that requested a flush which prefixes of journals are in Postgres, and that the journals of
    * `ends` were read to their end. After each request, announces an empty journal only once, because a second
-   * announcement would say nothing new. `send` sends the hint. If `send` rejects, the announcement is
-   * not repeated, and this function rejects with the same error.
+   * announcement would say nothing new. `send` sends the hint. If `send` rejects, the announcement is not repeated, and
+   * this function rejects with the same error.
    */
   announce(
     prefixes: readonly JournalPrefix[],
