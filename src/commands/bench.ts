@@ -2,6 +2,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { loadtestLimits as limits } from '../loadtest/limits.js';
 import type { RemoteOptions } from '../loadtest/remote.js';
+import { ignoreClosedOutput } from './running.js';
 
 const numeral = (min: number, max: number) => (text: string) => {
   const value = Number(text);
@@ -44,6 +45,7 @@ export function addBench(program: Command): void {
     .option('--html <file>', 'writes the results to a page with plots')
     .addHelpText('after', '\nStops and exits with 1 when more than 1 % of the calls fail.')
     .action(async (options: RemoteOptions) => {
+      ignoreClosedOutput();
       // Loads the module on demand, because no role needs it.
       const { runRemote } = await import('../loadtest/remote.js');
       const well = await runRemote(options).catch((error: Error) => {

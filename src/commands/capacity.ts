@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from 'commander';
 import { capacityText } from '../loadtest/capacity.js';
 import { costsSchema, type Demand, measuredCosts, plan } from '../loadtest/capacity_model.js';
+import { ignoreClosedOutput } from './running.js';
 
 const gb = 2 ** 30;
 
@@ -96,6 +97,7 @@ export function addCapacity(program: Command): void {
     .option('--costs <file>', 'file with the costs of another machine')
     .option('--json', 'prints JSON')
     .action((options: Options) => {
+      ignoreClosedOutput();
       try {
         capacity(options);
       } catch (error) {

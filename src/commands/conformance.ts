@@ -2,6 +2,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { conformanceLimits as limits } from '../conformance/limits.js';
 import type { ConformanceOptions } from '../conformance/run.js';
+import { ignoreClosedOutput } from './running.js';
 
 function id(text: string): number {
   const value = Number(text);
@@ -57,6 +58,7 @@ export function addConformance(program: Command): void {
     .option('--json <file>', 'writes the report to a JSON file')
     .addHelpText('after', help)
     .action(async (url: string, options: ConformanceOptions) => {
+      ignoreClosedOutput();
       // Loads the module on demand, because no role needs it.
       const { runConformance } = await import('../conformance/run.js');
       const { reasonOf } = await import('../conformance/report.js');

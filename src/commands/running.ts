@@ -131,6 +131,16 @@ export async function serve(
 }
 
 /**
+ * Lets a command finish its work after the reader of its output has ended, as in `petrel redis rebuild | head`. Node
+ * would end the process at the next write.
+ */
+export function ignoreClosedOutput(): void {
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+  });
+}
+
+/**
  * Runs `work` with the settings. Any error ends the process. Prints an expected error as one sentence, and any other
  * error with its stack.
  */
@@ -139,6 +149,7 @@ export async function task(
   work: (config: Config, log: Logger) => Promise<void>,
 ): Promise<void> {
   const log = createLog(process.stdout.isTTY ? 'warn' : 'info', name);
+  ignoreClosedOutput();
   try {
     const config = readConfig();
     for (const line of misspelt()) process.stderr.write(`petrel: ${line}\n`);
