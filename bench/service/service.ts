@@ -176,7 +176,6 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       TOKEN_PEPPER: pepper,
       TOKEN_KEYS: `k1:${key.toString('base64')}`,
       JOURNAL_HIGH_WATER: String(journal_high_water),
-      UWS_HTTP_MAX_HEADERS_SIZE: '65536',
       WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8',
       ...{ RATE_PER_BOT: '0', RATE_PER_PERSON: '0', RATE_PER_CHAT: '0', RATE_PER_READER: '0' },
       ...options.settings,

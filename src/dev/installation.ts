@@ -244,8 +244,6 @@ export class Installation {
       PETREL_HOME: this.#home,
       REDIS_URL: this.#config.REDIS_CLUSTER ? undefined : this.#redisUrl,
       DATABASE_URL: this.#databaseUrl,
-      // The maximum size of a request head in bytes. The HTTP engine reads this variable.
-      UWS_HTTP_MAX_HEADERS_SIZE: '65536',
     };
   }
 

@@ -88,8 +88,8 @@ export interface Engine {
   readonly note?: string;
   /**
    * The largest request head that is always accepted. The older engine keeps at most 4 KiB of a head that arrives in
-   * several reads, and drops the connection if the head is larger. The current engine takes `UWS_HTTP_MAX_HEADERS_SIZE`
-   * from the environment, which the launcher sets to `limits.head_bytes_max`.
+   * several reads, and drops the connection if the head is larger. When the current engine is loaded, it takes its
+   * maximum from the environment variable `UWS_HTTP_MAX_HEADERS_SIZE`, which `loadEngine` sets.
    */
   readonly headBytesMax: number;
   app(): TemplatedApp;
@@ -157,6 +157,7 @@ export class EngineError extends Error {}
  */
 export function loadEngine(require: NodeJS.Require = createRequire(import.meta.url)): Engine {
   const reasons: string[] = [];
+  process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= String(limits.head_bytes_max);
   for (const { alias, headBytesMax } of packages) {
     let binding: Binding;
     try {

@@ -474,7 +474,7 @@ async function startOn(port: number, settings: Readonly<Record<string, string>> 
   const { PATH, HOME, TMPDIR } = process.env;
   const main = fileURLToPath(new URL('../main.js', import.meta.url));
   const child = spawn(process.execPath, [main, 'test-server'], {
-    env: { PATH, HOME, TMPDIR, UWS_HTTP_MAX_HEADERS_SIZE: '65536', ...settings, PORT: String(port) },
+    env: { PATH, HOME, TMPDIR, ...settings, PORT: String(port) },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });
   let log = '';

@@ -26,7 +26,7 @@ const commands = [...help.slice(help.indexOf('Commands:')).matchAll(/^ {2}([\w-]
   ([, name]) => name,
 );
 /** Variables that Node and the HTTP engine read besides our settings. */
-const known = new Set([...Object.keys(settings), 'NODE_ENV', 'NODE_OPTIONS', 'UWS_HTTP_MAX_HEADERS_SIZE']);
+const known = new Set([...Object.keys(settings), 'NODE_ENV', 'NODE_OPTIONS']);
 const unknown = (names: readonly string[]) => names.filter((name) => !known.has(name));
 
 const objects: Loose[] = readdirSync(kubernetes)

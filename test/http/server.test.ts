@@ -146,6 +146,38 @@ test('the loaded HTTP engine is native and reports its version', () => {
   expect(engine.headBytesMax).toBe(engine.note === undefined ? limits.head_bytes_max : 4096);
 });
 
+test('the current HTTP engine is loaded with the maximum size of a head, which the environment can replace', () => {
+  const before = process.env.UWS_HTTP_MAX_HEADERS_SIZE;
+  const sizes: unknown[] = [];
+  const current = () => {
+    sizes.push(process.env.UWS_HTTP_MAX_HEADERS_SIZE);
+    return missing();
+  };
+  const load = () =>
+    expect(() => loadEngine(requireWith({ 'uws-current': current, 'uws-older': missing }))).toThrow();
+  try {
+    delete process.env.UWS_HTTP_MAX_HEADERS_SIZE;
+    load();
+    process.env.UWS_HTTP_MAX_HEADERS_SIZE = '8192';
+    load();
+  } finally {
+    process.env.UWS_HTTP_MAX_HEADERS_SIZE = before;
+  }
+  expect(sizes).toEqual([`${limits.head_bytes_max}`, '8192']);
+});
+
+test.runIf(isCurrent)('a front accepts a head of nearly the maximum size in several reads', async () => {
+  const { server, port } = await start((request) => request.reply(200, '{}'));
+  const client = await new RawClient(port).send(
+    'GET /x HTTP/1.1\r\nHost: petrel\r\nX-Long: ',
+    ...Array.from({ length: 12 }, () => 'a'.repeat(5_000)),
+    '\r\n\r\n',
+  );
+  await client.until(() => client.statuses.length === 1);
+  expect(client.statuses).toEqual([200]);
+  await server.close();
+});
+
 test.runIf(process.versions.modules === '115')(
   'if the current HTTP engine needs a newer libc, the older engine is used and a note says so',
   () => {

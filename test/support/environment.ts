@@ -26,6 +26,5 @@ export function environment(
     // Most tests make calls as fast as they can.
     ...{ RATE_PER_BOT: '0', RATE_PER_PERSON: '0', RATE_PER_CHAT: '0', RATE_PER_READER: '0' },
     DRAIN_MS: '0',
-    UWS_HTTP_MAX_HEADERS_SIZE: '65536',
   };
 }
