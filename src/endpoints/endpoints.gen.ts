@@ -21,6 +21,7 @@ import { showToken } from './bots/token.js';
 import { acceptTransfer, declineTransfer, listTransfers, transferBot } from './bots/transfer.js';
 import { updateBot } from './bots/update.js';
 import { setWriteAccess } from './bots/write_access.js';
+import { showAction } from './chats/action.js';
 import { archiveChat, unarchiveChat } from './chats/archive.js';
 import { pressButton } from './chats/callback.js';
 import { createChat } from './chats/create.js';
@@ -126,6 +127,7 @@ export const endpoints: readonly Endpoint[] = [
   transferBot,
   updateBot,
   setWriteAccess,
+  showAction,
   archiveChat,
   unarchiveChat,
   pressButton,

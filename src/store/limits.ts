@@ -186,6 +186,12 @@ export const storeLimits = {
   streams_per_user_max: 32,
   /** How many posts one stream of reactions may follow. */
   posts_watched_max: 40,
+  /** How many actions, such as typing, a person may show in a burst, and the interval after which one more is allowed. */
+  actions_per_person_max: 5,
+  action_per_person_ms: 1_000,
+  /** How many actions of people a node shows in one chat in a burst, and the interval after which it shows one more. */
+  actions_per_chat_max: 20,
+  action_per_chat_ms: 100,
   /** How many script calls may move the updates of deleted routes. Each call moves up to webhook_take_max updates. */
   route_moves_max: 5_000,
   webhook_connections_default: 40,

@@ -30,6 +30,7 @@ import { createPictures } from './bots/pictures.js';
 import { createRemovalFollowing } from './bots/removal.js';
 import { createSigningSecrets } from './bots/signing_secrets.js';
 import { createStickerSets } from './bots/sticker_sets.js';
+import { createActionRates } from './chats/action_rates.js';
 import { Activity } from './chats/activity.js';
 import { Chats } from './chats/chats.js';
 import { History } from './chats/history.js';
@@ -229,6 +230,7 @@ function createShared(shared: StoreContext, parts: Parts, options: StoreOptions)
     fairUse,
     uploads: createUploads(shared, options.uploadBounds ?? { bytesPerDay: 0, bytesTotal: 0 }),
     lookUps: createLookUps(shared),
+    actionRates: createActionRates(shared),
     polls: new Polls(shared, hints, queues, auth),
     inlineIds: parts.inlineIds,
     inlineWaits: new InlineWaits(shared, hints),

@@ -1,7 +1,7 @@
 /** Maps the name of each stream event to the event's data (behaviour §9 and §11). */
 import { z } from 'zod';
 import { reactionPayload } from './post_results.js';
-import { draftEvent, message, messageEvent, messageReference, update } from './results.js';
+import { draftEvent, message, messageEvent, messageReference, update, user } from './results.js';
 
 const chatId = z.int().describe('Id of the chat');
 
@@ -52,10 +52,14 @@ export const streamEvents = {
   chat_action: z
     .strictObject({
       chat_id: chatId,
-      from_id: z.int().positive().describe('Id of the bot'),
+      from_id: z.int().positive().describe('Id of the bot or person'),
+      from: user.optional().describe('Absent in a direct chat'),
       action: z.string(),
     })
-    .meta({ id: 'ChatActionEvent', description: 'A bot performs an action in a chat, for instance typing.' }),
+    .meta({
+      id: 'ChatActionEvent',
+      description: 'A bot or another person performs an action in a chat, for instance typing.',
+    }),
   message_draft: draftEvent,
   message_draft_stopped: z
     .strictObject({

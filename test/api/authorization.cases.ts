@@ -157,6 +157,7 @@ export const endpointRows: Readonly<Record<string, Row>> = {
   ],
   'GET /api/chats/{chat_id}/reply_keyboard': ['chat'],
   'GET /api/chats/{chat_id}/draft': ['chat'],
+  'POST /api/chats/{chat_id}/action': ['chat', { action: 'typing' }],
   'POST /api/chats/{chat_id}/draft/stop': ['chat', { draft_id: 1 }],
   'POST /api/chats/{chat_id}/inline_query': ['chat', { bot_id: '{bot}', query: 'x' }],
   'POST /api/chats/{chat_id}/inline_result': ['chat', { inline_query_id: '1234567', result_id: '1' }],

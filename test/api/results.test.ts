@@ -352,6 +352,7 @@ test('answers with media, pins, forwards and copies match their schemas', async 
   await resultOf(service.app(ann, 'POST', pin, { message_id }));
   await resultOf(service.app(ann, 'GET', `/api/chats/${bot.id}`));
   await resultOf(service.app(ann, 'POST', `/api/chats/${bot.id}/read`, { message_id }));
+  await resultOf(service.app(ann, 'POST', `/api/chats/${bot.id}/action`, { action: 'typing' }));
   await resultOf(service.app(ann, 'GET', `/api/names/${bot.username}`));
   await resultOf(service.app(ann, 'GET', `/api/me/bots/${bot.id}/webhook`));
   await itemsOf(service.app(ann, 'GET', `/api/chats/${bot.id}/messages`));

@@ -140,7 +140,8 @@ test('chat_action reaches open event streams but is not stored', async () => {
   const [mine, others] = [await listen(user, 1), await listen(owner, 0)];
   await resultOf(service.bot(bot, 'sendChatAction', { chat_id: user.id, action: 'typing' }));
   await resultOf(service.bot(bot, 'sendChatAction', { chat_id: group, action: 'upload_photo' }));
-  const shown = { chat_id: group, from_id: bot.id, action: 'upload_photo' };
+  const from = { id: bot.id, is_bot: true, first_name: 'busy', username: bot.username };
+  const shown = { chat_id: group, from_id: bot.id, from, action: 'upload_photo' };
   await others.received(({ event }) => event === 'chat_action');
   await eventually(() =>
     expect(mine.events.map(({ event, data }) => [event, data])).toEqual([

@@ -43,9 +43,11 @@ const action = (what: string, more: More, args = {}): Case => ({
     ...{ meta: keys.meta(groupHome), chat: keys.chat(group), ticket: keys.ticket(keys.chat(group)) },
     ...{ member: who, member_ticket: keys.ticket(who), channel: keys.chatChannel(group) },
   },
-  args: { direct: false, hint: 'h', token: 'T', ...args },
+  args: { direct: false, announced: '', hint: 'h', token: 'T', ...args },
   ...more,
 });
+const doing = (what: string, more: More, args = {}): Case =>
+  action(what, more, { announced: 'voice', ...args });
 const draftAt = { ...chatAt, draft: keys.draft(direct) };
 const draftName = `draft:${chatText(direct)}`;
 const aDraft = (fields: Record<string, string | number> = {}) =>
@@ -308,6 +310,24 @@ export const chatCases: Case[] = [
   action('refuses a bot that the user blocked', {
     seeds: [seeds.open(groupHome), seeds.chat(group, { t: 'blocked' })],
     answer: ['blocked'],
+  }),
+  doing('accepts a person', {
+    seeds: [...groupOpen, seeds.member(bot, 'member')],
+    answer: ['ok'],
+    changes: [],
+  }),
+  doing('shows nothing in a channel', {
+    seeds: [seeds.open(groupHome), seeds.chat(group, { t: 'channel' }), seeds.member(bot, 'administrator')],
+    answer: ['ok'],
+    changes: [],
+  }),
+  doing('refuses a person in a closed chat', {
+    seeds: [seeds.open(groupHome), seeds.chat(group, { t: 'closed' }), seeds.member(bot, 'member')],
+    answer: ['chat_closed'],
+  }),
+  doing('refuses an action that announces a forbidden message', {
+    seeds: [...groupOpen, seeds.member(bot, 'restricted', { can_send_photos: true })],
+    answer: ['not_permitted', 'voice'],
   }),
   draft('shows and stores a new draft', {
     seeds: [open, seeds.unseen(direct)],

@@ -12,6 +12,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { demoKeyPath } from '../../src/config/config.js';
 import { en } from '../../src/web/client/words/en.js';
 import { words as hy } from '../../src/web/client/words/hy.js';
+import { later } from '../../src/web/client/words/later.js';
 import { words as ru } from '../../src/web/client/words/ru.js';
 import { resultOf } from '../support/service.js';
 import { fillGallery, type Gallery } from './gallery.js';
@@ -23,7 +24,7 @@ vi.setConfig({ testTimeout: 900_000, hookTimeout: 120_000 });
 const folder = process.env.PETREL_UI_SHOTS;
 const only = process.env.PETREL_UI_SCENES?.split(',');
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-const languages = { en, ru, hy } as const;
+const languages = { en: { ...en, ...later }, ru, hy };
 const sizes = { desktop: { width: 1280, height: 800 }, phone: { width: 390, height: 844 } } as const;
 const demo = join(tmpdir(), `petrel-gallery-${process.pid}.json`);
 

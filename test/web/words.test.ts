@@ -2,16 +2,22 @@
  * Tests the application's texts: every language translates all of them, and the texts for errors match the service's
  * errors.
  */
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { catalogue } from '../../src/errors.js';
 import { reasons } from '../../src/web/client/reasons.js';
-import { en } from '../../src/web/client/words/en.js';
+import { en as first } from '../../src/web/client/words/en.js';
 import { words as hy } from '../../src/web/client/words/hy.js';
 import { words as kk } from '../../src/web/client/words/kk.js';
+import { later } from '../../src/web/client/words/later.js';
 import { words as ru } from '../../src/web/client/words/ru.js';
 import { words as tg } from '../../src/web/client/words/tg.js';
 import { words as tt } from '../../src/web/client/words/tt.js';
 import { words as uz } from '../../src/web/client/words/uz.js';
+
+const en = { ...first, ...later };
 
 type Key = keyof typeof en;
 
@@ -39,7 +45,7 @@ const holes = (text: string) => [...text.matchAll(/\{\w+\}/g)].map(([hole]) => h
 test.each(Object.entries(all))(
   '%s has every text, in the script of the language, with the same placeholders',
   (code, words) => {
-    expect(Object.keys(words)).toEqual(keys);
+    expect(Object.keys(words).sort()).toEqual(keys.toSorted());
     for (const key of keys) {
       const said = words[key];
       expect(said.trim(), key).not.toBe('');
@@ -67,4 +73,33 @@ test('every error that the application translates is an error of the service', (
   const kind = /^(?:Bad Request|Forbidden|Not Found|Conflict|Too Many Requests): /;
   const said = Object.values(catalogue).map(({ text }) => text.replace(kind, '').replace(/\{\w+\}/g, '{}'));
   for (const text of Object.keys(reasons)) expect(said).toContain(text.replace(/\{\w+\}/g, '{}'));
+});
+
+const client = fileURLToPath(new URL('../../src/web/client', import.meta.url));
+const sources = new Map(
+  readdirSync(client, { recursive: true, encoding: 'utf8' })
+    .filter((file) => /\.tsx?$/.test(file) && !/^(words|docs|ops|post)\//.test(file))
+    .map((file) => [file, readFileSync(join(client, file), 'utf8')]),
+);
+
+/** Adds a file and all files that are loaded together with it. */
+function addLoaded(file: string, loaded: Set<string>): Set<string> {
+  if (loaded.has(file)) return loaded;
+  loaded.add(file);
+  for (const [, target = ''] of (sources.get(file) ?? '').matchAll(/^(?:import|\}).*'(\..*)\.js';$/gm)) {
+    const path = normalize(join(dirname(file), target));
+    addLoaded(sources.has(`${path}.tsx`) ? `${path}.tsx` : `${path}.ts`, loaded);
+  }
+  return loaded;
+}
+
+test('the texts of `later.ts` are loaded with each page that shows them, and not with the first page', () => {
+  expect(addLoaded('main.tsx', new Set())).not.toContain('words/later.ts');
+  const withBots = addLoaded('bots/bots.tsx', new Set());
+  for (const [file, text] of sources) {
+    const named = Object.keys(later).filter((key) => text.includes(`'${key}'`));
+    if (named.length === 0 || withBots.has(file) || file === 'bots/replays.tsx') continue;
+    expect([...addLoaded(file, new Set())], `${file} shows ${named}`).toContain('words/later.ts');
+  }
+  expect(withBots).toContain('words/later.ts');
 });

@@ -12,6 +12,7 @@ import { type ChatRef, isDirect } from '../../store/core/keys.js';
 import { storeLimits as limits } from '../../store/limits.js';
 import type { Time } from '../../time.js';
 import { type Viewer, viewMessage } from '../../view/messages.js';
+import { viewStranger } from '../../view/users.js';
 import { boolean, optional } from '../../wire/schema.js';
 import { streamEvents } from '../../wire/stream_results.js';
 
@@ -100,9 +101,10 @@ export const openStream = defineEndpoint({
             write(`event: ${isIn ? 'chat_joined' : 'chat_left'}\ndata: ${JSON.stringify(data)}\n\n`),
           );
         },
-        action(chat, text) {
-          const [bot, action] = text.split(' ');
-          const data = { chat_id: nameOf(chat), from_id: Number(bot), action };
+        action(chat, { id, action, profile }) {
+          if (id === user.id) return;
+          const from = profile === null ? {} : { from: viewStranger(profile) };
+          const data = { chat_id: nameOf(chat), from_id: id, ...from, action };
           inOrder(() => write(`event: chat_action\ndata: ${JSON.stringify(data)}\n\n`));
         },
         draft(chat, draft) {

@@ -67,17 +67,19 @@ export interface Scripts {
       | { status: 'chat_missing'; ticket: string }
       | { status: 'outbox_full' };
   };
-  /** Publishes a bot's chat action, such as typing, to the open event streams of a chat. Stores nothing. */
+  /** Publishes a chat action, such as typing, to the open event streams of a chat. Stores nothing. */
   'chats/publish_action': {
     keys: { meta: string; member: string; member_ticket: string; chat: string; ticket: string; channel: string };
-    args: { token: string; direct: boolean; hint: string };
+    args: { token: string; direct: boolean; announced: string; hint: string };
     result:
       | { status: 'ok' }
       | { status: 'stale_run' }
       | { status: 'member_missing'; ticket: string }
       | { status: 'not_member'; kind: string }
       | { status: 'chat_missing'; ticket: string }
-      | { status: 'blocked' };
+      | { status: 'blocked' }
+      | { status: 'not_permitted'; what: string }
+      | { status: 'chat_closed' };
   };
   /** Returns the id and the first bytes of the newest message in each chat, for sorting lists of chats. */
   'chats/read_activity': {

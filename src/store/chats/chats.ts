@@ -26,9 +26,6 @@ const nobody: Member = {
   promoted_by: 0,
 };
 
-/** The prefix of a hint that shows a chat action. Such a hint announces no change. */
-export const actionHint = 'action ';
-
 export { userProfile };
 
 /**

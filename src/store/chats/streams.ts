@@ -18,7 +18,8 @@ import { type ChatRef, chatText, isDirect, parseChat } from '../core/keys.js';
 import type { Records } from '../core/records.js';
 import { relatedId, type StoredMessage, storedMessage } from '../core/stored_message.js';
 import { storeLimits as limits } from '../limits.js';
-import { actionHint, type Chats } from './chats.js';
+import { readActionHint, type ShownAction } from './action_hints.js';
+import type { Chats } from './chats.js';
 import { readHint, settingsHint } from './person_hints.js';
 import type { Presence } from './presence.js';
 import { DraftPace, type MessageDraft, readDraftHint, type StoppedDraft } from './shown_drafts.js';
@@ -51,7 +52,8 @@ export interface StreamListener {
    * report is not stored.
    */
   membership(chat: ChatRef, isIn: boolean): void;
-  action(chat: ChatRef, text: string): void;
+  /** Reports an action, such as typing. The report is not stored. */
+  action(chat: ChatRef, shown: ShownAction): void;
   /**
    * Reports the draft that a bot shows in a direct chat. The stream leaves out drafts that newer drafts replace before
    * the promise resolves. The promise never rejects.
@@ -279,9 +281,10 @@ class Stream {
     const partition = context.keys.partitions.of(chat.id);
     const stop = await hints.listen(context.keys.chatChannel(chat), (hint) => {
       const text = String(hint);
+      const action = readActionHint(text);
+      if (action) return this.#listener.action(chat, action);
       const draft = readDraftHint(text);
-      if (text.startsWith(actionHint)) this.#listener.action(chat, text.slice(actionHint.length));
-      else if (draft === null) this.check([partition]);
+      if (draft === null) this.check([partition]);
       else if (typeof draft === 'function') this.#drafts.take(chat, draft);
       else {
         this.#drafts.drop(chat);

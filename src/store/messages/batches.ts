@@ -5,7 +5,7 @@
 import { fail } from '../../errors.js';
 import { loadMessages } from '../../postgres/chats/chats.js';
 import { ruleLimits } from '../../rules/limits.js';
-import { actionHint } from '../chats/chats.js';
+import { actionHint } from '../chats/action_hints.js';
 import { messageKinds, type Profile, unpackMessage } from '../core/codec.js';
 import { fillAttemptsMax, type StoreContext } from '../core/context.js';
 import { type ChatRef, chatText, isDirect } from '../core/keys.js';
@@ -34,17 +34,18 @@ export class Batches {
   }
 
   /**
-   * Shows a chat action to people who are viewing the chat. Errors: `chat_not_found`, `cant_initiate`,
-   * `bot_blocked`, `not_group_member`, `not_channel_member`.
+   * Shows a chat action to people who are viewing the chat. `announced` is the kind of message that the action of a person
+   * announces. Channels do not show actions of people. Errors: `chat_not_found`, `cant_initiate`, `bot_blocked`,
+   * `not_group_member`, `not_channel_member`, `not_chat_member`, `cant_write_to_person`, `sending_not_permitted`.
    */
-  async showAction(chat: ChatRef, bot: number, action: string) {
+  async showAction(chat: ChatRef, who: Sender, action: string, announced = '') {
     const { scripts, keys } = this.context;
     const partition = keys.partitions.of(chat.id);
-    const who = { id: bot, isBot: true };
-    const at = sharedKeys(keys, chat, '', bot);
-    const args = { direct: isDirect(chat), hint: `${actionHint}${bot} ${action}` };
+    const direct = isDirect(chat);
+    const at = sharedKeys(keys, chat, '', who.id);
+    const hint = actionHint(who.id, action, direct ? null : who.profile);
     const result = await this.readBack.complete({ chat, who }, (token) =>
-      scripts.call('chats/publish_action', partition, at, { token, ...args }),
+      scripts.call('chats/publish_action', partition, at, { token, direct, announced, hint }),
     );
     if (result.status !== 'ok') refused(who, result, {});
   }

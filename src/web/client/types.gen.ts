@@ -968,12 +968,14 @@ export type ChatSettingsEvent = {
   chat_id: number;
 };
 
-/** A bot performs an action in a chat, for instance typing. */
+/** A bot or another person performs an action in a chat, for instance typing. */
 export type ChatActionEvent = {
   /** Id of the chat */
   chat_id: number;
-  /** Id of the bot */
+  /** Id of the bot or person */
   from_id: number;
+  /** Absent in a direct chat */
+  from?: User;
   action: string;
 };
 

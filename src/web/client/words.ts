@@ -5,6 +5,8 @@ import { en, type Words } from './words/en.js';
 
 export type WordKey = keyof Words;
 
+const english: Partial<Words> = en;
+
 /** The names of the languages by code, each in its own language. */
 export const languages = {
   en: 'English',
@@ -28,7 +30,7 @@ const loaders: Record<Exclude<Language, 'en'>, () => Promise<{ words: Words }>> 
 
 const key = 'petrel.language';
 export const language = new Cell<Language>('en');
-let words: Words = en;
+let words: Partial<Words> = en;
 
 const isLanguage = (text: string | null | undefined): text is Language =>
   text !== null && text !== undefined && Object.hasOwn(languages, text);
@@ -61,7 +63,7 @@ export async function setLanguage(chosen: Language, keep: boolean): Promise<void
 
 /** Returns the text of a key, with each `{name}` replaced. */
 export function t(name: WordKey, values: Readonly<Record<string, string | number>> = {}): string {
-  return (words[name] ?? en[name]).replace(/\{(\w+)\}/g, (whole, value: string) =>
+  return (words[name] ?? english[name] ?? '').replace(/\{(\w+)\}/g, (whole, value: string) =>
     String(values[value] ?? whole),
   );
 }

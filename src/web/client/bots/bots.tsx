@@ -10,6 +10,7 @@ import type { OwnedBot } from '../types.js';
 import { Icon } from '../view/icons.js';
 import { Dialog, Empty, Face, Failure, Field, Spinner, Trouble } from '../view/ui.js';
 import { t } from '../words.js';
+import '../words/later.js';
 import { BotPages } from './bot.js';
 import { CodeSample } from './code.js';
 

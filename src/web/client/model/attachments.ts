@@ -26,6 +26,12 @@ export function kindOf({ type }: File): FileKind {
   return group === 'video' || group === 'audio' ? group : 'document';
 }
 
+/** Returns the action that announces the first of these files. */
+export function uploadActionOf([file]: readonly File[]): string {
+  const kind = file ? kindOf(file) : 'document';
+  return `upload_${kind === 'audio' ? 'document' : kind}`;
+}
+
 export const isVisual = (file: File): boolean => ['photo', 'video'].includes(kindOf(file));
 
 export const bytesOf = (files: readonly File[] = []): number =>

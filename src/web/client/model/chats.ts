@@ -7,6 +7,7 @@ import { me } from '../session.js';
 import { Cell, Signal } from '../signal.js';
 import type { ChatSummary, Invitation, Message, Page, StreamEvents } from '../types.js';
 import { botDrafts } from './bot_drafts.js';
+import { endDoing, setDoing, tellDoing } from './doings.js';
 import { restoreDrafts } from './drafts.js';
 import { History } from './history.js';
 import { takeOver } from './kept.js';
@@ -223,7 +224,7 @@ const histories_max = 30;
 export function historyOf(chat: number): History {
   let history = histories.get(chat);
   if (!history) {
-    history = new History(chat);
+    history = new History(chat, (action) => tellIn(chat, action));
     histories.set(chat, history);
     const idle = [...histories].find(([id, one]) => id !== chat && one.outgoing.length === 0);
     if (histories.size > histories_max && idle) histories.delete(idle[0]);
@@ -231,24 +232,10 @@ export function historyOf(chat: number): History {
   return history;
 }
 
-/** The members who are typing, by chat. Each entry is shown for some seconds. */
-export const typing = new Cell<ReadonlyMap<number, { readonly from: number; readonly action: string }>>(
-  new Map(),
-);
-const typing_ms = 5_500;
-const typingTimers = new Map<number, ReturnType<typeof setTimeout>>();
-
-function setTyping(chat: number, doing: { from: number; action: string } | null): void {
-  clearTimeout(typingTimers.get(chat));
-  const next = new Map(typing.value);
-  if (doing) {
-    next.set(chat, doing);
-    typingTimers.set(
-      chat,
-      setTimeout(() => setTyping(chat, null), typing_ms),
-    );
-  } else if (!next.delete(chat)) return;
-  typing.set(next);
+/** Tells the others in a group or a chat of two people what the person does. Other chats show no actions of people. */
+export function tellIn(chat: number, action: string): void {
+  const type = chats.byId.get(chat)?.type;
+  if (type === 'group' || type === 'person') tellDoing(chat, action);
 }
 
 /** The id of the chat whose end is in view, or 0 for none. New messages in this chat count as read. */
@@ -306,8 +293,10 @@ function onMessage(message: Message): void {
   const { id } = message.chat;
   const mine = message.from?.id === me.value?.id;
   const history = histories.get(id);
-  if (mine) history?.settle(message);
-  else setTyping(id, null);
+  if (mine) {
+    history?.settle(message);
+    endDoing(id);
+  } else if (message.from) setDoing(id, message.from.id, null);
   const chat = chats.byId.get(id);
   const isNew = message.message_id > (chat?.last_message?.message_id ?? 0);
   if (!chat) void chats.refresh(id);
@@ -372,7 +361,7 @@ const onEvent = (...[event, data]: LiveEvent<StreamEvents>): void => {
       showRead(data.chat_id, data.message_id);
       return;
     case 'chat_action':
-      setTyping(data.chat_id, { from: data.from_id, action: data.action });
+      setDoing(data.chat_id, data.from_id, data);
       return;
     case 'message_draft':
       botDrafts.show(data.chat_id, data);

@@ -10,7 +10,7 @@ import { say } from '../notes.js';
 import { Cell, Signal } from '../signal.js';
 import type { Message, Page, StoredUploads } from '../types.js';
 import { t } from '../words.js';
-import { bytesOf, formOf, groupsOf, Tray } from './attachments.js';
+import { bytesOf, formOf, groupsOf, Tray, uploadActionOf } from './attachments.js';
 import { draftOf, setDraft } from './drafts.js';
 import { forgetMessage, hasRoom, type KeptMessage, keepMessage } from './kept.js';
 import { writeMarks } from './marks.js';
@@ -79,9 +79,13 @@ export class History extends Signal {
   readonly #deletedAt = new Map<number, number>();
   #sending: Promise<unknown> = Promise.resolve();
 
-  constructor(chat: number) {
+  /** Tells the others in the chat what the person does. */
+  readonly #tell: (action: string) => void;
+
+  constructor(chat: number, tell: (action: string) => void = () => {}) {
     super();
     this.chat = chat;
+    this.#tell = tell;
   }
 
   get started(): boolean {
@@ -466,7 +470,11 @@ export class History extends Signal {
       return [await call<Message>('POST', path, body, { key, signal })];
     }
     await checkStored(bytesOf(files));
-    const onProgress = (bytes: number) => uploaded.set(bytes);
+    const action = uploadActionOf(files);
+    const onProgress = (bytes: number) => {
+      uploaded.set(bytes);
+      this.#tell(action);
+    };
     const options = { key, signal, onProgress };
     const form = formOf(files, text, entities, reply, seconds);
     return [await call<Message | Message[]>('POST', path, form, options)].flat();

@@ -4,7 +4,8 @@ import { call } from '../api.js';
 import { copyText } from '../clipboard.js';
 import { attempt } from '../failures.js';
 import { copyPostLink } from '../links.js';
-import { chats, historyOf, typing } from '../model/chats.js';
+import { chats, historyOf } from '../model/chats.js';
+import { doings, doingText } from '../model/doings.js';
 import type { History } from '../model/history.js';
 import { posts } from '../model/posts.js';
 import { chatName, mayWriteIn, profiles, summaryOf } from '../names.js';
@@ -31,8 +32,7 @@ const ClosedPerson = lazy(async () => ({ default: (await import('./person.js')).
 const PostsPage = lazy(async () => ({ default: (await import('./posts.js')).PostsPage }));
 const Viewer = lazy(() => import('./viewer.js'));
 
-function subtitleOf(chat: ChatSummary, isTyping: boolean): string {
-  if (isTyping) return t('typing');
+function subtitleOf(chat: ChatSummary): string {
   if (chat.type === 'private') return t('bot');
   if (chat.username && chat.type === 'person') return `@${chat.username}`;
   return chat.member_count === undefined ? t(chat.type) : t('members_count', { n: chat.member_count });
@@ -47,7 +47,7 @@ interface HeaderProps {
 }
 
 function Header({ chat, tab, info, isSearching, search }: HeaderProps) {
-  const doing = useCell(typing).get(chat.id);
+  const doing = doingText(useCell(doings).get(chat.id), chat.type === 'group');
   const name = chatName(chat);
   return (
     <header className="bar chat-bar">
@@ -61,7 +61,7 @@ function Header({ chat, tab, info, isSearching, search }: HeaderProps) {
             <bdi>{name}</bdi>
           </strong>
           <small className={doing ? 'accent' : ''} aria-live="polite">
-            {subtitleOf(chat, doing !== undefined)}
+            {doing || subtitleOf(chat)}
           </small>
         </span>
       </button>

@@ -1,6 +1,7 @@
 /** Shows the rows of the list of chats, and the menu of a row. */
 import { type MouseEvent, type ReactNode, useEffect, useRef } from 'react';
-import { isMuted, setPlace, typing } from '../model/chats.js';
+import { isMuted, setPlace } from '../model/chats.js';
+import { doings, doingText } from '../model/doings.js';
 import { chatName, personName, serviceText, summaryOf } from '../names.js';
 import { me } from '../session.js';
 import { useCell } from '../signal.js';
@@ -90,7 +91,7 @@ interface RowProps {
 }
 
 export function Row({ chat, chosen, openMenu }: RowProps) {
-  const doing = useCell(typing).get(chat.id);
+  const doing = doingText(useCell(doings).get(chat.id), chat.type === 'group');
   const last = chat.last_message;
   const name = chatName(chat);
   const mine = last?.from?.id === me.value?.id;
@@ -121,7 +122,7 @@ export function Row({ chat, chosen, openMenu }: RowProps) {
         <span className="chat-row-top">
           <span className="chat-last" dir="auto">
             {doing ? (
-              <span className="accent">{t('typing')}</span>
+              <span className="accent">{doing}</span>
             ) : (
               <>
                 {who && <span className="accent">{who}: </span>}

@@ -2,7 +2,7 @@
 import { type KeyboardEvent, lazy, useEffect, useId, useRef, useState } from 'react';
 import { call } from '../api.js';
 import { reasonOf } from '../failures.js';
-import { historyOf } from '../model/chats.js';
+import { historyOf, tellIn } from '../model/chats.js';
 import { draftOf, draftsSet, noteDraft } from '../model/drafts.js';
 import { readMarks, writeMarks } from '../model/marks.js';
 import type { VoiceFile } from '../model/recording.js';
@@ -218,7 +218,9 @@ function useText(chat: number, editing: Message | null) {
   }, [chat, editing, set]);
   const change = (typed: string) => {
     setText(typed);
-    if (!editing) noteDraft(chat, typed);
+    if (editing) return;
+    noteDraft(chat, typed);
+    if (typed !== '') tellIn(chat, 'typing');
   };
   return { text, setText: change, set };
 }
@@ -431,7 +433,7 @@ function VoiceRow({ chat, replyTo, done, sent, close }: ComposerProps & { close:
   };
   return (
     <Part>
-      <Recorder send={send} close={close} />
+      <Recorder send={send} close={close} tell={() => tellIn(chat, 'record_voice')} />
     </Part>
   );
 }

@@ -10,6 +10,8 @@ interface RecorderProps {
   /** Sends the recording. Returns false if it cannot be sent now. */
   send: (voice: VoiceFile) => boolean;
   close: () => void;
+  /** Tells others that the person records. Called again and again during the recording. */
+  tell: () => void;
 }
 
 const timeText = (seconds: number): string =>
@@ -45,11 +47,15 @@ function Levels({ levels }: { levels: readonly number[] }) {
   );
 }
 
-export default function Recorder({ send, close }: RecorderProps) {
+export default function Recorder({ send, close, tell }: RecorderProps) {
   const recording = useRecording(close);
   const row = useRef<HTMLDivElement>(null);
   const { state, seconds, levels } = recording;
   const isReady = state === 'running' || state === 'complete';
+  // biome-ignore lint/correctness/useExhaustiveDependencies: tells once a second
+  useEffect(() => {
+    if (state === 'running') tell();
+  }, [state, Math.floor(seconds)]);
   // Moves the focus to the button to send as soon as it can be pressed. Until then, the button to delete has the focus.
   useEffect(() => {
     row.current?.querySelector<HTMLElement>(isReady ? '.send' : 'button')?.focus();

@@ -1,0 +1,31 @@
+import { z } from 'zod';
+import { userSender } from '../../actions/compose.js';
+import { readableChat } from '../../actions/reading.js';
+import { defineEndpoint } from '../../server/endpoint.js';
+import { isDirect } from '../../store/core/keys.js';
+import { announcedKinds, chatAction } from '../../wire/chat_actions.js';
+import { appChatId } from '../../wire/fields.js';
+
+/** Bots get no update of an action. In a channel, readers do not see who writes the posts. */
+export const showAction = defineEndpoint({
+  verb: 'POST',
+  path: '/api/chats/{chat_id}/action',
+  inRedis: true,
+  summary:
+    'Shows the other members of a group or of a chat of two people that the caller types, records or uploads. Repeat the call every few seconds. Does nothing in other chats.',
+  params: z.object({ chat_id: appChatId, action: chatAction }),
+  uncounted: true,
+  errors: [
+    'chat_not_found',
+    'not_chat_member',
+    'cant_write_to_person',
+    'sending_not_permitted',
+    'chat_action_invalid',
+  ],
+  handler: async ({ user, store }, p) => {
+    store.actionRates.take(user.id);
+    const chat = await readableChat(store, user, p.chat_id);
+    if (isDirect(chat) || !store.actionRates.hasRoom(chat.id)) return;
+    await store.messages.showAction(chat, userSender(user), p.action, announcedKinds[p.action]);
+  },
+});

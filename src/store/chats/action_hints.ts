@@ -1,0 +1,25 @@
+/** Writes and reads the hints that show chat actions. Such a hint announces no change. */
+import type { Profile } from '../core/codec.js';
+
+export interface ShownAction {
+  readonly id: number;
+  readonly action: string;
+  /** The profile of the bot or person. Null in a direct chat, and in hints of earlier versions. */
+  readonly profile: Profile | null;
+}
+
+const prefix = 'action ';
+
+export const actionHint = (id: number, action: string, profile: Profile | null): string =>
+  `${prefix}${id} ${action}${profile === null ? '' : ` ${JSON.stringify(profile)}`}`;
+
+/** Returns null for a hint of another kind. */
+export function readActionHint(hint: string): ShownAction | null {
+  if (!hint.startsWith(prefix)) return null;
+  const [id, action = '', ...profile] = hint.slice(prefix.length).split(' ');
+  return {
+    id: Number(id),
+    action,
+    profile: profile.length === 0 ? null : (JSON.parse(profile.join(' ')) as Profile),
+  };
+}

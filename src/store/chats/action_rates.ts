@@ -1,0 +1,44 @@
+/**
+ * Limits how often people show actions such as typing. The counts are in the memory of each node, because a limit in
+ * Redis would write to the append-only file.
+ */
+import { fail } from '../../errors.js';
+import type { StoreContext } from '../core/context.js';
+import { storeLimits as limits } from '../limits.js';
+
+/** Counts calls by account or chat. Each has a burst of `calls`, and one more call per interval. */
+class Rate {
+  readonly #calls: number;
+  readonly #intervalMs: number;
+  /** For each account or chat, the monotonic time at which its burst is available again. */
+  readonly #whole = new Map<number, number>();
+
+  constructor(calls: number, intervalMs: number) {
+    this.#calls = calls;
+    this.#intervalMs = intervalMs;
+  }
+
+  take(of: number, now: number): boolean {
+    const whole = Math.max(this.#whole.get(of) ?? 0, now) + this.#intervalMs;
+    if (whole - now > this.#calls * this.#intervalMs) return false;
+    if (this.#whole.size >= limits.rate_memory_max) this.#whole.clear();
+    this.#whole.set(of, whole);
+    return true;
+  }
+}
+
+export function createActionRates({ time }: Pick<StoreContext, 'time'>) {
+  const ofPeople = new Rate(limits.actions_per_person_max, limits.action_per_person_ms);
+  const inChats = new Rate(limits.actions_per_chat_max, limits.action_per_chat_ms);
+  return {
+    /** Counts an action of a person. Error: `too_many_requests`. */
+    take(person: number): void {
+      if (!ofPeople.take(person, time.monotonic())) fail('too_many_requests', { retry_after: 1 });
+    },
+    /**
+     * Counts an action in a chat. Returns false if the chat shows too many actions, since each of them is sent to all
+     * members with an open window. Call this only for members.
+     */
+    hasRoom: (chat: number): boolean => inChats.take(chat, time.monotonic()),
+  };
+}

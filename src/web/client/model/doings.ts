@@ -1,0 +1,71 @@
+/** Holds what others do in each chat, such as typing, and tells the service what the person does. */
+import { call } from '../api.js';
+import { personName } from '../names.js';
+import { Cell } from '../signal.js';
+import type { StreamEvents } from '../types.js';
+import { t, type WordKey } from '../words.js';
+
+type Doing = Omit<StreamEvents['chat_action'], 'chat_id'>;
+
+/** What others do, by chat. Each entry is shown for some seconds. */
+export const doings = new Cell<ReadonlyMap<number, readonly Doing[]>>(new Map());
+const shown_ms = 5_500;
+/** How many others are counted in one chat. */
+const shown_max = 100;
+const timers = new Map<string, ReturnType<typeof setTimeout>>();
+
+/** Shows what `from` does in a chat, or that it does nothing if `doing` is null. */
+export function setDoing(chat: number, from: number, doing: Doing | null): void {
+  const before = doings.value.get(chat) ?? [];
+  const others = before.filter(({ from_id }) => from_id !== from);
+  if (doing ? others.length >= shown_max : others.length === before.length) return;
+  const key = `${chat} ${from}`;
+  clearTimeout(timers.get(key));
+  timers.delete(key);
+  if (doing)
+    timers.set(
+      key,
+      setTimeout(() => setDoing(chat, from, null), shown_ms),
+    );
+  const next = new Map(doings.value);
+  const list = doing ? [...others, doing] : others;
+  if (list.length > 0) next.set(chat, list);
+  else next.delete(chat);
+  doings.set(next);
+}
+
+const words: Readonly<Record<string, WordKey>> = {
+  upload_photo: 'doing_photo',
+  upload_video: 'doing_video',
+  upload_video_note: 'doing_video',
+  record_voice: 'doing_record',
+  upload_voice: 'doing_voice',
+  upload_document: 'doing_file',
+};
+
+/** Returns the text about what others do in a chat, or '' if they do nothing. `isGroup` adds their names. */
+export function doingText(list: readonly Doing[] | undefined, isGroup: boolean): string {
+  const [first, second] = list ?? [];
+  if (!first || !list) return '';
+  const doing = t(words[first.action] ?? 'typing');
+  if (!isGroup || !first.from) return doing;
+  const name = personName(first.from);
+  if (list.length > 2) return t('doing_many', { n: list.length });
+  return second ? t('doing_two', { name, other: personName(second.from) }) : t('doing_one', { name, doing });
+}
+
+const told_ms = 4_000;
+/** What the service was last told, by chat. */
+const told = new Map<number, { readonly action: string; readonly at: number }>();
+
+/** Tells the others in a chat what the person does. Does nothing if they were told a few seconds ago. */
+export function tellDoing(chat: number, action: string): void {
+  const last = told.get(chat);
+  if (last?.action === action && Date.now() - last.at < told_ms) return;
+  told.set(chat, { action, at: Date.now() });
+  // Ignores errors, because the next action is told anyway.
+  call('POST', `/api/chats/${chat}/action`, { action }).catch(() => undefined);
+}
+
+/** Lets the next action be told at once, because a message has ended the last one. */
+export const endDoing = (chat: number): void => void told.delete(chat);
