@@ -17,6 +17,7 @@ import { viewChat, viewSelf, viewSession, viewUserToken } from '../view/users.js
 import { viewMute, viewPlace } from './chat_summary.js';
 import { ownBot } from './own_bot.js';
 import { personViewer } from './reading.js';
+import { viewScheduled } from './scheduled_posts.js';
 import { viewStickerSet } from './sticker_sets.js';
 
 export type Line = Readonly<Record<string, unknown>> & { readonly kind: string };
@@ -153,6 +154,9 @@ export async function* exportLines(store: Store, files: Files, user: User): Asyn
   for await (const { at, notice } of store.exports.notices(user.id)) yield { kind: 'notice', at, notice };
   yield* directChats(store, user);
   yield* sharedChats(store, user);
+  const scheduled = (after: number, limit: number) => store.scheduledPosts.listBy(user.id, after, limit);
+  for await (const post of all(scheduled, idOf))
+    yield { kind: 'scheduled_post', scheduled_post: viewScheduled(post) };
   const blocked = (before: number, limit: number) => store.people.blocked(user.id, before, limit);
   for await (const { blocked_id, date } of all(blocked, idOf, limits.id_max))
     yield { kind: 'blocked_person', user_id: blocked_id, date };

@@ -42,6 +42,7 @@ import { pinMessage, unpinMessage } from './chats/pin.js';
 import { getPoll, vote } from './chats/polls.js';
 import { readChat } from './chats/read.js';
 import { getReplyKeyboard } from './chats/reply_keyboard.js';
+import { changeScheduledPost, deleteScheduledPost, listScheduledPosts, publishScheduledPost, schedulePost } from './chats/scheduled_posts.js';
 import { postAlbum, postMessage } from './chats/send.js';
 import { putPhoto, removePhoto, updateChat } from './chats/update.js';
 import { downloadFile } from './files/download.js';
@@ -168,6 +169,11 @@ export const endpoints: readonly Endpoint[] = [
   vote,
   readChat,
   getReplyKeyboard,
+  changeScheduledPost,
+  deleteScheduledPost,
+  listScheduledPosts,
+  publishScheduledPost,
+  schedulePost,
   postAlbum,
   postMessage,
   putPhoto,

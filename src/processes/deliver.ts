@@ -17,6 +17,7 @@ import { type Backends, isLate } from './backends.js';
 import { deliveryFigures } from './history.js';
 import { startPusher } from './push.js';
 import type { Role } from './role.js';
+import { startScheduler } from './scheduler.js';
 import { signerOf } from './signer.js';
 import { traceDeliveries, traceparentOf } from './tracing.js';
 
@@ -175,10 +176,11 @@ export async function startDeliver(
   worker.start();
   manager.start();
   replayer.start();
+  const scheduler = startScheduler(backends);
   return {
     worker,
     async stop() {
-      await replayer.stop();
+      await Promise.all([replayer.stop(), scheduler.stop()]);
       await Promise.all([worker.stop(), manager.stop(), pusher?.stop()]);
       await sender.close();
       await recorder.stop();

@@ -125,6 +125,18 @@ export const storeLimits = {
   draft_store_interval_ms: 1_000,
   /** How often a stream shows the draft of a chat. The newest draft replaces a pending draft. */
   draft_show_interval_ms: 50,
+  /** How far ahead a post can be scheduled. */
+  schedule_ahead_ms_min: 60_000,
+  schedule_ahead_ms_max: 365 * 24 * 3_600_000,
+  /** How often due scheduled posts are looked for, how many are published at a time, and how long a process claims them. */
+  scheduled_posts_look_ms: 1_000,
+  scheduled_posts_batch_max: 20,
+  scheduled_post_claim_ms: 10_000,
+  /** How long after the first attempt a post is tried again. Shorter than `idempotency_ttl_ms`. */
+  scheduled_post_tries_ms_max: 23 * 3_600_000,
+  /** How long a post that could not be published is kept, and how often older ones are deleted. */
+  scheduled_post_failure_age_ms: 30 * 24 * 3_600_000,
+  scheduled_posts_clean_ms: 3_600_000,
   account_removal_ms_max: 8_000,
   exports_max: 8,
   export_write_length_min: 16 * 1024,

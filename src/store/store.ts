@@ -70,6 +70,7 @@ import { createPostCounts } from './posts/post_counts.js';
 import { createPostIds } from './posts/post_ids.js';
 import { createPostWatches } from './posts/post_watches.js';
 import { Posts } from './posts/posts.js';
+import { createScheduledPosts } from './posts/scheduled_posts.js';
 import { Forwarder } from './updates/forwarder.js';
 import { Polls } from './updates/polls.js';
 import { createQueues } from './updates/queues.js';
@@ -181,6 +182,7 @@ const changing = {
     new Messages(own, p.readBack, p.forwarder, createRepeats(own, p.chats, p.records), p.pendingEdits),
   pins: (own: StoreContext, p: Parts) => createPins(own, p.readBack, p.forwarder),
   posts: (own: StoreContext, p: Parts) => new Posts(own, p.cold, createRepeats(own, p.chats, p.records)),
+  scheduledPosts: (own: StoreContext) => createScheduledPosts(own),
   votes: (own: StoreContext, p: Parts) => new Votes(own, p.readBack, p.forwarder, p.pollNumber),
   inline: (own: StoreContext, p: Parts) => new InlineQueries(own, p),
   accounts: (own: StoreContext, p: Parts) => new Accounts(own, p.db, p, p.onError),

@@ -4,6 +4,7 @@ import { stickerSet } from '../content/sticker.js';
 import { userTokenPage } from './account_results.js';
 import { auditPage, ownedBotSettings, transferPage } from './owner_results.js';
 import { botCommandList, chat, message, unixSeconds, user } from './results.js';
+import { scheduledPost } from './scheduled_results.js';
 import { sessionPage } from './sign_in_results.js';
 
 const line = <K extends string, S extends z.ZodRawShape>(kind: K, shape: S) =>
@@ -18,6 +19,7 @@ export const exportLine = z
       'The identity at an external identity provider',
     ),
     line('token', { token: userTokenPage.shape.items.element }).describe('A token without its secret'),
+    line('scheduled_post', { scheduled_post: scheduledPost }),
     line('session', { session: sessionPage.shape.items.element }),
     line('push_subscription', { endpoint: z.string(), created_at: unixSeconds }).describe(
       'A browser that receives push notifications',

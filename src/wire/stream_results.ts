@@ -49,6 +49,11 @@ export const streamEvents = {
     description:
       'The caller muted, pinned or archived a chat, or undid such a change, in this or another session. Or one person of a chat of two people blocked or unblocked the other. Read the chat again.',
   }),
+  scheduled_posts: z.strictObject({ chat_id: chatId }).meta({
+    id: 'ScheduledPostsEvent',
+    description:
+      'A scheduled post of the caller in this channel was added, changed, deleted, published or refused. Read the list again.',
+  }),
   chat_action: z
     .strictObject({
       chat_id: chatId,

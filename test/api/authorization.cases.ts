@@ -158,6 +158,15 @@ export const endpointRows: Readonly<Record<string, Row>> = {
   'GET /api/chats/{chat_id}/reply_keyboard': ['chat'],
   'GET /api/chats/{chat_id}/draft': ['chat'],
   'POST /api/chats/{chat_id}/action': ['chat', { action: 'typing' }],
+  // A person sees and changes only their own scheduled posts.
+  'GET /api/chats/{chat_id}/scheduled_posts': ['own'],
+  'POST /api/chats/{chat_id}/scheduled_posts': ['chat', { text: 'x', publish_at: 1 }],
+  'PATCH /api/chats/{chat_id}/scheduled_posts/{scheduled_post_id}': [
+    'chat',
+    { scheduled_post_id: 1, text: 'x' },
+  ],
+  'DELETE /api/chats/{chat_id}/scheduled_posts/{scheduled_post_id}': ['chat', { scheduled_post_id: 1 }],
+  'POST /api/chats/{chat_id}/scheduled_posts/{scheduled_post_id}/publish': ['chat', { scheduled_post_id: 1 }],
   'POST /api/chats/{chat_id}/draft/stop': ['chat', { draft_id: 1 }],
   'POST /api/chats/{chat_id}/inline_query': ['chat', { bot_id: '{bot}', query: 'x' }],
   'POST /api/chats/{chat_id}/inline_result': ['chat', { inline_query_id: '1234567', result_id: '1' }],

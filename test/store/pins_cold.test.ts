@@ -175,6 +175,7 @@ test('behaviour §11: history and event stream show the replied-to message of a 
       membership: () => undefined,
       read: () => undefined,
       settings: () => undefined,
+      scheduled: () => undefined,
       action: () => undefined,
       draft: async () => undefined,
       draftStopped: () => undefined,

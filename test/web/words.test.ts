@@ -75,10 +75,11 @@ test('every error that the application translates is an error of the service', (
   for (const text of Object.keys(reasons)) expect(said).toContain(text.replace(/\{\w+\}/g, '{}'));
 });
 
+/** Without `reasons.ts`, because only the pages of `later.ts` show its texts of errors. */
 const client = fileURLToPath(new URL('../../src/web/client', import.meta.url));
 const sources = new Map(
   readdirSync(client, { recursive: true, encoding: 'utf8' })
-    .filter((file) => /\.tsx?$/.test(file) && !/^(words|docs|ops|post)\//.test(file))
+    .filter((file) => /\.tsx?$/.test(file) && !/^(words|docs|ops|post)\/|^reasons/.test(file))
     .map((file) => [file, readFileSync(join(client, file), 'utf8')]),
 );
 

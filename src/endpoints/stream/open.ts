@@ -123,6 +123,9 @@ export const openStream = defineEndpoint({
         settings(chat_id) {
           inOrder(() => write(`event: chat_settings\ndata: ${JSON.stringify({ chat_id })}\n\n`));
         },
+        scheduled(chat_id) {
+          inOrder(() => write(`event: scheduled_posts\ndata: ${JSON.stringify({ chat_id })}\n\n`));
+        },
         start(cursor) {
           inOrder(() => write(`id: ${cursor}\nevent: ready\ndata: {}\n\n`));
         },

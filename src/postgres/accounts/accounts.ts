@@ -19,6 +19,7 @@ const onlyShownToThem = [
   ...['notices', 'management_talks', 'bot_writers', 'bot_menu_buttons', 'read_marks'],
   ...['chat_invitations', 'join_requests', 'stranger_adds', 'bot_creations'],
   ...['chat_mutes', 'chat_places', 'push_subscriptions', 'push_due', 'person_blocks'],
+  'scheduled_posts',
 ];
 
 async function declineOffers(sql: Sql, user: number): Promise<void> {

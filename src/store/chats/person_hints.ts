@@ -8,6 +8,8 @@ export const readHint = 'read ';
  * The prefix of a hint that the person muted, pinned or archived a chat, or undid such a change. The chat id follows.
  */
 export const settingsHint = 'settings ';
+/** The prefix of a hint that the person’s scheduled posts of a channel changed. The chat id follows. */
+export const scheduledHint = 'scheduled ';
 
 /** Ignores errors, because the change is stored. Other windows show it when they load the chat again. */
 async function tell({ scripts, keys }: StoreContext, user: number, hint: string): Promise<void> {
@@ -20,3 +22,6 @@ export const tellRead = (context: StoreContext, user: number, chat: ChatRef, mes
 
 export const tellSettings = (context: StoreContext, user: number, chat: ChatRef) =>
   tell(context, user, `${settingsHint}${chat.id}`);
+
+export const tellScheduled = (context: StoreContext, user: number, chat: ChatRef) =>
+  tell(context, user, `${scheduledHint}${chat.id}`);

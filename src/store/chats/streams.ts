@@ -20,7 +20,7 @@ import { relatedId, type StoredMessage, storedMessage } from '../core/stored_mes
 import { storeLimits as limits } from '../limits.js';
 import { readActionHint, type ShownAction } from './action_hints.js';
 import type { Chats } from './chats.js';
-import { readHint, settingsHint } from './person_hints.js';
+import { readHint, scheduledHint, settingsHint } from './person_hints.js';
 import type { Presence } from './presence.js';
 import { DraftPace, type MessageDraft, readDraftHint, type StoppedDraft } from './shown_drafts.js';
 
@@ -64,6 +64,8 @@ export interface StreamListener {
   read(chat: number, message: number): void;
   /** Reports that the person muted, pinned or archived a chat, or undid such a change. The report is not stored. */
   settings(chat: number): void;
+  /** Reports that the person's scheduled posts of a channel changed. The report is not stored. */
+  scheduled(chat: number): void;
   /** Reports that this node is shutting down. The stream reports no more changes. */
   leave(): void;
 }
@@ -208,6 +210,10 @@ class Stream {
       }
       if (text.startsWith(settingsHint)) {
         this.#listener.settings(Number(text.slice(settingsHint.length)));
+        return;
+      }
+      if (text.startsWith(scheduledHint)) {
+        this.#listener.scheduled(Number(text.slice(scheduledHint.length)));
         return;
       }
       this.#stale = true;

@@ -11,6 +11,7 @@ export type StreamEvents = {
   chat_left: ChatLeftEvent;
   chat_read: ChatReadEvent;
   chat_settings: ChatSettingsEvent;
+  scheduled_posts: ScheduledPostsEvent;
   chat_action: ChatActionEvent;
   message_draft: MessageDraftEvent;
   message_draft_stopped: MessageDraftStoppedEvent;
@@ -564,6 +565,18 @@ export type BlockedPerson = {
   date: number;
 };
 
+/** A post that the caller has scheduled in a channel. */
+export type ScheduledPost = {
+  id: number;
+  chat_id: number;
+  text: string;
+  entities?: Array<MessageEntity>;
+  /** Unix time in seconds */
+  publish_at: number;
+  /** Why the post was not published. Absent if it still waits */
+  failure?: string;
+};
+
 /** A person and the token of their new session. */
 export type NewSession = {
   user: Self;
@@ -964,6 +977,12 @@ export type ChatReadEvent = {
 
 /** The caller muted, pinned or archived a chat, or undid such a change, in this or another session. Or one person of a chat of two people blocked or unblocked the other. Read the chat again. */
 export type ChatSettingsEvent = {
+  /** Id of the chat */
+  chat_id: number;
+};
+
+/** A scheduled post of the caller in this channel was added, changed, deleted, published or refused. Read the list again. */
+export type ScheduledPostsEvent = {
   /** Id of the chat */
   chat_id: number;
 };

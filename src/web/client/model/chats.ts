@@ -172,6 +172,9 @@ const isEmpty = ({ type, last_message }: ChatSummary): boolean => type === 'pers
 
 export const chats = new Chats();
 
+/** The channel whose scheduled posts changed last. */
+export const scheduledIn = new Cell({ chat: 0 });
+
 /** The pending invitations on the first page. */
 export const invitations = new Cell<readonly Invitation[]>([]);
 
@@ -317,6 +320,15 @@ function onMessage(message: Message): void {
   replyKeyboards.take(message);
 }
 
+function onDeleted(id: number, message: number): void {
+  histories.get(id)?.remove(message);
+  replyKeyboards.forget(id, message);
+  for (const listener of deletionListeners) listener(id, message);
+  const chat = chats.byId.get(id);
+  const shown = [chat?.last_message?.message_id, chat?.pinned_message?.message_id];
+  if (shown.includes(message)) void chats.refresh(id);
+}
+
 const onEvent = (...[event, data]: LiveEvent<StreamEvents>): void => {
   switch (event) {
     case 'ready':
@@ -334,15 +346,9 @@ const onEvent = (...[event, data]: LiveEvent<StreamEvents>): void => {
       histories.get(data.chat.id)?.put(data, false);
       break;
     }
-    case 'message_deleted': {
-      histories.get(data.chat_id)?.remove(data.message_id);
-      replyKeyboards.forget(data.chat_id, data.message_id);
-      for (const listener of deletionListeners) listener(data.chat_id, data.message_id);
-      const chat = chats.byId.get(data.chat_id);
-      const shown = [chat?.last_message?.message_id, chat?.pinned_message?.message_id];
-      if (shown.includes(data.message_id)) void chats.refresh(data.chat_id);
+    case 'message_deleted':
+      onDeleted(data.chat_id, data.message_id);
       return;
-    }
     case 'pinned': {
       const { chat_id, pinned_message } = data;
       // A pin that has only an id is outdated, because a newer pin has replaced it. The event of the newer pin follows.
@@ -362,6 +368,9 @@ const onEvent = (...[event, data]: LiveEvent<StreamEvents>): void => {
       return;
     case 'chat_action':
       setDoing(data.chat_id, data.from_id, data);
+      return;
+    case 'scheduled_posts':
+      scheduledIn.set({ chat: data.chat_id });
       return;
     case 'message_draft':
       botDrafts.show(data.chat_id, data);

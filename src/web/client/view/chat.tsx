@@ -30,6 +30,7 @@ const ChatInfo = lazy(async () => ({ default: (await import('./chat_info.js')).C
 const Outside = lazy(async () => ({ default: (await import('./outside.js')).Outside }));
 const ClosedPerson = lazy(async () => ({ default: (await import('./person.js')).ClosedPerson }));
 const PostsPage = lazy(async () => ({ default: (await import('./posts.js')).PostsPage }));
+const Scheduled = lazy(() => import('./scheduled.js'));
 const Viewer = lazy(() => import('./viewer.js'));
 
 function subtitleOf(chat: ChatSummary): string {
@@ -111,7 +112,8 @@ type Shown =
   | { kind: 'deletion'; messages: readonly Message[] }
   | { kind: 'forward'; messages: readonly Message[] }
   | { kind: 'media'; items: readonly AlbumItem[]; first: AlbumItem }
-  | { kind: 'info' };
+  | { kind: 'info' }
+  | { kind: 'scheduled' };
 
 /** The message that the composer replies to or edits. */
 interface Subject {
@@ -198,6 +200,12 @@ function Over({ shown, menu, close }: { shown: Shown; menu: MenuContext; close: 
           <Viewer items={shown.items} first={shown.first} close={close} />
         </Part>
       );
+    case 'scheduled':
+      return (
+        <Part>
+          <Scheduled chat={chat.id} close={close} />
+        </Part>
+      );
     case 'info':
       return (
         <Part>
@@ -253,9 +261,11 @@ function useJump(history: History) {
   return { target, jump };
 }
 
-/** Returns the newest editable text that the signed-in person sent. */
-const lastOwnOf = ({ messages }: History): Message | undefined =>
-  messages.findLast(({ from, via_bot, text }) => !via_bot && from?.id === me.value?.id && text);
+/** Returns the edit of the newest editable text that the signed-in person sent. */
+function lastOwnOf({ messages }: History): Subject | null {
+  const mine = messages.findLast(({ from, via_bot, text }) => !via_bot && from?.id === me.value?.id && text);
+  return mine ? { kind: 'edit', message: mine } : null;
+}
 
 const ChatSearch = (props: ComponentProps<typeof LoadedSearch>) => (
   <Part>
@@ -307,10 +317,6 @@ function OpenChat({ chat, tab }: { chat: ChatSummary; tab: string }) {
   };
   const main = useRef<HTMLElement>(null);
   const attaches = mayWrite && tab !== 'posts' && subject?.kind !== 'edit';
-  const editLast = () => {
-    const message = lastOwnOf(history);
-    if (message) begin({ kind: 'edit', message });
-  };
   return (
     <main className="main" ref={main}>
       <Header
@@ -334,6 +340,7 @@ function OpenChat({ chat, tab }: { chat: ChatSummary; tab: string }) {
             <Composer
               chat={chat.id}
               isGroup={chat.type === 'group'}
+              schedule={chat.type === 'channel' ? () => show({ kind: 'scheduled' }) : null}
               commands={profile?.commands ?? []}
               bot={profile}
               keys={keys}
@@ -344,7 +351,7 @@ function OpenChat({ chat, tab }: { chat: ChatSummary; tab: string }) {
               editing={subject?.kind === 'edit' ? subject.message : null}
               done={() => begin(null)}
               sent={toBottom}
-              editLast={editLast}
+              editLast={() => begin(lastOwnOf(history) ?? subject)}
             />
           ) : (
             <Closed chat={chat} />

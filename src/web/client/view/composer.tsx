@@ -35,6 +35,8 @@ export interface ComposerProps {
   chat: number;
   /** Whether the chat is a group, whose members can be mentioned. */
   isGroup: boolean;
+  /** Shows the scheduled posts. Null if the chat has none. */
+  schedule: (() => void) | null;
   commands: readonly BotCommand[];
   /** The page of the bot of a direct chat. */
   bot?: BotPage | null;
@@ -446,7 +448,7 @@ interface RowProps {
 }
 
 /** Shows the text field between the buttons of the composer. */
-function Row({ props: { bot, commands, editing, placeholder }, own, keys, record }: RowProps) {
+function Row({ props: { bot, commands, editing, placeholder, schedule }, own, keys, record }: RowProps) {
   const { tray, count, emoji, setEmoji, suggestions, left } = own;
   function toggleEmoji() {
     suggestions.close();
@@ -468,6 +470,9 @@ function Row({ props: { bot, commands, editing, placeholder }, own, keys, record
       <ReplyKeysButton keys={keys} />
       {left < 200 && <span className={left < 0 ? 'counter over' : 'counter'}>{left}</span>}
       <IconButton icon="smile" label={t('emoji')} expanded={emoji} onClick={toggleEmoji} />
+      {schedule && !editing && count === 0 && (
+        <IconButton icon="clock" label={t('scheduled_posts')} onClick={schedule} />
+      )}
       {own.isEmpty && !editing && canRecord() && (
         <IconButton icon="mic" label={t('record')} onClick={record} />
       )}

@@ -281,6 +281,7 @@ export const en = {
   revoke: 'Revoke',
   revoke_hint: 'Nobody can join by this link any more.',
   save: 'Save',
+  scheduled_posts: 'Scheduled posts',
   search: 'Chat or @username',
   search_emoji: 'Search emoji',
   search_further: 'Search further',

@@ -1,0 +1,169 @@
+/** Holds SQL statements for scheduled posts of channels (decision 0087). */
+import { fail } from '../../errors.js';
+import { hasRight } from '../../rules/rights.js';
+import { lockPerson } from '../accounts/users.js';
+import { postgresLimits as limits } from '../limits.js';
+import { type Database, fragment, type Sql, seconds } from '../sql.js';
+import { loadStanding, outside } from './events.js';
+import { lockChat } from './members.js';
+
+export interface ScheduledPostRow {
+  readonly id: number;
+  readonly chat_id: number;
+  readonly user_id: number;
+  readonly content: Buffer;
+  /** Unix time in seconds. */
+  readonly publish_at: number;
+  /** The name of the error with which the publication was refused. */
+  readonly failure: string | null;
+}
+
+export interface ClaimedPost extends ScheduledPostRow {
+  readonly seed: string;
+  /** The time since the first attempt began, in ms. */
+  readonly tried_ms: number;
+}
+
+const columns = fragment(`id, chat_id, user_id, content, ${seconds('publish_at')} as publish_at, failure`);
+/** Whether no attempt is running. After a process has died, an attempt counts as running until it is tried again. */
+const isIdle = fragment('tried_at is null');
+
+/** Error: `too_many_scheduled_posts` if the channel or the author has no room for a post of this size. */
+async function checkRoom(sql: Sql, chat: number, author: number, bytes: number, except = 0): Promise<void> {
+  const totals = await sql.one<{ in_chat: number; chat_bytes: number; own: number; own_bytes: number }>`
+    select count(*) filter (where chat_id = ${chat})::int as in_chat,
+      coalesce(sum(octet_length(content)) filter (where chat_id = ${chat}), 0)::int as chat_bytes,
+      count(*) filter (where user_id = ${author})::int as own,
+      coalesce(sum(octet_length(content)) filter (where user_id = ${author}), 0)::int as own_bytes
+    from scheduled_posts where (chat_id = ${chat} or user_id = ${author}) and id <> ${except}`;
+  if (
+    totals.in_chat >= limits.scheduled_posts_per_chat_max ||
+    totals.chat_bytes + bytes > limits.scheduled_posts_bytes_per_chat_max ||
+    totals.own >= limits.scheduled_posts_per_person_max ||
+    totals.own_bytes + bytes > limits.scheduled_posts_bytes_per_person_max
+  )
+    fail('too_many_scheduled_posts');
+}
+
+/**
+ * Schedules a post and returns its id. `at` is Unix time in seconds. Errors: `chat_not_found`, `not_a_channel`,
+ * `posting_not_allowed`, `too_many_scheduled_posts`.
+ */
+export const addScheduled = (
+  db: Database,
+  chat: number,
+  author: number,
+  content: Buffer,
+  at: number,
+): Promise<number> =>
+  db.transaction(async (sql) => {
+    const { type } = await lockChat(sql, chat);
+    if (type !== 'channel') fail('not_a_channel');
+    if (!hasRight((await loadStanding(sql, chat, author)) ?? outside, 'can_post_messages'))
+      fail('posting_not_allowed');
+    await lockPerson(sql, author);
+    await checkRoom(sql, chat, author, content.length);
+    return sql.value<number>`
+      insert into scheduled_posts (chat_id, user_id, content, publish_at, next_at)
+      values (${chat}, ${author}, ${content}, to_timestamp(${at}::bigint), to_timestamp(${at}::bigint)) returning id`;
+  });
+
+export interface ScheduledChange {
+  readonly content: Buffer | null;
+  /** Unix time in seconds. */
+  readonly at: number | null;
+}
+
+/** Errors: `scheduled_post_not_found`, `scheduled_post_publishing`. */
+async function lockScheduled(sql: Sql, chat: number, author: number, id: number): Promise<void> {
+  const found = await sql.first<{ idle: boolean }>`
+    select ${isIdle} as idle from scheduled_posts
+    where id = ${id} and chat_id = ${chat} and user_id = ${author} for update`;
+  if (found === null) fail('scheduled_post_not_found');
+  else if (!found.idle) fail('scheduled_post_publishing');
+}
+
+/**
+ * Changes the content or the time of a post. A post whose publication failed is scheduled again. Errors:
+ * `chat_not_found`, `scheduled_post_not_found`, `scheduled_post_publishing`, `too_many_scheduled_posts`.
+ */
+export const changeScheduled = (
+  db: Database,
+  chat: number,
+  author: number,
+  id: number,
+  { content, at }: ScheduledChange,
+): Promise<boolean> =>
+  db.transaction(async (sql) => {
+    // Finds the author's own post first, so that the answer does not reveal whether a private channel exists.
+    await lockScheduled(sql, chat, author, id);
+    await lockChat(sql, chat);
+    await lockPerson(sql, author);
+    if (content) await checkRoom(sql, chat, author, content.length, id);
+    await sql.run`
+      update scheduled_posts set content = coalesce(${content}::bytea, content), failure = null,
+        publish_at = coalesce(to_timestamp(${at}::bigint), publish_at),
+        next_at = coalesce(to_timestamp(${at}::bigint), publish_at)
+      where id = ${id}`;
+    return true;
+  });
+
+/** Errors: `scheduled_post_not_found`, `scheduled_post_publishing`. */
+export const deleteScheduled = (db: Database, chat: number, author: number, id: number): Promise<boolean> =>
+  db.transaction(async (sql) => {
+    await lockScheduled(sql, chat, author, id);
+    await sql.run`delete from scheduled_posts where id = ${id}`;
+    return true;
+  });
+
+export const loadScheduled = (sql: Sql, chat: number, author: number, after: number, limit: number) =>
+  sql.rows<ScheduledPostRow>`
+    select ${columns} from scheduled_posts where chat_id = ${chat} and user_id = ${author} and id > ${after}
+    order by id limit ${limit}`;
+
+export const loadScheduledPost = (sql: Sql, author: number, id: number) => sql.first<ScheduledPostRow>`
+  select ${columns} from scheduled_posts where id = ${id} and user_id = ${author}`;
+
+/** Loads the posts that a person has scheduled in all channels. */
+export const loadScheduledBy = (sql: Sql, author: number, after: number, limit: number) =>
+  sql.rows<ScheduledPostRow>`
+    select ${columns} from scheduled_posts where user_id = ${author} and id > ${after} order by id limit ${limit}`;
+
+const claim = fragment(`tried_at = coalesce(tried_at, now())`);
+const claimed = fragment(
+  `${columns}, seed::text as seed, floor(extract(epoch from now() - tried_at) * 1000)::bigint as tried_ms`,
+);
+
+/** Claims due posts that no other process is publishing, for `forMs`. */
+export const claimDue = (sql: Sql, limit: number, forMs: number) => sql.rows<ClaimedPost>`
+  update scheduled_posts set ${claim}, next_at = now() + ${forMs}::bigint * interval '1 millisecond'
+  where id in (
+    select id from scheduled_posts where next_at <= now() order by next_at limit ${limit} for update skip locked)
+  returning ${claimed}`;
+
+/** Claims one post for `forMs`, whatever its time. Errors: `scheduled_post_not_found`, `scheduled_post_publishing`. */
+export const claimOne = (db: Database, chat: number, author: number, id: number, forMs: number) =>
+  db.transaction(async (sql) => {
+    await lockScheduled(sql, chat, author, id);
+    return sql.one<ClaimedPost>`
+      update scheduled_posts set ${claim}, failure = null,
+        next_at = now() + ${forMs}::bigint * interval '1 millisecond'
+      where id = ${id} returning ${claimed}`;
+  });
+
+export const deletePublished = (sql: Sql, id: number) => sql.run`
+  delete from scheduled_posts where id = ${id}`;
+
+/** Records why a post was not published. The post is not tried again until its author changes it. */
+export const noteFailure = (sql: Sql, id: number, failure: string) => sql.run`
+  update scheduled_posts set failure = ${failure}, tried_at = null, next_at = 'infinity'
+  where id = ${id} and tried_at is not null`;
+
+/** Lets a post wait for its time again after a refused attempt before this time. */
+export const putBack = (sql: Sql, id: number) => sql.run`
+  update scheduled_posts set tried_at = null, next_at = publish_at where id = ${id} and tried_at is not null`;
+
+/** Deletes failed posts that are older than `ageMs`. */
+export const deleteOldFailures = (sql: Sql, ageMs: number) => sql.run`
+  delete from scheduled_posts where failure is not null
+    and publish_at < now() - ${ageMs}::bigint * interval '1 millisecond'`;

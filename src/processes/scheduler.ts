@@ -1,0 +1,70 @@
+/**
+ * Publishes due scheduled posts in the background of the role `deliver` (decision 0087). Any number of processes may run
+ * this, because a post is claimed before it is published, and each attempt has the same request id.
+ */
+import { isFinal, publishClaimed } from '../actions/scheduled_posts.js';
+import { figuresOf } from '../obs/metrics.js';
+import { storeLimits as limits } from '../store/limits.js';
+import type { ClaimedPost } from '../store/posts/scheduled_posts.js';
+import { type Backends, isLate } from './backends.js';
+import type { Role } from './role.js';
+
+export type SchedulerBackends = Pick<Backends, 'store' | 'time' | 'held' | 'troubles' | 'figures'>;
+
+export function startScheduler({ store, time, held, troubles, figures }: SchedulerBackends): Role {
+  const counts = { published: 0, failed: 0 };
+  const onError = troubles.onDelay('scheduled posts', 'scheduled posts are published late', isLate);
+  figures.push(
+    ...figuresOf(
+      {
+        petrel_scheduled_posts_published_total: 'Scheduled posts that this process published.',
+        petrel_scheduled_posts_failed_total: 'Scheduled posts whose publication was refused.',
+      },
+      () => ({
+        petrel_scheduled_posts_published_total: counts.published,
+        petrel_scheduled_posts_failed_total: counts.failed,
+      }),
+    ),
+  );
+  const stopping = new AbortController();
+
+  async function publish(post: ClaimedPost): Promise<void> {
+    try {
+      await publishClaimed(store, post);
+      counts.published++;
+    } catch (error) {
+      // After other errors, the post is tried again when its claim ends.
+      if (!isFinal(error)) return onError(error);
+      await store.scheduledPosts.failed(post, error.kind).catch(onError);
+      counts.failed++;
+    }
+  }
+
+  async function publishDue(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      const due = await store.scheduledPosts.claimDue();
+      await Promise.all(due.map(publish));
+      if (due.length < limits.scheduled_posts_batch_max) return;
+    }
+  }
+
+  async function run(): Promise<void> {
+    let cleanAt = 0;
+    while (!stopping.signal.aborted) {
+      // Publishes nothing during a drill, because the posts belong to the original installation.
+      if (!held()) await publishDue().catch(onError);
+      if (time.monotonic() >= cleanAt) {
+        cleanAt = time.monotonic() + limits.scheduled_posts_clean_ms;
+        await store.scheduledPosts.dropOldFailures().catch(onError);
+      }
+      await time.sleep(limits.scheduled_posts_look_ms, { signal: stopping.signal });
+    }
+  }
+  const running = run();
+  return {
+    async stop() {
+      stopping.abort();
+      await running;
+    },
+  };
+}

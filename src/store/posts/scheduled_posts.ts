@@ -1,0 +1,96 @@
+/** Manages the scheduled posts of channels. They are stored only in Postgres (decision 0087). */
+import type { ErrorName } from '../../errors.js';
+import * as rows from '../../postgres/chats/scheduled_posts.js';
+import { tellScheduled } from '../chats/person_hints.js';
+import { type Content, packContent, unpack } from '../core/codec.js';
+import type { StoreContext } from '../core/context.js';
+import { type ChatRef, sharedChat } from '../core/keys.js';
+import { storeLimits as limits } from '../limits.js';
+
+export interface ScheduledPost {
+  readonly id: number;
+  readonly chat: ChatRef;
+  readonly author: number;
+  readonly content: Content;
+  /** Unix time in seconds. */
+  readonly publishAt: number;
+  readonly failure: ErrorName | null;
+}
+
+export interface ClaimedPost extends ScheduledPost {
+  /** The seed of `Store.under` for each attempt to publish the post. */
+  readonly seed: string;
+  /** Whether an attempt began so long ago that its request id may be forgotten. */
+  readonly isUnknown: boolean;
+}
+
+function postOf(row: rows.ScheduledPostRow): ScheduledPost {
+  return {
+    id: row.id,
+    chat: sharedChat(row.chat_id),
+    author: row.user_id,
+    content: unpack<Content>(row.content),
+    publishAt: row.publish_at,
+    failure: row.failure as ErrorName | null,
+  };
+}
+
+const claimedOf = (row: rows.ClaimedPost): ClaimedPost => ({
+  ...postOf(row),
+  seed: `scheduled.${row.id}.${row.seed}`,
+  isUnknown: row.tried_ms > limits.scheduled_post_tries_ms_max,
+});
+
+/** The methods throw the errors of `postgres/chats/scheduled_posts.ts`. */
+export function createScheduledPosts(context: StoreContext) {
+  const { db } = context;
+  const find = async (author: number, id: number): Promise<ScheduledPost | null> => {
+    const row = await rows.loadScheduledPost(db, author, id);
+    return row && postOf(row);
+  };
+  return {
+    find,
+    /** `at` is Unix time in seconds. Returns null if the post was published or deleted in the meantime. */
+    async add(chat: ChatRef, author: number, content: Content, at: number): Promise<ScheduledPost | null> {
+      const id = await rows.addScheduled(db, chat.id, author, packContent(content), at);
+      await tellScheduled(context, author, chat);
+      return find(author, id);
+    },
+    /** Returns null if the post was published or deleted in the meantime. */
+    async change(chat: ChatRef, author: number, id: number, content: Content | null, at: number | null) {
+      await rows.changeScheduled(db, chat.id, author, id, { content: content && packContent(content), at });
+      await tellScheduled(context, author, chat);
+      return find(author, id);
+    },
+    async remove(chat: ChatRef, author: number, id: number) {
+      await rows.deleteScheduled(db, chat.id, author, id);
+      await tellScheduled(context, author, chat);
+    },
+    async list(chat: ChatRef, author: number, after: number, limit: number): Promise<ScheduledPost[]> {
+      return (await rows.loadScheduled(db, chat.id, author, after, limit)).map(postOf);
+    },
+    async listBy(author: number, after: number, limit: number): Promise<ScheduledPost[]> {
+      return (await rows.loadScheduledBy(db, author, after, limit)).map(postOf);
+    },
+    /** Claims due posts that no other process is publishing. */
+    async claimDue(): Promise<ClaimedPost[]> {
+      const { scheduled_posts_batch_max: most, scheduled_post_claim_ms: forMs } = limits;
+      return (await rows.claimDue(db, most, forMs)).map(claimedOf);
+    },
+    /** Claims one post, whatever its time. */
+    async claim(chat: ChatRef, author: number, id: number): Promise<ClaimedPost> {
+      return claimedOf(await rows.claimOne(db, chat.id, author, id, limits.scheduled_post_claim_ms));
+    },
+    /** Removes a post that was published. */
+    async published({ id, author, chat }: ScheduledPost) {
+      await rows.deletePublished(db, id);
+      await tellScheduled(context, author, chat);
+    },
+    async failed({ id, author, chat }: ScheduledPost, failure: ErrorName) {
+      await rows.noteFailure(db, id, failure);
+      await tellScheduled(context, author, chat);
+    },
+    putBack: ({ id }: ScheduledPost) => rows.putBack(db, id),
+    dropOldFailures: () => rows.deleteOldFailures(db, limits.scheduled_post_failure_age_ms),
+  };
+}

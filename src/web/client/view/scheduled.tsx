@@ -1,0 +1,215 @@
+/** Shows the scheduled posts of a channel, and schedules the text of the composer. */
+import { type FormEvent, type ReactNode, useEffect, useState } from 'react';
+import { ApiFailure, call, get } from '../api.js';
+import { reasonOf } from '../failures.js';
+import { scheduledIn } from '../model/chats.js';
+import { draftOf, setDraft } from '../model/drafts.js';
+import { readMarks, writeMarks } from '../model/marks.js';
+import { say } from '../notes.js';
+import { useCell } from '../signal.js';
+import type { Page, ScheduledPost } from '../types.js';
+import { fullDate, t } from '../words.js';
+import '../words/later.js';
+import { RichText } from './text.js';
+import { Confirm, Dialog, Failure, Field, IconButton, lengthOf, Spinner } from './ui.js';
+
+const minute_ms = 60_000;
+const text_max = 4_096;
+
+/** Returns the local time in the form of a date field. */
+const fieldOf = (ms: number): string =>
+  new Date(ms - new Date(ms).getTimezoneOffset() * minute_ms).toISOString().slice(0, 16);
+const secondsOf = (field: string): number => new Date(field).getTime() / 1_000;
+const upToMinute = (ms: number): number => Math.ceil(ms / minute_ms) * minute_ms;
+
+const bodyOf = (source: string, at: string) => {
+  const { text, entities } = readMarks(source.trim());
+  return { text, entities, publish_at: secondsOf(at) };
+};
+
+interface TimeFormProps {
+  initial: number;
+  action: string;
+  isValid?: boolean;
+  save: (at: string) => Promise<unknown>;
+  children?: ReactNode;
+}
+
+/** Shows a form with a date and a time. `save` gets them in the form of a date field. */
+function TimeForm({ initial, action, isValid = true, save, children }: TimeFormProps) {
+  const [at, setAt] = useState(() => fieldOf(initial));
+  const [failure, setFailure] = useState('');
+  const [isSaving, setSaving] = useState(false);
+  const min = fieldOf(upToMinute(Date.now() + minute_ms));
+  const max = fieldOf(Date.now() + 364 * 24 * 60 * minute_ms);
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    setSaving(true);
+    setFailure('');
+    save(at)
+      .catch((error) => setFailure(reasonOf(error)))
+      .finally(() => setSaving(false));
+  };
+  return (
+    <form className="stack" onSubmit={submit}>
+      {children}
+      <label className="field">
+        {t('schedule_at')}
+        <input
+          type="datetime-local"
+          required
+          value={at}
+          min={min}
+          max={max}
+          onChange={(event) => setAt(event.target.value)}
+        />
+      </label>
+      <Failure text={failure} />
+      <button type="submit" className="button primary" disabled={isSaving || !isValid}>
+        {action}
+      </button>
+    </form>
+  );
+}
+
+interface ItemProps {
+  post: ScheduledPost;
+  path: string;
+  changed: () => Promise<unknown>;
+}
+
+function Edit({ post, path, changed, close }: ItemProps & { close: () => void }) {
+  const [source, setSource] = useState(() => writeMarks(post.text, post.entities));
+  const length = lengthOf(readMarks(source).text.trim());
+  const save = async (at: string) => {
+    await call('PATCH', path, bodyOf(source, at));
+    await changed();
+    close();
+  };
+  return (
+    <TimeForm
+      initial={Math.max(post.publish_at * 1_000, upToMinute(Date.now() + minute_ms))}
+      action={t('save')}
+      isValid={length > 0 && length <= text_max}
+      save={save}
+    >
+      <Field label={t('schedule_text')} value={source} set={setSource} max={text_max} multiline />
+    </TimeForm>
+  );
+}
+
+function Item({ post, path, changed }: ItemProps) {
+  const [isEditing, setEditing] = useState(false);
+  const [isAsking, setAsking] = useState(false);
+  const [failure, setFailure] = useState('');
+  const run = (action: () => Promise<unknown>) => {
+    setFailure('');
+    action()
+      .catch((error) => setFailure(reasonOf(error)))
+      .finally(() => void changed());
+  };
+  const date = fullDate(post.publish_at);
+  return (
+    <li className="scheduled-post stack">
+      <div className="row">
+        <strong className="grow">{date}</strong>
+        <IconButton
+          icon={isEditing ? 'close' : 'edit'}
+          label={isEditing ? t('cancel') : t('schedule_edit', { date })}
+          onClick={() => setEditing(!isEditing)}
+        />
+        <IconButton
+          icon="send"
+          label={t('schedule_publish', { date })}
+          onClick={() => run(() => call('POST', `${path}/publish`))}
+        />
+        <IconButton icon="trash" label={t('schedule_delete', { date })} onClick={() => setAsking(true)} />
+      </div>
+      {post.failure !== undefined && (
+        <Failure text={t('schedule_failed', { reason: reasonOf(new ApiFailure(400, post.failure)) })} />
+      )}
+      <Failure text={failure} />
+      {isEditing ? (
+        <Edit post={post} path={path} changed={changed} close={() => setEditing(false)} />
+      ) : (
+        <p className="scheduled-text" dir="auto">
+          <RichText text={post.text} entities={post.entities} />
+        </p>
+      )}
+      {isAsking && (
+        <Confirm
+          title={t('schedule_delete', { date })}
+          text={t('schedule_delete_hint')}
+          action={t('delete')}
+          danger
+          act={() => run(() => call('DELETE', path))}
+          close={() => setAsking(false)}
+        />
+      )}
+    </li>
+  );
+}
+
+/** Loads all scheduled posts of a channel, of which there are few. */
+async function loadAll(path: string): Promise<ScheduledPost[]> {
+  const found: ScheduledPost[] = [];
+  for (let cursor = ''; ; ) {
+    const { items, next_cursor } = await get<Page<ScheduledPost>>(`${path}?limit=100${cursor}`);
+    found.push(...items);
+    if (next_cursor === undefined) break;
+    cursor = `&cursor=${next_cursor}`;
+  }
+  return found.sort((a, b) => a.publish_at - b.publish_at || a.id - b.id);
+}
+
+interface ScheduledProps {
+  chat: number;
+  close: () => void;
+}
+
+export default function Scheduled({ chat, close }: ScheduledProps) {
+  const [text] = useState(() => draftOf(chat).trim());
+  const path = `/api/chats/${chat}/scheduled_posts`;
+  const [posts, setPosts] = useState<readonly ScheduledPost[]>();
+  const [failure, setFailure] = useState('');
+  const change = useCell(scheduledIn);
+  const load = () =>
+    loadAll(path).then(
+      (found) => {
+        setPosts(found);
+        setFailure('');
+      },
+      (error) => setFailure(reasonOf(error)),
+    );
+  // biome-ignore lint/correctness/useExhaustiveDependencies: loads again after each change in this or another window
+  useEffect(() => {
+    if (posts === undefined || change.chat === chat) void load();
+  }, [change]);
+  const schedule = async (at: string) => {
+    await call('POST', path, bodyOf(text, at));
+    say(t('schedule_done', { date: fullDate(secondsOf(at)) }));
+    setDraft(chat, '');
+    close();
+  };
+  return (
+    <Dialog title={t('scheduled_posts')} close={close}>
+      {text !== '' && (
+        <TimeForm initial={upToMinute(Date.now() + 60 * minute_ms)} action={t('schedule')} save={schedule}>
+          <p className="scheduled-text" dir="auto">
+            <RichText {...readMarks(text)} />
+          </p>
+        </TimeForm>
+      )}
+      <Failure text={failure} />
+      {posts === undefined && failure === '' && <Spinner />}
+      {posts?.length === 0 && text === '' && <p className="muted">{t('schedule_none')}</p>}
+      {posts && posts.length > 0 && (
+        <ul className="sessions">
+          {posts.map((post) => (
+            <Item key={post.id} post={post} path={`${path}/${post.id}`} changed={load} />
+          ))}
+        </ul>
+      )}
+    </Dialog>
+  );
+}

@@ -1,0 +1,48 @@
+/** Tests that a post is published once, although the process that publishes it is killed. */
+import pg from 'pg';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { itemsOf, resultOf, type Service, startService, type TestUser } from '../support/service.js';
+
+let service: Service;
+let ann: TestUser;
+let client: pg.Client;
+
+beforeAll(async () => {
+  service = await startService({ flushing: false });
+  ann = await service.newUser('ann');
+  client = new pg.Client(service.databaseUrl);
+  await client.connect();
+});
+afterAll(async () => {
+  await client?.end();
+  await service?.stop();
+});
+
+test('a process that is killed after the publication and before its mark causes no second publication', async () => {
+  const made = { type: 'channel', title: 'News' };
+  const { id: channel } = await resultOf(service.app(ann, 'POST', '/api/chats', made));
+  const path = `/api/chats/${channel}/scheduled_posts`;
+  const post = { text: 'Once', publish_at: Math.floor(Date.now() / 1_000) + 3_600 };
+  await resultOf(service.app(ann, 'POST', path, post));
+  const texts = async () =>
+    (await itemsOf(service.app(ann, 'GET', `/api/chats/${channel}/messages`))).map(
+      ({ text }: { text: string }) => text,
+    );
+  // Stops the process between the publication and the mark, which deletes the row.
+  await client.query(`
+    create function stop_mark() returns trigger language plpgsql as $$ begin perform pg_sleep(60); return old; end $$;
+    create trigger stop_mark before delete on scheduled_posts for each row execute function stop_mark()`);
+  await client.query('update scheduled_posts set next_at = now()');
+  await expect.poll(texts).toEqual(['Once']);
+  await service.deliver.kill();
+  await client.query(`
+    select pg_terminate_backend(pid) from pg_stat_activity
+    where datname = current_database() and pid <> pg_backend_pid() and query like '%delete from scheduled_posts%'`);
+  await client.query('drop trigger stop_mark on scheduled_posts');
+  const left = 'select tried_at is not null as tried from scheduled_posts';
+  expect((await client.query(left)).rows).toEqual([{ tried: true }]);
+  await client.query('update scheduled_posts set next_at = now()');
+  await service.deliver.start();
+  await expect.poll(async () => (await client.query(left)).rows).toEqual([]);
+  expect(await texts()).toEqual(['Once']);
+});
