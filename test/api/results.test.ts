@@ -396,6 +396,22 @@ test('answers with posts and reactions match their schemas', async () => {
   await call('editPost', { post_id: post.id, text: 'newer' });
 });
 
+test('answers about scheduled posts match their schemas', async () => {
+  const ann = await service.newUser('ann');
+  const { id } = await resultOf(service.app(ann, 'POST', '/api/chats', { type: 'channel', title: 'News' }));
+  const path = `/api/chats/${id}/scheduled_posts`;
+  const entities = [{ type: 'bold', offset: 0, length: 1 }];
+  const given = { text: 'x', entities, publish_at: Math.floor(Date.now() / 1_000) + 3_600 };
+  const [first, second] = [
+    await resultOf(service.app(ann, 'POST', path, given)),
+    await resultOf(service.app(ann, 'POST', path, given)),
+  ];
+  await itemsOf(service.app(ann, 'GET', path));
+  await resultOf(service.app(ann, 'PATCH', `${path}/${first.id}`, { text: 'y' }));
+  await resultOf(service.app(ann, 'POST', `${path}/${first.id}/publish`));
+  await resultOf(service.app(ann, 'DELETE', `${path}/${second.id}`));
+});
+
 test('updates about a channel match their schemas', async () => {
   const [ann, ben] = [await service.newUser('ann'), await service.newUser('ben')];
   const bot = await service.newBot(ann, 'herald');

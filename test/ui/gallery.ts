@@ -298,6 +298,20 @@ async function fillInline(service: Service, { alice, guide, quiet }: Gallery): P
 }
 
 /** Gives Alice a pinned chat, and an archived chat with an unread message. */
+async function fillScheduled(service: Service, { alice, channel }: Gallery): Promise<void> {
+  const day = Math.floor(Date.now() / 86_400_000) * 86_400;
+  for (const [days, text] of [
+    [3, 'The pass opens on Friday. The first bus leaves at seven.'],
+    [9, 'Ախթալայի երթուղին նորից բաց է։ Маршрут на Ахталу снова открыт.'],
+  ] as const)
+    await resultOf(
+      service.app(alice, 'POST', `/api/chats/${channel}/scheduled_posts`, {
+        text,
+        publish_at: day + days * 86_400,
+      }),
+    );
+}
+
 async function fillPlaces(service: Service, { alice, bob, channel }: Gallery): Promise<void> {
   const old = await service.newGroup(alice, 'Hikes of last year', [bob]);
   await resultOf(service.app(alice, 'PUT', `/api/chats/${channel}/list_pin`));
@@ -348,6 +362,7 @@ export async function fillGallery(service: Service): Promise<Gallery> {
   await fillDirect(service, gallery);
   await fillInline(service, gallery);
   await fillPlaces(service, gallery);
+  await fillScheduled(service, gallery);
   // Alice has not read these messages, and her chat list shows an unread count.
   for (const text of ['Water the plants', 'Call grandmother', 'Bread, milk, and the paper'])
     await resultOf(service.bot(quiet, 'sendMessage', { chat_id: alice.id, text }));

@@ -242,6 +242,32 @@ export function scenesOf({ bob, guide, quiet, fresh, group, channel, post }: Gal
       },
     },
     { name: 'channel', path: `#/chat/${channel}` },
+    {
+      name: 'scheduled',
+      path: `#/chat/${channel}`,
+      act: async (page, w) => {
+        await press(page, w.scheduled_posts);
+        await page.getByRole('dialog').getByRole('listitem').nth(1).waitFor();
+      },
+    },
+    {
+      name: 'typing',
+      anew: true,
+      path: `#/chat/${group}`,
+      act: async (page) => {
+        await page.getByRole('log').locator('article').first().waitFor();
+        await page.evaluate(
+          ([chat, token]) =>
+            fetch(`/api/chats/${chat}/action`, {
+              method: 'POST',
+              headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+              body: JSON.stringify({ action: 'record_voice' }),
+            }),
+          [group, bob.token] as const,
+        );
+        await page.locator('.chat-title small.accent').waitFor();
+      },
+    },
     { name: 'posts', path: `#/chat/${channel}/posts` },
     { name: 'one_post', path: `#/post/${post}` },
     { name: 'post_missing', path: '#/post/none' },
@@ -395,6 +421,19 @@ export function scenesOf({ bob, guide, quiet, fresh, group, channel, post }: Gal
         await attach(page, w);
         await press(page, w.send);
         await page.getByRole('log').getByRole('progressbar').last().waitFor();
+      },
+    },
+    {
+      name: 'scheduled_new',
+      anew: true,
+      path: `#/chat/${channel}`,
+      act: async (page, w) => {
+        await page.getByRole('combobox').fill('Snow above 2,000 m **tonight**. Take chains.');
+        await press(page, w.scheduled_posts);
+        const items = page.getByRole('dialog').getByRole('listitem');
+        await items.nth(1).waitFor();
+        await items.first().getByRole('button').first().click();
+        await items.first().locator('textarea').waitFor();
       },
     },
     // This scene is the last one, because its draft reopens the results, which cover the messages.

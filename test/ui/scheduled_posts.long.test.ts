@@ -1,0 +1,102 @@
+/** Tests how authors schedule posts of a channel in the application. */
+import type { Page } from 'playwright-core';
+import { beforeEach, expect, test, vi } from 'vitest';
+import { itemsOf, resultOf, type TestUser } from '../support/service.js';
+import { onSharedWorld, type World } from './world.js';
+
+vi.setConfig({ testTimeout: 120_000 });
+
+let world: World;
+let alice: TestUser;
+let channel: number;
+
+onSharedWorld((opened) => {
+  world = opened;
+});
+beforeEach(async () => {
+  alice = await world.service.newUser('Alice');
+  channel = (await app('POST', '/api/chats', { type: 'channel', title: 'News' })).id;
+});
+
+const app = (verb: string, path: string, body?: object) =>
+  resultOf(world.service.app(alice, verb, path, body));
+const listed = () => itemsOf(world.service.app(alice, 'GET', `/api/chats/${channel}/scheduled_posts`));
+const button = (page: Page, name: string | RegExp) => page.getByRole('button', { name, exact: true });
+const composer = (page: Page) => page.getByRole('combobox', { name: 'Message' });
+const dialog = (page: Page) => page.getByRole('dialog', { name: 'Scheduled posts' });
+const inHours = (hours: number) => Math.floor(Date.now() / 60_000) * 60 + hours * 3_600;
+/** Returns the time in the form of a date field, as the window shows it. */
+const fieldOf = (page: Page, seconds: number) =>
+  page.evaluate((ms) => {
+    const offset = new Date(ms).getTimezoneOffset() * 60_000;
+    return new Date(ms - offset).toISOString().slice(0, 16);
+  }, seconds * 1_000);
+
+test('an author schedules the text of the composer, and changes, publishes and deletes posts in the list', async () => {
+  const page = await world.open(alice, `#/chat/${channel}`);
+  await composer(page).fill('The **first** post');
+  await button(page, 'Scheduled posts').click();
+  await dialog(page).getByText('The first post').waitFor();
+  const at = inHours(30);
+  await dialog(page)
+    .getByLabel('Publish at')
+    .fill(await fieldOf(page, at));
+  await button(page, 'Schedule').click();
+  await page.getByText(/^The post will be published: /).waitFor();
+  expect(await listed()).toMatchObject([
+    { text: 'The first post', entities: [{ type: 'bold', offset: 4, length: 5 }], publish_at: at },
+  ]);
+  await expect.poll(() => composer(page).inputValue()).toBe('');
+  await app('POST', `/api/chats/${channel}/scheduled_posts`, {
+    text: 'The second post',
+    publish_at: inHours(40),
+  });
+
+  await button(page, 'Scheduled posts').click();
+  const items = dialog(page).getByRole('listitem');
+  await expect.poll(() => items.count()).toBe(2);
+  await items
+    .first()
+    .getByRole('button', { name: /^Edit the post/ })
+    .click();
+  await items.first().getByLabel('Text of the post').fill('The *changed* post');
+  await items
+    .first()
+    .getByLabel('Publish at')
+    .fill(await fieldOf(page, inHours(50)));
+  await items.first().getByRole('button', { name: 'Save' }).click();
+  await expect
+    .poll(() => items.allTextContents())
+    .toEqual([expect.stringContaining('The second post'), expect.stringContaining('The *changed* post')]);
+  await items
+    .first()
+    .getByRole('button', { name: /^Publish the post/ })
+    .click();
+  await expect.poll(() => items.count()).toBe(1);
+  await items
+    .first()
+    .getByRole('button', { name: /^Delete the post/ })
+    .click();
+  await page
+    .getByRole('dialog', { name: /^Delete the post/ })
+    .getByRole('button', { name: 'Delete' })
+    .click();
+  await dialog(page).getByText('There are no scheduled posts.').waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByRole('log').getByText('The second post').waitFor();
+  expect(await listed()).toEqual([]);
+  expect(world.faults()).toEqual([]);
+  await page.context().close();
+});
+
+test('the list follows changes in other windows', async () => {
+  const page = await world.open(alice, `#/chat/${channel}`);
+  await button(page, 'Scheduled posts').click();
+  await dialog(page).getByText('There are no scheduled posts.').waitFor();
+  const path = `/api/chats/${channel}/scheduled_posts`;
+  const { id } = await app('POST', path, { text: 'From elsewhere', publish_at: inHours(2) });
+  await dialog(page).getByText('From elsewhere').waitFor();
+  await app('DELETE', `${path}/${id}`);
+  await dialog(page).getByText('There are no scheduled posts.').waitFor();
+  await page.context().close();
+});
