@@ -88,6 +88,19 @@ test('a due post is published once, and leaves the list', async () => {
   expect(await itemsOf(app(ann, 'GET', `/api/chats/${channel}/posts`))).toHaveLength(1);
 });
 
+test('a repeated call to publish a post returns the same message', async () => {
+  const post = await schedule('Again');
+  const headers = { authorization: `Bearer ${ann.token}`, 'idempotency-key': 'publish' };
+  const publish = async (front: number) => {
+    const url = `${service.fronts[front]?.url}${at()}/${post.id}/publish`;
+    return (await (await fetch(url, { method: 'POST', headers })).json()) as object;
+  };
+  const message = await publish(0);
+  expect(message).toMatchObject({ ok: true, result: { text: 'Again' } });
+  expect(await publish(1)).toEqual(message);
+  expect(await textsIn()).toEqual(['Again']);
+});
+
 test('a post is published at once, and never again', async () => {
   const post = await schedule('Now');
   const answers = await Promise.all(
@@ -138,11 +151,14 @@ test('the time must be one minute to 365 days ahead', async () => {
   await schedule('x', { publish_at: soon(364 * 86_400) });
   const { id } = await schedule('y');
   expect(await refusal(app(ann, 'PATCH', `${at()}/${id}`, { publish_at: soon(-10) }))).toEqual(wrong);
+  await sql("update scheduled_posts set publish_at = now() + interval '55 s' where id = $1", id);
+  await ok(ann, 'PATCH', `${at()}/${id}`, { text: 'z' });
   expect(await refusal(app(ann, 'PATCH', `${at()}/${id}`, { text: ' ' }))).toEqual([
     400,
     'Bad Request: message text is empty',
   ]);
-  expect(await listed()).toHaveLength(2);
+  expect((await listed()).map(({ text }) => text)).toEqual(['x', 'z']);
+  await ok(ann, 'DELETE', `${at()}/${id}`);
 });
 
 test('a post of an author who lost the right fails, and waits again after a change', async () => {

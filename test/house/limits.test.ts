@@ -104,6 +104,15 @@ test.each([
   ],
   ['a poll must end before the usual idle timeout of a balancer', limits.poll_timeout_s_max < 60],
   [
+    'a scheduled post must not be tried again after its request id may be forgotten',
+    limits.scheduled_post_tries_ms_max + limits.scheduled_post_claim_ms < limits.idempotency_ttl_ms,
+  ],
+  [
+    'one author must be able to fill the scheduled posts of a channel',
+    limits.scheduled_posts_per_chat_max <= limits.scheduled_posts_per_person_max &&
+      limits.scheduled_posts_bytes_per_chat_max <= limits.scheduled_posts_bytes_per_person_max,
+  ],
+  [
     'a call must end before its idempotency key can be claimed again',
     limits.idempotency_lease_ms > limits.redis_command_timeout_ms + limits.idempotency_wait_ms_max &&
       limits.idempotency_lease_ms > limits.postgres_statement_timeout_ms,

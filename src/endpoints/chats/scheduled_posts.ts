@@ -96,9 +96,10 @@ export const changeScheduledPost = defineEndpoint({
     const chat = chatOfUser(user.id, p.chat_id);
     const { scheduled_post_id: id, publish_at: at = null } = p;
     await store.unlessApplied(async () => {
+      if (at !== null) return void checkTime(store, at);
       const post = await store.scheduledPosts.find(user.id, id);
-      // Checks the former time too, since the post would otherwise be published at once.
-      if (post !== null) checkTime(store, at ?? post.publishAt);
+      // A failed post whose time has passed needs a new time.
+      if (post !== null && post.publishAt * 1_000 <= store.time.now()) fail('schedule_time_wrong');
     });
     const content =
       p.text === undefined ? null : await scheduledContent(store, user.id, chat, p.text, p.entities);

@@ -142,14 +142,18 @@ export const claimDue = (sql: Sql, limit: number, forMs: number) => sql.rows<Cla
   returning ${claimed}`;
 
 /** Claims one post for `forMs`, whatever its time. Errors: `scheduled_post_not_found`, `scheduled_post_publishing`. */
-export const claimOne = (db: Database, chat: number, author: number, id: number, forMs: number) =>
-  db.transaction(async (sql) => {
+export async function claimOne(db: Database, chat: number, author: number, id: number, forMs: number) {
+  // Encodes the content, because the results of transactions are stored as JSON.
+  const post = await db.transaction(async (sql) => {
     await lockScheduled(sql, chat, author, id);
-    return sql.one<ClaimedPost>`
+    const row = await sql.one<ClaimedPost>`
       update scheduled_posts set ${claim}, failure = null,
         next_at = now() + ${forMs}::bigint * interval '1 millisecond'
       where id = ${id} returning ${claimed}`;
+    return { ...row, content: row.content.toString('base64') };
   });
+  return { ...post, content: Buffer.from(post.content, 'base64') };
+}
 
 export const deletePublished = (sql: Sql, id: number) => sql.run`
   delete from scheduled_posts where id = ${id}`;

@@ -22,9 +22,9 @@ const fieldOf = (ms: number): string =>
 const secondsOf = (field: string): number => new Date(field).getTime() / 1_000;
 const upToMinute = (ms: number): number => Math.ceil(ms / minute_ms) * minute_ms;
 
-const bodyOf = (source: string, at: string) => {
+const wordsOf = (source: string) => {
   const { text, entities } = readMarks(source.trim());
-  return { text, entities, publish_at: secondsOf(at) };
+  return { text, entities };
 };
 
 interface TimeFormProps {
@@ -40,7 +40,7 @@ function TimeForm({ initial, action, isValid = true, save, children }: TimeFormP
   const [at, setAt] = useState(() => fieldOf(initial));
   const [failure, setFailure] = useState('');
   const [isSaving, setSaving] = useState(false);
-  const min = fieldOf(upToMinute(Date.now() + minute_ms));
+  const min = fieldOf(Math.min(initial, upToMinute(Date.now() + minute_ms)));
   const max = fieldOf(Date.now() + 364 * 24 * 60 * minute_ms);
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -81,18 +81,17 @@ interface ItemProps {
 function Edit({ post, path, changed, close }: ItemProps & { close: () => void }) {
   const [source, setSource] = useState(() => writeMarks(post.text, post.entities));
   const length = lengthOf(readMarks(source).text.trim());
+  const former = post.publish_at * 1_000;
+  const initial = former > Date.now() ? former : upToMinute(Date.now() + minute_ms);
   const save = async (at: string) => {
-    await call('PATCH', path, bodyOf(source, at));
+    // Leaves out an unchanged time, because it may be less than a minute ahead.
+    const time = at === fieldOf(former) ? {} : { publish_at: secondsOf(at) };
+    await call('PATCH', path, { ...wordsOf(source), ...time });
     await changed();
     close();
   };
   return (
-    <TimeForm
-      initial={Math.max(post.publish_at * 1_000, upToMinute(Date.now() + minute_ms))}
-      action={t('save')}
-      isValid={length > 0 && length <= text_max}
-      save={save}
-    >
+    <TimeForm initial={initial} action={t('save')} isValid={length > 0 && length <= text_max} save={save}>
       <Field label={t('schedule_text')} value={source} set={setSource} max={text_max} multiline />
     </TimeForm>
   );
@@ -186,7 +185,7 @@ export default function Scheduled({ chat, close }: ScheduledProps) {
     if (posts === undefined || change.chat === chat) void load();
   }, [change]);
   const schedule = async (at: string) => {
-    await call('POST', path, bodyOf(text, at));
+    await call('POST', path, { ...wordsOf(text), publish_at: secondsOf(at) });
     say(t('schedule_done', { date: fullDate(secondsOf(at)) }));
     setDraft(chat, '');
     close();
@@ -196,7 +195,7 @@ export default function Scheduled({ chat, close }: ScheduledProps) {
       {text !== '' && (
         <TimeForm initial={upToMinute(Date.now() + 60 * minute_ms)} action={t('schedule')} save={schedule}>
           <p className="scheduled-text" dir="auto">
-            <RichText {...readMarks(text)} />
+            <RichText {...wordsOf(text)} />
           </p>
         </TimeForm>
       )}
