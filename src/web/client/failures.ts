@@ -4,13 +4,29 @@
  */
 import { ApiFailure } from './api.js';
 import { say } from './notes.js';
-import { reasons } from './reasons.js';
 import { t, type WordKey } from './words.js';
 
-const varying = Object.keys(reasons).flatMap((text) => {
-  const [before, name, after] = text.split(/\{(\w+)\}/);
-  return name === undefined ? [] : [{ text, before: before ?? '', name, after: after ?? '' }];
-});
+interface Varying {
+  readonly word: WordKey;
+  readonly before: string;
+  readonly name: string;
+  readonly after: string;
+}
+
+let reasons: Readonly<Record<string, WordKey>> = {};
+let varying: readonly Varying[] = [];
+
+// Loads the translations after the page. Until then, and if they cannot be loaded, errors keep the text of the service.
+import('./reasons.js').then(
+  (loaded) => {
+    reasons = loaded.reasons;
+    varying = Object.entries(reasons).flatMap(([text, word]) => {
+      const [before = '', name, after = ''] = text.split(/\{(\w+)\}/);
+      return name === undefined ? [] : [{ word, before, name, after }];
+    });
+  },
+  () => {},
+);
 
 export function reasonOf(error: unknown): string {
   // Uses our own text. The text of a `fetch` error is in the browser's language.
@@ -19,9 +35,9 @@ export function reasonOf(error: unknown): string {
   const said = error.message;
   const word = Object.hasOwn(reasons, said) ? reasons[said] : undefined;
   if (word !== undefined) return t(word);
-  for (const { text, before, name, after } of varying)
+  for (const { word, before, name, after } of varying)
     if (said.startsWith(before) && said.endsWith(after) && said.length > before.length + after.length)
-      return t(reasons[text] as WordKey, { [name]: said.slice(before.length, said.length - after.length) });
+      return t(word, { [name]: said.slice(before.length, said.length - after.length) });
   return said;
 }
 

@@ -17,13 +17,13 @@ import type { ChatSummary, Message } from '../types.js';
 import { t } from '../words.js';
 import type { AlbumItem, OnOpen } from './album.js';
 import { Composer } from './composer.js';
-import { DropZone } from './drop_zone.js';
 import { Icon } from './icons.js';
 import { type MessageActions, itemsOf as mediaOf } from './message.js';
 import { MessageList } from './message_list.js';
 import { useReplyKeys } from './reply_keyboard.js';
 import { Confirm, Face, IconButton, Menu, type MenuItem, Part, Spinner } from './ui.js';
 
+const DropZone = lazy(async () => ({ default: (await import('./drop_zone.js')).DropZone }));
 const LoadedSearch = lazy(async () => ({ default: (await import('./search.js')).ChatSearch }));
 const ForwardDialog = lazy(async () => ({ default: (await import('./forward.js')).ForwardDialog }));
 const ChatInfo = lazy(async () => ({ default: (await import('./chat_info.js')).ChatInfo }));
@@ -358,7 +358,9 @@ function OpenChat({ chat, tab }: { chat: ChatSummary; tab: string }) {
           )}
         </>
       )}
-      <DropZone zone={main} take={attaches ? (files) => history.tray.add(files) : null} />
+      <Part>
+        <DropZone zone={main} take={attaches ? (files) => history.tray.add(files) : null} />
+      </Part>
       {shown && <Over shown={shown} menu={{ chat, mayWrite, show, begin }} close={() => show(null)} />}
     </main>
   );
