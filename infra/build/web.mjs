@@ -54,25 +54,30 @@ const ownMark = {
   },
 };
 
+/** Options of each bundle for browsers. */
+const forBrowsers = {
+  bundle: true,
+  platform: 'browser',
+  target: ['es2022'],
+  minify: true,
+  legalComments: 'none',
+  logLevel: 'error',
+};
+
 /** Bundles one page and everything it loads into a folder, which fronts serve under the path `at`. */
-async function bundlePage({ esbuild, source, entry, more = [], page, target, at }) {
+async function bundlePage({ esbuild, source, entry, page, target, at }) {
   const { metafile } = await esbuild.build({
-    entryPoints: [entry, ...more].map((name) => join(source, name)).filter((path) => existsSync(path)),
+    entryPoints: [join(source, entry)],
     outdir: join(target, 'assets'),
-    bundle: true,
+    ...forBrowsers,
     splitting: true,
     format: 'esm',
-    platform: 'browser',
-    target: ['es2022'],
     jsx: 'automatic',
-    minify: true,
     define: { 'process.env.NODE_ENV': '"production"' },
     entryNames: '[name]-[hash]',
     chunkNames: '[name]-[hash]',
     plugins: [ownMark],
     metafile: true,
-    legalComments: 'none',
-    logLevel: 'error',
   });
   const made = Object.entries(metafile.outputs);
   const [script, { cssBundle }] = made.find(([, { entryPoint }]) => entryPoint?.endsWith(entry));
@@ -97,10 +102,16 @@ export async function bundleClient({ esbuild, source, target, former, fingerprin
   await bundlePage({
     ...build,
     entry: 'main.tsx',
-    more: ['worker.ts'],
     page: 'page.html',
     target,
     at: '/app',
+  });
+  // The name of this file has no hash, because the application names the file in a trusted-types policy.
+  await esbuild.build({
+    ...forBrowsers,
+    entryPoints: [join(source, 'code', 'worker.ts')],
+    outfile: join(target, 'highlighter.js'),
+    format: 'iife',
   });
   // The operations page is a separate bundle, so that people do not load it, and operators do not load the application.
   await bundlePage({

@@ -3,6 +3,7 @@ import { call, get } from './api.js';
 import { go, route } from './route.js';
 import { leaving, me } from './session.js';
 import { Cell } from './signal.js';
+import { scriptUrl } from './trusted_scripts.js';
 
 /**
  * The state of notifications. `none` means that the service or the browser does not support them. `blocked` means that
@@ -43,16 +44,6 @@ const owner = {
 const tell = (subscription: PushSubscription) =>
   call('POST', '/api/me/push', subscription.toJSON() as Record<string, unknown>);
 
-/** Returns the URL of the worker, the only URL that the trusted-types policy allows. */
-const workerUrl = (): string => {
-  const { trustedTypes } = globalThis as {
-    trustedTypes?: { createPolicy(name: string, rules: object): { createScriptURL(text: string): string } };
-  };
-  policy ??= trustedTypes?.createPolicy('petrel', { createScriptURL: () => worker });
-  return policy?.createScriptURL(worker) ?? worker;
-};
-let policy: { createScriptURL(text: string): string } | undefined;
-
 /** Waits until the worker is active. There is no `controllerchange` event, because the worker controls no page. */
 function activeOf({ active, installing, waiting }: ServiceWorkerRegistration): Promise<void> {
   const coming = installing ?? waiting;
@@ -67,7 +58,7 @@ function activeOf({ active, installing, waiting }: ServiceWorkerRegistration): P
 /** Subscribes with the current key of the service. */
 async function subscribe(): Promise<void> {
   const key = bytesOf(publicKey);
-  const registration = await navigator.serviceWorker.register(workerUrl());
+  const registration = await navigator.serviceWorker.register(scriptUrl(worker));
   await activeOf(registration);
   const present = await registration.pushManager.getSubscription();
   if (present && !sameBytes(present.options.applicationServerKey, key)) await present.unsubscribe();

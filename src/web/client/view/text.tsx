@@ -2,13 +2,10 @@
  * Shows text with entities. Everything becomes text nodes and our own elements, so that text from people is never
  * markup.
  */
-import { Fragment, type ReactNode, useRef, useState } from 'react';
-import { copyText } from '../clipboard.js';
-import { attempt } from '../failures.js';
-import { say } from '../notes.js';
+import { Fragment, type ReactNode, useState } from 'react';
 import type { MessageEntity } from '../types.js';
 import { t } from '../words.js';
-import { Icon } from './icons.js';
+import { CodeBlock } from './code.js';
 
 /** Returns the URL if a link may open it. Returns undefined for any other URL, which is shown as text. */
 export function safeUrl(address: string): string | undefined {
@@ -40,34 +37,6 @@ function Link({ to, children }: { to: string; children: ReactNode }) {
   );
 }
 
-/** Shows a code block with the name of its language, and a button that copies the code. */
-function CodeBlock({ language, children }: { language: string | undefined; children: ReactNode }) {
-  const code = useRef<HTMLPreElement>(null);
-  const copy = async () => {
-    await copyText(code.current?.textContent ?? '');
-    say(t('copied'));
-  };
-  return (
-    <span className="code-block">
-      <span className="code-head">
-        <bdi>{language}</bdi>
-        <button
-          type="button"
-          aria-label={t('copy_code')}
-          title={t('copy_code')}
-          onClick={() => attempt(copy)}
-        >
-          <Icon name="copy" size={16} />
-        </button>
-      </span>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: long lines are scrolled by the keyboard too */}
-      <pre ref={code} tabIndex={0} dir="ltr">
-        {children}
-      </pre>
-    </span>
-  );
-}
-
 export type OnCommand = (command: string) => void;
 
 function marked(entity: MessageEntity, raw: string, children: ReactNode, onCommand?: OnCommand): ReactNode {
@@ -85,7 +54,7 @@ function marked(entity: MessageEntity, raw: string, children: ReactNode, onComma
     case 'code':
       return <code>{children}</code>;
     case 'pre':
-      return <CodeBlock language={entity.language}>{children}</CodeBlock>;
+      return <CodeBlock language={entity.language} code={raw} />;
     case 'blockquote':
     case 'expandable_blockquote':
       return <blockquote>{children}</blockquote>;
