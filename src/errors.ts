@@ -66,6 +66,7 @@ export const catalogue = {
     text: 'Service Unavailable: the identity provider gave no valid answer',
   },
   push_off: bad('push notifications are off'),
+  link_previews_off: bad('link previews are off'),
   push_subscription_invalid: bad('invalid push subscription specified'),
   subject_taken: bad('external subject is already taken'),
   subject_invalid: bad('external subject is invalid'),

@@ -13,6 +13,7 @@ import { leakLimits } from './leaks/limits.js';
 import { loadtestLimits } from './loadtest/limits.js';
 import { manageLimits } from './manage/limits.js';
 import { postgresLimits } from './postgres/limits.js';
+import { previewLimits } from './previews/limits.js';
 import { processLimits } from './processes/limits.js';
 import { pushLimits } from './push/limits.js';
 import { redisLimits } from './redis/limits.js';
@@ -35,6 +36,7 @@ export const limits = {
   ...manageLimits,
   ...processLimits,
   ...postgresLimits,
+  ...previewLimits,
   ...pushLimits,
   ...redisLimits,
   ...ruleLimits,

@@ -6,13 +6,26 @@ import { checkKeyboard, checkReplyKeyboard, type ReplyKeyboardInput } from '../r
 import { ruleLimits as limits } from '../rules/limits.js';
 import { captionText, isBlank, messageText } from '../rules/text.js';
 import { userProfile } from '../store/chats/chats.js';
-import { type Content, type Entity, type InlineKeyboard, messageFlags } from '../store/core/codec.js';
+import {
+  type Content,
+  type Entity,
+  type InlineKeyboard,
+  type LinkPreviewOptions,
+  messageFlags,
+} from '../store/core/codec.js';
 import type { Bot, User } from '../store/core/control.js';
 import { type ChatRef, directChat, sharedChat } from '../store/core/keys.js';
 import { botProfile } from '../store/core/profiles.js';
 import type { NewMessage, Sender } from '../store/messages/messages.js';
 import type { Store } from '../store/store.js';
-import { boolean, chatId, messageId, optional, replyParameters } from '../wire/schema.js';
+import {
+  boolean,
+  chatId,
+  type linkPreviewParams,
+  messageId,
+  optional,
+  replyParameters,
+} from '../wire/schema.js';
 
 export const chatErrors = [
   'chat_id_empty',
@@ -131,7 +144,12 @@ async function resolveMentions(store: Store, writer: Writer, entities: readonly 
 export function textContent(store: Store, writer: Writer, given: GivenText): Content | Promise<Content> {
   const { text, entities } = parseText(given);
   messageText(text);
-  return contentOf(store, writer, text, entities);
+  const words = contentOf(store, writer, text, entities);
+  const preview = previewOptionsOf(given);
+  if (preview === undefined) return words;
+  return words instanceof Promise
+    ? words.then((resolved) => ({ ...resolved, preview }))
+    : { ...words, preview };
 }
 
 /**
@@ -147,6 +165,16 @@ interface GivenText {
   readonly text: string;
   readonly parse_mode?: string | undefined;
   readonly entities?: readonly EntityInput[] | undefined;
+  readonly link_preview_options?: z.output<typeof linkPreviewParams.link_preview_options>;
+  readonly disable_web_page_preview?: boolean | undefined;
+}
+
+/** Returns the options of the link preview that are on, or undefined if none is. */
+function previewOptionsOf(given: GivenText): LinkPreviewOptions | undefined {
+  const options = given.link_preview_options;
+  if (options === undefined) return given.disable_web_page_preview ? { is_disabled: true } : undefined;
+  const on = Object.entries(options).filter(([, value]) => value !== undefined && value !== false);
+  return on.length === 0 ? undefined : Object.fromEntries(on);
 }
 
 function parseText(given: GivenText): { readonly text: string; readonly entities: readonly Entity[] } {

@@ -10,7 +10,16 @@ import { noFiles } from '../server/params.js';
 import type { Content, MediaType } from '../store/core/codec.js';
 import type { InlineAnswer, InlineMessage } from '../store/inline/inline_queries.js';
 import { storeLimits } from '../store/limits.js';
-import { boolean, entities, json, optional, parseMode, replyMarkup, text } from '../wire/schema.js';
+import {
+  boolean,
+  entities,
+  json,
+  linkPreviewParams,
+  optional,
+  parseMode,
+  replyMarkup,
+  text,
+} from '../wire/schema.js';
 import { captionContent, inlineKeyboardErrors, keyboard, textContent, type Writer } from './compose.js';
 import { httpsUrl, takeMedia } from './media.js';
 import { amount } from './send_media.js';
@@ -113,7 +122,7 @@ const invalid = (reason: string): never => fail('inline_result_invalid', { reaso
 
 const inlineLocation = { ...locationParams, ...liveParams };
 
-const textMessage = z.object({ message_text: text, parse_mode: parseMode, entities });
+const textMessage = z.object({ message_text: text, parse_mode: parseMode, entities, ...linkPreviewParams });
 
 /** Builds an object that a result or its message content describes. The period of a live location starts later. */
 function objectIn(given: Readonly<Record<string, unknown>>, kind: 'location' | 'venue' | 'contact'): Content {

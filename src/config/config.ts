@@ -183,6 +183,11 @@ export const settings = {
     .describe(
       '1: everybody who has the link to a post of a public channel can read it without an account; 0: only people with an account can',
     ),
+  LINK_PREVIEWS: flag
+    .default(true)
+    .describe(
+      '1: the web application shows the title and the description of the first page that a message links to. Fronts then load pages from the internet over HTTPS; 0: no front does',
+    ),
   EDIT_AFTER_PRESS: flag
     .default(true)
     .describe(
@@ -243,11 +248,13 @@ export const settings = {
   WEBHOOK_ALLOW_CIDRS: cidrs
     .default([])
     .describe(
-      'Private, loopback or special address ranges that webhooks and notifications may contact, for tests and intranets',
+      'Private, loopback or special address ranges that webhooks, notifications and link previews may contact, for tests and intranets',
     ),
   WEBHOOK_DENY_CIDRS: cidrs
     .default([])
-    .describe('Address ranges that webhooks and notifications never contact; overrides WEBHOOK_ALLOW_CIDRS'),
+    .describe(
+      'Address ranges that webhooks, notifications and link previews never contact; overrides WEBHOOK_ALLOW_CIDRS',
+    ),
   WEBHOOK_SIGNING_KEYS: signingKeys
     .optional()
     .describe(

@@ -32,6 +32,7 @@ import { askInline, sendInlineResult } from './chats/inline.js';
 import { createInviteLink, joinByInviteLink, listInviteLinks, previewInviteLink, revokeInviteLink, withdrawJoinRequest } from './chats/invite_links.js';
 import { joinChat, leaveChat } from './chats/join.js';
 import { approveJoinRequest, declineJoinRequest, listJoinRequests } from './chats/join_requests.js';
+import { getLinkPreview } from './chats/link_preview.js';
 import { listChats } from './chats/list.js';
 import { pinChat, unpinChat } from './chats/list_pin.js';
 import { listMembers, putMember, removeMember } from './chats/members.js';
@@ -151,6 +152,7 @@ export const endpoints: readonly Endpoint[] = [
   approveJoinRequest,
   declineJoinRequest,
   listJoinRequests,
+  getLinkPreview,
   listChats,
   pinChat,
   unpinChat,

@@ -28,6 +28,7 @@ import { methods } from '../methods/methods.gen.js';
 import { type AccessLog, createAccessLog } from '../obs/log.js';
 import { figuresOf, type Metrics } from '../obs/metrics.js';
 import { createRequestMeter, type RequestMeter } from '../obs/requests.js';
+import { createPreviews } from '../previews/previews.js';
 import { createPushService } from '../push/service.js';
 import type { Random } from '../random.js';
 import { rawBodyBound } from '../server/body_bounds.js';
@@ -220,6 +221,9 @@ function openDispatch(backends: Backends, own: DispatchOptions['own']): Dispatch
     provider: provider && createProvider(store, { ...provider, time, onError: onProviderError }),
     leakKeys: source === undefined ? null : createLeakKeys({ source, time, onError: onLeakKeysError }),
     operations: createOperations(backends),
+    linkPreviews: config.LINK_PREVIEWS
+      ? createPreviews({ guard: receivers.guard, time, store, held: backends.held })
+      : null,
     signIn: waysToSignIn(backends),
     suggested: config.SUGGESTED_CHATS,
     pings: createPings({ guard: receivers.guard, signer: signerOf(config), time, held: backends.held }),

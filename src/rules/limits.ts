@@ -27,6 +27,8 @@ export const ruleLimits = {
   inline_cache_s_default: 300,
   inline_cache_s_max: 86_400,
   code_language_length_max: 64,
+  /** In UTF-16 code units. */
+  link_preview_url_length_max: 2_048,
   menu_button_text_length_max: 64,
   menu_button_url_bytes_max: 2_048,
   entities_max: 100,

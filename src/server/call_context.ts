@@ -10,6 +10,7 @@ import {
   type Endpoint,
   Flat,
   type LeakKeys,
+  type LinkPreviews,
   type Operations,
   type Pings,
   type PostPages,
@@ -41,6 +42,7 @@ export interface DispatchOptions {
   readonly push?: PushService | null;
   readonly operations?: Operations | null;
   readonly pings?: Pings | null;
+  readonly linkPreviews?: LinkPreviews | null;
   /** By default, people can only get tokens from administrators. */
   readonly signIn?: SignIn;
   /** The setting SUGGESTED_CHATS. */

@@ -4,6 +4,7 @@ import type { ApiError, ErrorName } from '../errors.js';
 import type { Files } from '../files/files.js';
 import type { SubscriptionKeys } from '../store/chats/push.js';
 import type { Bot, User } from '../store/core/control.js';
+import type { LinkPreview } from '../store/messages/link_previews.js';
 import type { Store } from '../store/store.js';
 import type { Webhook } from '../store/webhooks/webhooks.js';
 import type { History, HistoryRange, Overview, RankedBot, Ranking } from '../wire/admin_results.js';
@@ -86,6 +87,15 @@ export interface Pings {
   send(bot: Bot, webhook: Webhook, count: () => Promise<void>): Promise<Ping>;
 }
 
+/** Finds the previews of pages. `previews/` implements this interface. */
+export interface LinkPreviews {
+  /**
+   * Returns the preview of the page at an HTTPS URL, or null if it has none. Takes some seconds if the page is not in
+   * the cache. Error: `too_many_requests`.
+   */
+  find(user: number, url: string): Promise<LinkPreview | null>;
+}
+
 /** A started sign-in. The browser goes to `url`, and gives back `record` with the answer of the provider. */
 export interface StartedSignIn {
   readonly url: string;
@@ -134,6 +144,8 @@ export interface EndpointContext<U> {
   readonly push: PushService | null;
   readonly operations: Operations | null;
   readonly pings: Pings | null;
+  /** Null if the setting LINK_PREVIEWS is off. */
+  readonly linkPreviews: LinkPreviews | null;
   readonly signIn: SignIn;
   /** The setting SUGGESTED_CHATS. */
   readonly suggested: readonly string[];

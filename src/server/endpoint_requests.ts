@@ -182,13 +182,15 @@ function parametersOf(request: ApiRequest, { given, rawBody }: Endpoint): Return
 function run(context: CallContext, request: ApiRequest, call: EndpointCall, store: Store): unknown {
   const { callers, downloads, files } = context;
   const { leakKeys = null, push = null, operations = null, pings = null, signIn = noSignIn } = context;
+  const { linkPreviews = null } = context;
   const { endpoint, segments, user } = call;
   if (endpoint.caller === 'anyone' && endpoint.verb !== 'GET' && !isJson(request)) fail('bad_request');
   const { values, files: uploads } = parametersOf(request, endpoint);
   const params = parseWith(endpoint.params, Object.assign(values, segments));
   const onRevoked = (listener: () => void) =>
     user === null ? () => {} : callers.onRevoked(request, user, listener);
-  const services = { leakKeys, push, operations, pings, signIn, suggested: context.suggested ?? [] };
+  const suggested = context.suggested ?? [];
+  const services = { leakKeys, push, operations, pings, linkPreviews, signIn, suggested };
   const address = endpoint.caller === 'anyone' ? context.clientAddress(request) : '';
   const given = { user, store, files, uploads, downloads, request, address, onRevoked, ...services };
   const handle = () => endpoint.handler(given as never, params as never);

@@ -56,6 +56,14 @@ export const storeLimits = {
   host_look_ups_per_owner_max: 100,
   /** How many pings of webhooks an owner may send per minute. */
   pings_per_owner_max: 6,
+  /** How many pages one person may cause to be loaded for link previews in a burst, and then per minute. */
+  link_previews_per_person_max: 60,
+  /** How many previews Redis keeps, and how many bytes each may have. */
+  link_preview_slots: 8_192,
+  link_preview_bytes_max: 4 * 1024,
+  /** How long the preview of a page is kept, and how long it is known that a page has none. */
+  link_preview_kept_ms: 12 * 3_600_000,
+  link_preview_absent_ms: 600_000,
   /**
    * How often a caller may check in Postgres whether two people share a chat: a burst, and then one check per interval.
    */

@@ -59,6 +59,7 @@ import { InlineWaits } from './inline/inline_waits.js';
 import { Rotation } from './maintenance/rotation.js';
 import { Sweep } from './maintenance/sweep.js';
 import { createCallbacks } from './messages/callbacks.js';
+import { createLinkPreviews } from './messages/link_previews.js';
 import { createMessageDrafts } from './messages/message_drafts.js';
 import { Messages } from './messages/messages.js';
 import { PendingEdits } from './messages/pending_edits.js';
@@ -233,6 +234,7 @@ function createShared(shared: StoreContext, parts: Parts, options: StoreOptions)
     uploads: createUploads(shared, options.uploadBounds ?? { bytesPerDay: 0, bytesTotal: 0 }),
     lookUps: createLookUps(shared),
     actionRates: createActionRates(shared),
+    linkPreviews: createLinkPreviews(shared),
     polls: new Polls(shared, hints, queues, auth),
     inlineIds: parts.inlineIds,
     inlineWaits: new InlineWaits(shared, hints),

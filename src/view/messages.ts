@@ -94,6 +94,7 @@ function viewRecord(
   if (content.above) view.show_caption_above_media = true;
   if (content.text !== undefined) view[words] = content.text;
   if (entities !== undefined && entities.length > 0) view[marks] = entities;
+  if (content.preview !== undefined) view.link_preview_options = content.preview;
   if (markup !== null) view.reply_markup = markup;
   return view;
 }

@@ -90,6 +90,39 @@ export const messageEntity = z
   })
   .meta({ id: 'MessageEntity', description: 'A formatted range of a text.' });
 
+const on = z.literal(true).optional();
+
+export const linkPreviewOptions = z
+  .strictObject({
+    is_disabled: on,
+    url: z.string().optional().describe('Page to show instead of the first link'),
+    prefer_small_media: on,
+    prefer_large_media: on,
+    show_above_text: on,
+  })
+  .meta({
+    id: 'LinkPreviewOptions',
+    description: 'Options of the link preview of a text. Options that are off are absent.',
+  });
+
+export const shownLinkPreview = z
+  .strictObject({
+    preview: z
+      .strictObject({
+        host: z.string().describe('Host of the page, after redirects'),
+        title: z.string(),
+        description: z.string().optional(),
+        site_name: z.string().optional().describe('Name that the page gives to its site'),
+      })
+      .meta({
+        id: 'LinkPreview',
+        description: 'The texts of a page. They come from the page and may be false.',
+      })
+      .optional()
+      .describe('Absent if the message shows no preview, or if the page has no title'),
+  })
+  .meta({ id: 'ShownLinkPreview', description: 'The preview of the link in a message.' });
+
 export const inlineKeyboard = z
   .strictObject({
     inline_keyboard: z.array(
@@ -183,6 +216,7 @@ const messageFields = {
   text: z.string().optional(),
   entities: z.array(messageEntity).optional(),
   ...contentFields,
+  link_preview_options: linkPreviewOptions.optional(),
   has_media_spoiler: z.literal(true).optional(),
   show_caption_above_media: z.literal(true).optional(),
   media_group_id: z.string().optional().describe('Id of the album'),

@@ -310,6 +310,30 @@ export const replyParameters = optional(
   ),
 ).describe('The message to reply to, in the same chat');
 
+const badPreviewUrl = { error: `a URL of up to ${limits.link_preview_url_length_max} characters` };
+
+export const linkPreviewParams = {
+  link_preview_options: optional(
+    json(
+      z.object(
+        {
+          is_disabled: optional(boolean),
+          url: optional(text.max(limits.link_preview_url_length_max, badPreviewUrl)),
+          prefer_small_media: optional(boolean),
+          prefer_large_media: optional(boolean),
+          show_above_text: optional(boolean),
+        },
+        { error: 'an object of link preview options' },
+      ),
+    ),
+  ).describe(
+    'Options of the link preview: `is_disabled`, `url` of the page to show instead of the first link, `show_above_text`, `prefer_small_media` and `prefer_large_media`',
+  ),
+  disable_web_page_preview: optional(boolean).describe(
+    'Has the same effect as `is_disabled` in `link_preview_options`. Ignored if `link_preview_options` is given',
+  ),
+};
+
 export const allowedUpdates = optionalList(text, 'an array of strings').describe(
   'Update types to receive. Absent keeps the current list; an empty list means the default types',
 );

@@ -139,6 +139,7 @@ export const endpointRows: Readonly<Record<string, Row>> = {
   'DELETE /api/chats/{chat_id}/photo': ['chat'],
   'GET /api/chats/{chat_id}/messages': ['chat'],
   'GET /api/chats/{chat_id}/search': ['chat', { query: 'x' }],
+  'GET /api/chats/{chat_id}/messages/{message_id}/link_preview': ['chat', { message_id: '{message}' }],
   'POST /api/chats/{chat_id}/messages': ['chat', { text: 'intruding' }],
   'POST /api/chats/{chat_id}/albums': [
     'chat',

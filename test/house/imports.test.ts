@@ -110,6 +110,11 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
     /^(content|store|delivery|errors)$/.test(folderOf(to)) ||
     to === 'rules/shown_text.ts' ||
     (typeOnly && to === 'server/endpoint.ts'),
+  // The endpoints define the interface through which they query this folder.
+  previews: (to, typeOnly) =>
+    /^(delivery|store|errors)$/.test(folderOf(to)) ||
+    /^(rules\/(page_url|shown_text|token)|server\/turns)\.ts$/.test(to) ||
+    (typeOnly && to === 'server/endpoint.ts'),
   // The endpoints define the interface through which owners send pings.
   delivery: (to, typeOnly) =>
     /^(store|view|obs|errors|tls_identity)$/.test(folderOf(to)) ||
@@ -284,6 +289,7 @@ test.each([
   ['file-type', /^files\//],
   ['mediainfo.js', /^files\//],
   ['jose', /^(identity\/|push\/vapid\.ts$)/],
+  ['htmlparser2', /^previews\/head\.ts$/],
   ['http_ece', /^push\/encrypt\.ts$/],
   ['sharp', /^files\/pictures\.ts$/],
   ['msgpackr', /^store\/core\/codec\.ts$/],

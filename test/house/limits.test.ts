@@ -137,6 +137,18 @@ test.each([
     'one receiver may not have more connections than all receivers together',
     limits.webhook_receiver_connections_max <= limits.webhook_connections_max,
   ],
+  [
+    'the longest link preview must fit its slot',
+    4 *
+      (limits.preview_title_length_max +
+        limits.preview_description_length_max +
+        limits.preview_site_name_length_max +
+        'host:65535'.length +
+        253) +
+      100 <=
+      limits.link_preview_bytes_max,
+  ],
+  ['a link preview must end before a front stops', limits.preview_ms_max <= limits.shutdown_ms_max],
   ['replayed updates must not push out pending ones', limits.replay_max <= limits.queue_length_max / 2],
   [
     'an update must stay queued while it is retried',

@@ -19,6 +19,7 @@ import { idempotencyCases } from './idempotency.cases.js';
 import { inlineCases } from './inline.cases.js';
 import { journalCases } from './journal.cases.js';
 import { limitCases } from './limits.cases.js';
+import { linkPreviewCases } from './link_previews.cases.js';
 import { messageBatchCases } from './message_batches.cases.js';
 import { editCases } from './message_edits.cases.js';
 import { removalCases } from './message_removals.cases.js';
@@ -70,6 +71,7 @@ const cases: readonly Case[] = [
   ...journalCases,
   ...historyCases,
   ...limitCases,
+  ...linkPreviewCases,
   ...presenceCases,
   ...idempotencyCases,
   ...reactionCases,

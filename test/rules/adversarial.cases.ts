@@ -13,6 +13,8 @@ import { createVerifier } from '../../src/identity/verify.js';
 import { limits } from '../../src/limits.js';
 import { readCommand } from '../../src/manage/commands.js';
 import { setMyCommands } from '../../src/methods/commands/setMyCommands.js';
+import { cardOf } from '../../src/previews/card.js';
+import { readPage } from '../../src/previews/charset.js';
 import { checkCommands } from '../../src/rules/commands.js';
 import { reactionEmoji } from '../../src/rules/emoji.js';
 import { linkEntity } from '../../src/rules/entities/entity.js';
@@ -530,6 +532,33 @@ const others: Row[] = [
     ['1:A'],
     ['whsec_'],
     ['secretsecre'],
+  ),
+  ...texts(
+    'page of a link preview',
+    limits.preview_page_bytes_max,
+    1_000,
+    (t) => cardOf('https://a.example/', readPage(Buffer.from(t), 'text/html')),
+    ['<'],
+    ['<a>'],
+    ['<a'],
+    ['<a a'],
+    ['<meta content='],
+    ['<meta property="og:title" content="a">'],
+    ['a', '<meta property="og:title" content="'],
+    ['&amp;', '<title>'],
+    ['&#1;', '<title>a'],
+    ['&', '<title>'],
+    ['</', '<title>'],
+    ['</titl', '<title>'],
+    ['--', '<!--'],
+    ['-->', '<!--'],
+    [' ', '<title>'],
+    [' ', '<title>a', 'a</title>'],
+    ['1:A', '<title>'],
+    ['<![CDATA['],
+    ['<?'],
+    ['<script>'],
+    ['charset', '<meta http-equiv=content-type content="'],
   ),
   ...texts(
     'report of leaked tokens',

@@ -25,6 +25,8 @@ export function environment(
     POSTGRES_POOL: '4',
     // Most tests make calls as fast as they can.
     ...{ RATE_PER_BOT: '0', RATE_PER_PERSON: '0', RATE_PER_CHAT: '0', RATE_PER_READER: '0' },
+    // Only tests of link previews load pages, and only from loopback.
+    LINK_PREVIEWS: '0',
     DRAIN_MS: '0',
   };
 }

@@ -15,9 +15,9 @@ import { words as hy } from '../../src/web/client/words/hy.js';
 import { later } from '../../src/web/client/words/later.js';
 import { words as ru } from '../../src/web/client/words/ru.js';
 import { resultOf } from '../support/service.js';
-import { fillGallery, type Gallery } from './gallery.js';
+import { fillGallery, type Gallery, pageOf } from './gallery.js';
 import { enter, type Scene, scenesOf } from './scenes.js';
-import { startWorld, type World } from './world.js';
+import { startPages, startWorld, type World } from './world.js';
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 120_000 });
 
@@ -32,10 +32,12 @@ const offerDemo = () => writeFileSync(demoKeyPath(demo), 'gallery');
 
 let world: World;
 let gallery: Gallery;
+let pages: Awaited<ReturnType<typeof startPages>>;
 
 beforeAll(async () => {
-  world = await startWorld({ DEMO_FILE: demo }, { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' });
-  gallery = await fillGallery(world.service);
+  pages = await startPages(pageOf);
+  world = await startWorld({ DEMO_FILE: demo }, pages.env);
+  gallery = await fillGallery(world.service, pages.url);
   const { alice, bob } = gallery;
   const users = Object.fromEntries(
     [alice, bob].map(({ id, username, token }) => [username, { id, username, token }]),
@@ -45,6 +47,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await gallery?.close();
   await world?.stop();
+  await pages?.close();
 });
 
 async function serious(page: Page): Promise<string[]> {

@@ -321,7 +321,61 @@ async function fillPlaces(service: Service, { alice, bob, channel }: Gallery): P
   await resultOf(service.app(bob, 'POST', `/api/chats/${old}/messages`, { text }));
 }
 
-export async function fillGallery(service: Service): Promise<Gallery> {
+/** The pages to which messages link. */
+const pageTexts: Readonly<Record<string, readonly [title: string, description: string, site: string]>> = {
+  '/ridge': [
+    'The ridge above the lake in six hours, with a view of both valleys',
+    'Eleven kilometres and 640 metres up. Where the path is steep, where it is wet after rain, and where there is tea.',
+    'Walks & Views',
+  ],
+  '/short': ['Timetable of bus 12', '', ''],
+};
+
+/** Returns the page of a path, or null if there is none. */
+export function pageOf(path: string): string | null {
+  const [title, description, site] = pageTexts[path] ?? [];
+  if (title === undefined) return null;
+  const name = site && `<meta property="og:site_name" content="${site.replace('&', '&amp;')}">`;
+  return `<title>${title}</title><meta name="description" content="${description}">${name}`;
+}
+
+const codes = {
+  python: `# The height above the lake
+def climbed(points: list[float]) -> float:
+    """Sum of all rises, in metres."""
+    return sum(max(0.0, b - a) for a, b in zip(points, points[1:]))
+
+print(f"{climbed([412.5, 1052, 980]):.0f} m", None, True)`,
+  ts: `interface Walk { readonly km: number; name?: string }
+
+// Longest first
+export const sorted = (walks: Walk[]) => walks.toSorted((a, b) => b.km - a.km);
+const best: Walk = { km: 11.4, name: \`ridge \${1 + 1}\` };
+if (!/^ridge/.test(best.name ?? '')) throw new Error("no 'ridge'");`,
+  html: `<!doctype html>
+<a class="map" href="/map?at=46.5">The map</a> <!-- later -->`,
+  diff: `- bus at 18:10
++ bus at 18:40`,
+  sql: `select name, count(*) from walks where km > 6.5 group by 1; -- by name`,
+  '': 'no language, no colour = "1"',
+};
+
+/** Sends code in several languages and links to pages. Both sides write, because their messages have different colours. */
+async function fillTexts(service: Service, { alice, quiet }: Gallery, pages: string): Promise<void> {
+  const to = { chat_id: alice.id };
+  const send = (params: object) => resultOf(service.bot(quiet, 'sendMessage', { ...to, ...params }));
+  const say = (params: object) =>
+    resultOf(service.app(alice, 'POST', `/api/chats/${quiet.id}/messages`, params));
+  for (const write of [send, say])
+    for (const [language, text] of Object.entries(codes))
+      await write({ text, entities: [{ type: 'pre', offset: 0, length: text.length, language }] });
+  await send({ text: `Have you seen this? ${pages}/ridge` });
+  await say({ text: `And the bus ${pages}/short` });
+  await send({ text: `This page is gone: ${pages}/gone`, link_preview_options: { show_above_text: true } });
+  await say({ text: `${pages}/ridge` });
+}
+
+export async function fillGallery(service: Service, pages: string): Promise<Gallery> {
   const create = async (username: string, first_name: string, last_name?: string): Promise<TestUser> => {
     const body = { username, first_name, ...(last_name ? { last_name } : {}) };
     const { user, token } = await resultOf(
@@ -363,6 +417,7 @@ export async function fillGallery(service: Service): Promise<Gallery> {
   await fillInline(service, gallery);
   await fillPlaces(service, gallery);
   await fillScheduled(service, gallery);
+  await fillTexts(service, gallery, pages);
   // Alice has not read these messages, and her chat list shows an unread count.
   for (const text of ['Water the plants', 'Call grandmother', 'Bread, milk, and the paper'])
     await resultOf(service.bot(quiet, 'sendMessage', { chat_id: alice.id, text }));

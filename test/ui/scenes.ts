@@ -49,6 +49,7 @@ const dialog = (page: Page) => page.getByRole('dialog').waitFor();
 export function scenesOf({ bob, guide, quiet, fresh, group, channel, post }: Gallery): readonly Scene[] {
   const own = `#/bots/${guide.id}`;
   const direct = `#/chat/${guide.id}`;
+  const texts = `#/chat/${quiet.id}`;
   const info: NonNullable<Scene['act']> = async (page) => {
     await page.locator('.chat-title').click();
     await dialog(page);
@@ -118,6 +119,26 @@ export function scenesOf({ bob, guide, quiet, fresh, group, channel, post }: Gal
       path: direct,
       act: async (page) => {
         await scroll(page, -9_000);
+      },
+    },
+    {
+      name: 'code',
+      anew: true,
+      path: texts,
+      act: async (page) => {
+        await scroll(page, -20_000);
+        await scroll(page, 560);
+        await page.getByRole('log').locator('.in-keyword').first().waitFor();
+      },
+    },
+    {
+      name: 'link_previews',
+      anew: true,
+      path: texts,
+      act: async (page) => {
+        await scroll(page, 20_000);
+        await page.getByText('Timetable of bus 12').waitFor();
+        await page.getByText('The ridge above the lake').first().waitFor();
       },
     },
     { name: 'message_menu', anew: true, path: direct, act: (page) => menuOf(page, /half past eight/) },

@@ -16,13 +16,14 @@ import { createFront } from '../support/role_process.js';
 import { itemsOf, resultOf, type TestBot, type TestUser } from '../support/service.js';
 import { longTest } from '../support/tiers.js';
 import { type Cast, createCast } from './cast.js';
-import { startHook, startWorld, type World } from './world.js';
+import { startHook, startPages, startWorld, type World } from './world.js';
 
 // A busy machine draws pages slowly.
 vi.setConfig({ testTimeout: 120_000 });
 
 let world: World;
 let cast: Cast;
+let pages: Awaited<ReturnType<typeof startPages>>;
 let alice: TestUser;
 let bob: TestUser;
 let made: TestBot;
@@ -31,7 +32,12 @@ let bot: Bot;
 const demo = join(tmpdir(), `petrel-short-${process.pid}.json`);
 
 beforeAll(async () => {
-  world = await startWorld({ DEMO_FILE: demo }, { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' }, true);
+  pages = await startPages((path) =>
+    path === '/found'
+      ? '<title>Two &lt;b&gt;valleys</title><meta name="description" content="A walk">'
+      : null,
+  );
+  world = await startWorld({ DEMO_FILE: demo }, pages.env, true);
   cast = await createCast(world);
   ({ alice, bob, made, bot } = cast);
 });
@@ -63,6 +69,7 @@ async function visitEnd(user: TestUser, chat: number): Promise<Page> {
 afterAll(async () => {
   await bot?.stop();
   await world?.stop();
+  await pages?.close();
   rmSync(demo, { force: true });
 });
 
@@ -127,6 +134,73 @@ test('locations, venues and contacts are shown as cards that open the map or the
     expect(await card.getAttribute('href')).toBe(href);
   }
   await page.getByRole('navigation').getByText('Eve Ng').waitFor();
+  expect(world.faults()).toEqual([]);
+});
+
+test('code is coloured by a worker, and a code without a known language has no colours', async () => {
+  await world.service.openChat(alice, made);
+  const page = await visitEnd(alice, made.id);
+  const code = 'const a = "<b>1</b>"; // end';
+  const write = (text: string, language?: string) =>
+    bot.api.sendMessage(alice.id, text, {
+      entities: [{ type: 'pre', offset: 0, length: text.length, ...(language && { language }) }],
+    });
+  await write(code);
+  await write(code, 'unknown');
+  const blocks = page.locator('.code-block pre');
+  await expect.poll(() => blocks.count()).toBe(2);
+  expect(page.workers()).toHaveLength(0);
+  await write(code, 'JS');
+  await blocks.last().locator('.in-keyword').getByText('const', { exact: true }).waitFor();
+  expect(await blocks.last().locator('.in-string').textContent()).toBe('"<b>1</b>"');
+  expect(await blocks.allTextContents()).toEqual([code, code, code]);
+  expect(await page.locator('.code-block [class^="in-"]').count()).toBe(3);
+  expect(page.workers()).toHaveLength(1);
+  const heights = await page.locator('.code-block').evaluateAll((all) => all.map((one) => one.clientHeight));
+  expect(new Set(heights).size).toBe(1);
+  expect(world.faults()).toEqual([]);
+});
+
+test('a link shows a preview of its page, and nothing moves when the preview arrives', async () => {
+  await world.service.openChat(alice, made);
+  const page = await visitEnd(alice, made.id);
+  let release = () => {};
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  let asked = 0;
+  await page.route('**/link_preview', async (route) => {
+    asked++;
+    await held;
+    await route.continue();
+  });
+  await bot.api.sendMessage(alice.id, 'No page: https://127.0.0.1:1/none', {
+    link_preview_options: { is_disabled: true },
+  });
+  await bot.api.sendMessage(alice.id, `Look ${pages.url}/found`);
+  await bot.api.sendMessage(alice.id, `Gone ${pages.url}/gone`);
+  const log = page.getByRole('log');
+  const cards = log.locator('.link-card');
+  await expect.poll(() => asked).toBe(2);
+  const places = () =>
+    log
+      .locator('article')
+      .evaluateAll((all) => all.map((one) => JSON.stringify(one.getBoundingClientRect())));
+  const before = await places();
+  expect(await cards.count()).toBe(2);
+  release();
+  const card = log.getByRole('link', { name: 'Two <b>valleys' });
+  await card.getByText('A walk').waitFor();
+  expect(await card.getAttribute('href')).toBe(`${pages.url}/found`);
+  expect(await places()).toEqual(before);
+  // A page without a title keeps its card while the message is shown, and has none when it is drawn again.
+  await page.goto(`${world.wire.url}/app#/settings`);
+  await log.waitFor({ state: 'detached' });
+  await page.goto(`${world.wire.url}/app#/chat/${made.id}`);
+  await card.waitFor();
+  expect(await cards.count()).toBe(1);
+  expect(asked).toBe(2);
+  await page.unroute('**/link_preview');
   expect(world.faults()).toEqual([]);
 });
 

@@ -1,9 +1,12 @@
 /** A browser, the real service behind a connection that tests can cut, and windows in which people are signed in. */
+import { writeFileSync } from 'node:fs';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { join } from 'node:path';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
 import { test } from 'vitest';
 import { makeCertificate } from '../support/certificates.js';
 import { startReceiver } from '../support/receivers.js';
+import { temporaryFolder } from '../support/servers.js';
 import { type Service, startService, type TestUser } from '../support/service.js';
 import { onSharedService } from '../support/shared.js';
 
@@ -193,6 +196,23 @@ export async function shownMessages(page: Page): Promise<ReadonlyMap<number, str
 }
 
 /** Starts a webhook receiver that answers with a status set by the test, and records the ids of accepted updates. */
+/** Starts a server for previews of links. The service must have the settings `env` to load its pages. */
+export async function startPages(answer: (path: string) => string | null) {
+  const certificate = makeCertificate({ names: ['localhost'], addresses: ['127.0.0.1'] });
+  const trusted = join(temporaryFolder(), 'pages.pem');
+  writeFileSync(trusted, certificate.cert);
+  const receiver = await startReceiver(certificate, ({ url = '' }, response) => {
+    const page = answer(url);
+    response.writeHead(page === null ? 404 : 200, { 'content-type': 'text/html; charset=utf-8' });
+    response.end(page ?? '');
+  });
+  return {
+    env: { LINK_PREVIEWS: '1', WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8', NODE_EXTRA_CA_CERTS: trusted },
+    url: `https://127.0.0.1:${receiver.port}`,
+    close: () => receiver.close(),
+  };
+}
+
 export async function startHook(status: number) {
   const certificate = makeCertificate({ names: ['localhost'], addresses: ['127.0.0.1'] });
   const taken = new Set<number>();

@@ -34,6 +34,7 @@ export class Answer implements Dispatcher.DispatchHandler {
   readonly #deadline: Timer;
   readonly #maySend: () => boolean;
   readonly #chunks: Buffer[] = [];
+  readonly #bytesMax: number;
   #started = false;
   #settled = false;
   #interim = 0;
@@ -41,14 +42,19 @@ export class Answer implements Dispatcher.DispatchHandler {
   #status: number | undefined;
   #retryAfterMs: number | undefined;
 
-  /** `maySend` is called directly before the request is written. If it is false, the request fails and is not written. */
+  /**
+   * `maySend` is called directly before the request is written. If it is false, the request fails and is not written. Of
+   * the body, at most `bytesMax` bytes are read.
+   */
   constructor(
     time: Time,
     deadlineMs: number,
     addressOf: () => string,
     maySend: () => boolean,
     settle: (outcome: Outcome) => void,
+    bytesMax: number = limits.webhook_answer_bytes_max,
   ) {
+    this.#bytesMax = bytesMax;
     this.#time = time;
     this.#maySend = maySend;
     this.#beganMs = time.monotonic();
@@ -82,7 +88,7 @@ export class Answer implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(_: unknown, chunk: Buffer): void {
-    const room = limits.webhook_answer_bytes_max - this.#bytes;
+    const room = this.#bytesMax - this.#bytes;
     this.#chunks.push(chunk.length > room ? chunk.subarray(0, room) : chunk);
     this.#bytes += Math.min(chunk.length, room);
     if (chunk.length > room) this.#answer(true);
@@ -90,6 +96,11 @@ export class Answer implements Dispatcher.DispatchHandler {
 
   onResponseEnd(): void {
     this.#answer(false);
+  }
+
+  /** Settles the request with the part of the body that was read so far, and ends the connection. */
+  protected stop(): void {
+    this.#answer(true);
   }
 
   onResponseError(_: unknown, error: Error): void {

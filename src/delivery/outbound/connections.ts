@@ -5,7 +5,10 @@ import { deliveryLimits as limits } from '../limits.js';
 import type { Answer } from './answer.js';
 import type { Dialled } from './dial.js';
 
-export type Request = Pick<Dispatcher.DispatchOptions, 'path' | 'headers' | 'body'>;
+export type Request = Pick<Dispatcher.DispatchOptions, 'path' | 'headers' | 'body'> & {
+  /** POST by default. */
+  readonly method?: 'GET';
+};
 
 export interface ConnectionsOptions {
   readonly origin: string;

@@ -31,14 +31,30 @@ export interface ExchangeOptions {
   readonly time: Time;
   /** Limits all steps together, in ms. */
   readonly deadlineMs: number;
+  /** Reads a resource with GET instead of sending a body with POST. */
+  readonly reads?: Reading;
+}
+
+export interface Reading {
+  /** A longer body is truncated. */
+  readonly bytesMax: number;
+  /** Returns whether to read the body of this answer. */
+  readonly wanted: (status: number, headers: IncomingHttpHeaders) => boolean;
 }
 
 class HeadedAnswer extends Answer {
   headers: IncomingHttpHeaders = {};
+  readonly #wanted: Reading['wanted'] | undefined;
+
+  constructor(reads: Reading | undefined, ...rest: ConstructorParameters<typeof Answer>) {
+    super(...rest);
+    this.#wanted = reads?.wanted;
+  }
 
   override onResponseStart(controller: unknown, status: number, headers: IncomingHttpHeaders): void {
     this.headers = headers;
     super.onResponseStart(controller, status, headers);
+    if (status >= 200 && this.#wanted?.(status, headers) === false) this.stop();
   }
 }
 
@@ -46,6 +62,8 @@ const listed = (headers: IncomingHttpHeaders) =>
   Object.entries(headers).flatMap(([name, value = []]) =>
     [value].flat().map((each) => [name, each] as const),
   );
+
+const getOf = (path: string, headers: Headers) => ({ method: 'GET' as const, path, headers, body: null });
 
 /**
  * Sends a request and waits for the answer, under the rules of `Sender.send`. Resumes no TLS session, so that the
@@ -55,7 +73,7 @@ export async function exchange(
   { key, target, certificate }: Receiver,
   headers: Headers,
   body: Buffer,
-  { guard, time, deadlineMs }: ExchangeOptions,
+  { guard, time, deadlineMs, reads }: ExchangeOptions,
 ): Promise<Exchange> {
   const times: { -readonly [K in keyof StepTimes]: StepTimes[K] } = {};
   let lastMs = time.monotonic();
@@ -85,13 +103,16 @@ export async function exchange(
   let answer: HeadedAnswer | undefined;
   const outcome = await new Promise<Outcome>((resolve) => {
     answer = new HeadedAnswer(
+      reads,
       time,
       deadlineMs,
       () => connectedTo,
       () => true,
       resolve,
+      reads?.bytesMax,
     );
-    connections.send({ path, headers, body }, answer);
+    const request = reads === undefined ? { path, headers, body } : getOf(path, headers);
+    connections.send(request, answer);
   });
   const isAnswered = outcome.kind === 'answered';
   if (isAnswered) done('answer');

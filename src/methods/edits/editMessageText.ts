@@ -15,6 +15,7 @@ import {
   boolean,
   chatId,
   entities,
+  linkPreviewParams,
   messageId,
   messageText,
   optional,
@@ -26,6 +27,7 @@ const content = {
   text: messageText,
   parse_mode: parseMode,
   entities,
+  ...linkPreviewParams,
   reply_markup: replyMarkup,
   coalesce: optional(boolean).describe(
     'Accepts edits at any rate. The newest text of each second is stored. The header `X-Service-Coalesce: 1` has the same effect',

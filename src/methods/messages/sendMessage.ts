@@ -12,7 +12,14 @@ import {
 import { defineMethod } from '../../server/method.js';
 import { viewMessage } from '../../view/messages.js';
 import { message } from '../../wire/results.js';
-import { chatId, entities, messageText, parseMode, replyMarkup } from '../../wire/schema.js';
+import {
+  chatId,
+  entities,
+  linkPreviewParams,
+  messageText,
+  parseMode,
+  replyMarkup,
+} from '../../wire/schema.js';
 
 export const sendMessage = defineMethod({
   name: 'sendMessage',
@@ -23,6 +30,7 @@ export const sendMessage = defineMethod({
     text: messageText,
     parse_mode: parseMode,
     entities,
+    ...linkPreviewParams,
     reply_markup: replyMarkup,
     ...replyAndFlags,
   }),

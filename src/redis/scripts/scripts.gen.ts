@@ -442,6 +442,13 @@ export interface Scripts {
       | { status: 'ok'; filled: boolean }
       | { status: 'stale_run' };
   };
+  /** Stores the preview of a page in a slot of the cache. */
+  'messages/keep_link_preview': {
+    keys: { preview: string };
+    args: { kept: Buffer | string; ttl_ms: number | string };
+    result:
+      | { status: 'ok' };
+  };
   /** Pins a message of a direct chat in place of the previous pin, and adds a service message about it. */
   'messages/pin_direct': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message_ticket: string; sibling: string; request: string; queue: string; due: string; queue_state: string; bot_channel: string; changes: string; channel: string; message: string };
@@ -476,6 +483,13 @@ export interface Scripts {
       | { status: 'service' }
       | { status: 'outbox_full' }
       | { status: 'chat_closed' };
+  };
+  /** Returns the cached preview in a slot. */
+  'messages/read_link_preview': {
+    keys: { preview: string };
+    args: {  };
+    result:
+      | { status: 'ok'; kept: Buffer | null };
   };
   /** Returns the given messages that are in Redis, if the caller is a member of the chat. */
   'messages/read_many': {

@@ -106,6 +106,16 @@ export interface ContentObject {
   readonly live?: readonly [number, number];
 }
 
+/** The options of a link preview, with the names of the wire format. */
+export interface LinkPreviewOptions {
+  readonly is_disabled?: true;
+  /** The page to show instead of the first link. */
+  readonly url?: string;
+  readonly prefer_small_media?: true;
+  readonly prefer_large_media?: true;
+  readonly show_above_text?: true;
+}
+
 /**
  * The part of a message that an edit replaces: a text, or media with their caption. A video note, a sticker and an object have
  * no caption.
@@ -114,6 +124,8 @@ export interface Content {
   readonly text?: string;
   readonly entities?: readonly Entity[];
   readonly above?: true;
+  /** The options of the link preview, without options that are off. Only for a text. */
+  readonly preview?: LinkPreviewOptions;
   readonly media?: Media;
   readonly object?: ContentObject;
 }

@@ -262,6 +262,11 @@ export class Keys {
   readonly flushed = () => `${this.#at(0)}:on_flushed`;
   /** HASH: the last heartbeat of each flusher, by id. In partition 0. Bounded by live flushers. */
   readonly flushers = () => `${this.#at(0)}:flushers`;
+  /**
+   * STRING: the preview of a page, in one of limits.link_preview_slots slots. Bounded by limits.link_preview_bytes_max.
+   * Expires.
+   */
+  readonly linkPreview = (p: number, slot: number) => `${this.#at(p)}:link_preview:${slot}`;
   /** STRING: recent token guesses of a client address. Expires. */
   readonly guesses = (p: number, address: string) => `${this.#at(p)}:guesses:${address}`;
   /**

@@ -153,6 +153,7 @@ export const redisRecords: readonly RedisRecord[] = [
   single('idempotency_bytes', 'bytes stored for idempotency keys', lost('answers under idempotency keys')),
   single('idempotency_live', 'live idempotency keys', lost('answers under idempotency keys')),
   single('rate', 'a token bucket', again('starts full')),
+  single('link_preview', 'the preview of a page', again('by the next look-up of the page')),
   single('guesses', 'recent token guesses of an address', again('starts at zero')),
   single('flush_lease', 'the flusher of a partition', again('by the flushers')),
   single('flushers', 'live flushers', again('by the flushers'), '*'),

@@ -148,6 +148,7 @@ export type Message = {
   contact?: Contact;
   dice?: Dice;
   poll?: Poll;
+  link_preview_options?: LinkPreviewOptions;
   has_media_spoiler?: true;
   show_caption_above_media?: true;
   /** Id of the album */
@@ -575,6 +576,10 @@ export type ScheduledPost = {
   publish_at: number;
   /** Why the post was not published. Absent if it still waits */
   failure?: string;
+/** The preview of the link in a message. */
+export type ShownLinkPreview = {
+  /** Absent if the message shows no preview, or if the page has no title */
+  preview?: LinkPreview;
 };
 
 /** A person and the token of their new session. */
@@ -905,6 +910,7 @@ export type MessageEvent = {
   contact?: Contact;
   dice?: Dice;
   poll?: Poll;
+  link_preview_options?: LinkPreviewOptions;
   has_media_spoiler?: true;
   show_caption_above_media?: true;
   /** Id of the album */
@@ -1351,6 +1357,16 @@ export type Poll = {
   chosen_option_ids?: Array<number>;
 };
 
+/** Options of the link preview of a text. Options that are off are absent. */
+export type LinkPreviewOptions = {
+  is_disabled?: true;
+  /** Page to show instead of the first link */
+  url?: string;
+  prefer_small_media?: true;
+  prefer_large_media?: true;
+  show_above_text?: true;
+};
+
 /** Rows of buttons under a message. */
 export type InlineKeyboard = {
   inline_keyboard: Array<Array<{
@@ -1461,6 +1477,16 @@ export type Reaction = {
   /** External ids of the users; the latest 100 when there are more */
   user_ids: Array<string>;
   user_ids_truncated?: true;
+};
+
+/** The texts of a page. They come from the page and may be false. */
+export type LinkPreview = {
+  /** Host of the page, after redirects */
+  host: string;
+  title: string;
+  description?: string;
+  /** Name that the page gives to its site */
+  site_name?: string;
 };
 
 /** The queue of a bot or of one of its webhook routes. */

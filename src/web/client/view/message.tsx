@@ -1,5 +1,5 @@
 /** Shows one message, or an album, with its marks, keyboard and reactions. */
-import { lazy, type MouseEvent, memo, useState } from 'react';
+import { lazy, type MouseEvent, memo, type ReactNode, useState } from 'react';
 import type { Outgoing } from '../model/history.js';
 import { personName, previewOf, summaryOf } from '../names.js';
 import { me } from '../session.js';
@@ -8,6 +8,7 @@ import { fullDate, t, timeText } from '../words.js';
 import { Album, type AlbumItem, arePictures, hasOwnCaptions, type OnOpen } from './album.js';
 import { Icon } from './icons.js';
 import { Keyboard } from './keyboard.js';
+import { LinkCard } from './link_card.js';
 import { mediumOf } from './media.js';
 import { ObjectCard, objectOf } from './objects.js';
 import { type OnCommand, RichText } from './text.js';
@@ -105,6 +106,20 @@ function MessageObject({ message }: { message: Message }) {
   return card && <ObjectCard card={card} />;
 }
 
+/** Shows the text of a message, the preview of its link, and its time. */
+function Words({ message, text, children }: { message: Message; text: ReactNode; children: ReactNode }) {
+  const card = <LinkCard message={message} />;
+  const isCardFirst = message.link_preview_options?.show_above_text;
+  return (
+    <div className="words" dir="auto">
+      {isCardFirst && card}
+      {text}
+      {!isCardFirst && card}
+      {children}
+    </div>
+  );
+}
+
 export const Bubble = memo(function Bubble({ messages, joined, showName, marked, actions }: BubbleProps) {
   const [touched, setTouched] = useState(false);
   const message = messages[0] as Message;
@@ -170,10 +185,9 @@ export const Bubble = memo(function Bubble({ messages, joined, showName, marked,
         )}
         <MessageObject message={message} />
         {!bare && (
-          <div className="words" dir="auto">
-            {!above && text}
+          <Words message={message} text={above ? null : text}>
             <Meta messages={messages} />
-          </div>
+          </Words>
         )}
         {last.chat.type === 'channel' && (
           <Part waiting={<div className="reactions" />}>

@@ -1,0 +1,70 @@
+/** Asks the service for the previews of links in view, a few at a time. Remembers the answers until the page is closed. */
+import { ApiFailure, get } from '../api.js';
+import type { LinkPreview, Message, ShownLinkPreview } from '../types.js';
+
+/** The preview of each link that was asked for. Null if the link has none. */
+const kept = new Map<string, LinkPreview | null>();
+const kept_max = 1_000;
+const at_once = 2;
+
+/** True if the operator turned link previews off. */
+let isOff = false;
+let running = 0;
+const waiting: Array<() => Promise<void>> = [];
+
+/** Returns the page that the message links to first, or undefined if the message shows no preview. */
+export function linkOf({ text, entities = [], link_preview_options: options }: Message): string | undefined {
+  if (!text || options?.is_disabled) return undefined;
+  const links = entities.map(({ type, url, offset, length }) =>
+    type === 'url' ? text.slice(offset, offset + length) : type === 'text_link' ? url : undefined,
+  );
+  for (const link of options?.url ? [options.url] : links) {
+    if (!link) continue;
+    const page = /^[a-z][a-z0-9+.-]*:/i.test(link) ? link : `https://${link}`;
+    if (/^https?:/i.test(page) && URL.canParse(page) && new URL(page).origin !== location.origin) return page;
+  }
+  return undefined;
+}
+
+export const knownPreview = (url: string): LinkPreview | null | undefined => (isOff ? null : kept.get(url));
+
+function next(): void {
+  const work = running < at_once ? waiting.shift() : undefined;
+  if (!work) return;
+  running++;
+  void work().finally(() => {
+    running--;
+    next();
+  });
+}
+
+async function load(url: string, { chat, message_id }: Message): Promise<void> {
+  if (knownPreview(url) !== undefined) return;
+  try {
+    const path = `/api/chats/${chat.id}/messages/${message_id}/link_preview`;
+    const { preview = null } = await get<ShownLinkPreview>(path);
+    const [oldest] = kept.keys();
+    if (oldest !== undefined && kept.size >= kept_max) kept.delete(oldest);
+    kept.set(url, preview);
+  } catch (error) {
+    // After any other failure, the link is asked for again when it is drawn again.
+    if (error instanceof ApiFailure && error.message.includes('previews are off')) isOff = true;
+  }
+}
+
+/** Calls `done` when the preview of the link is known. Returns a function that ends the wait. */
+export function askPreview(url: string, message: Message, done: (preview: LinkPreview) => void): () => void {
+  let here = true;
+  const work = async () => {
+    await load(url, message);
+    const preview = knownPreview(url);
+    if (here && preview) done(preview);
+  };
+  waiting.push(work);
+  next();
+  return () => {
+    here = false;
+    const at = waiting.indexOf(work);
+    if (at >= 0) waiting.splice(at, 1);
+  };
+}

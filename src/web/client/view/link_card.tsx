@@ -1,0 +1,49 @@
+/** Shows the preview of a link. Its size never changes, so that an answer of the service moves no message. */
+import { useEffect, useRef, useState } from 'react';
+import { askPreview, knownPreview, linkOf } from '../model/link_previews.js';
+import type { Message } from '../types.js';
+
+function Card({ message, url }: { message: Message; url: string }) {
+  const card = useRef<HTMLAnchorElement>(null);
+  const [preview, setPreview] = useState(() => knownPreview(url));
+  // The card keeps its place while it is drawn, even if the page turns out to have no preview.
+  const [isAbsent] = useState(preview === null);
+  useEffect(() => {
+    if (!card.current || preview !== undefined) return undefined;
+    let stop = () => {};
+    const observer = new IntersectionObserver(([entry]) => {
+      stop();
+      stop = entry?.isIntersecting ? askPreview(url, message, setPreview) : () => {};
+    });
+    observer.observe(card.current);
+    return () => {
+      observer.disconnect();
+      stop();
+    };
+  }, [url, message, preview]);
+  if (isAbsent) return null;
+  const { host, pathname, href } = new URL(url);
+  const site = preview?.site_name;
+  return (
+    <a ref={card} className="quote link-card" href={href} target="_blank" rel="noopener noreferrer nofollow">
+      <span>
+        {/* The host comes first, so that a long name of a site cannot hide it. */}
+        <bdi>{preview?.host ?? host}</bdi>
+        {site && (
+          <>
+            {' · '}
+            <bdi>{site}</bdi>
+          </>
+        )}
+      </span>
+      <strong dir="auto">{preview?.title ?? pathname.replace(/^\/$/, '')}</strong>
+      {preview?.description && <span dir="auto">{preview.description}</span>}
+    </a>
+  );
+}
+
+/** Shows the preview of the first link in a message, if the message has one. */
+export function LinkCard({ message }: { message: Message }) {
+  const url = linkOf(message);
+  return url === undefined ? null : <Card key={url} url={url} message={message} />;
+}

@@ -1,0 +1,155 @@
+/** Tests the cache of previews in Redis, and the limits of a front. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { makeGuard } from '../../src/delivery/outbound/guard.js';
+import { makeResolver } from '../../src/delivery/outbound/resolver.js';
+import type { ApiError } from '../../src/errors.js';
+import { limits } from '../../src/limits.js';
+import { createPreviews } from '../../src/previews/previews.js';
+import { systemTime } from '../../src/time.js';
+import { certificate, type OnFinished } from '../delivery/fixture.js';
+import { startReceiver } from '../support/receivers.js';
+import { startCluster, type TestCluster, type TestNode } from '../support/store.js';
+
+const guard = makeGuard({ allow: ['127.0.0.1/32'], resolver: makeResolver() });
+let cluster: TestCluster;
+let node: TestNode;
+let nextUser = 1_000;
+
+beforeAll(async () => {
+  cluster = await startCluster(8);
+  node = await cluster.node();
+});
+afterAll(() => cluster?.close());
+
+/** Starts a server whose pages answer when `release` is called. */
+async function serve(onTestFinished: OnFinished, status = 200) {
+  const open: Array<() => void> = [];
+  let isReleased = false;
+  const receiver = await startReceiver(certificate, ({ url }, response) => {
+    const answer = () =>
+      response.writeHead(status, { 'content-type': 'text/html' }).end(`<title>Page ${url}</title>`);
+    if (isReleased) answer();
+    else open.push(answer);
+  });
+  onTestFinished(() => receiver.close());
+  return {
+    receiver,
+    open,
+    url: (path: string) => `https://127.0.0.1:${receiver.port}/${path}`,
+    release() {
+      isReleased = true;
+      for (const answer of open) answer();
+    },
+  };
+}
+
+const previewsOf = (held = () => false) =>
+  createPreviews({ store: node.store, guard, time: systemTime, certificate: certificate.cert, held });
+
+const kindOf = (work: Promise<unknown>) =>
+  work.then(
+    () => 'answered',
+    (error: ApiError) => error.kind,
+  );
+
+test('a page is loaded once for all fronts, also if it has no preview', async ({ onTestFinished }) => {
+  for (const [status, wanted] of [
+    [200, { title: 'Page /a' }],
+    [404, null],
+  ] as const) {
+    const { receiver, url, release } = await serve(onTestFinished, status);
+    release();
+    for (const front of [previewsOf(), previewsOf()])
+      for (const user of [1, 2]) {
+        const found = await front.find(user, url('a'));
+        if (wanted === null) expect(found).toBeNull();
+        else expect(found).toMatchObject(wanted);
+      }
+    expect(receiver.requests()).toBe(1);
+  }
+});
+
+test('the cache keeps a page for some time, in a slot whose key and value do not contain its URL', async () => {
+  const { linkPreviews } = node.store;
+  const { client } = node.connection;
+  await client.flushall();
+  const url = 'https://secret.example/path?key=hidden';
+  const preview = { host: 'h', title: 't', description: 'd', site_name: 's' };
+  await linkPreviews.keep(url, preview);
+  expect(await linkPreviews.read(url)).toEqual(preview);
+  const [key = '', ...others] = await client.keys('*link_preview*');
+  expect(others).toEqual([]);
+  expect(key).toMatch(/:link_preview:\d{1,4}$/);
+  expect(String(await client.get(key))).not.toMatch(/secret|hidden/);
+  const left = await client.pttl(key);
+  expect(left).toBeGreaterThan(limits.link_preview_kept_ms - 600_000);
+  expect(left).toBeLessThanOrEqual(limits.link_preview_kept_ms);
+  await linkPreviews.keep(url, null);
+  expect(await linkPreviews.read(url)).toBeNull();
+  expect(await client.pttl(key)).toBeLessThanOrEqual(limits.link_preview_absent_ms);
+});
+
+test('another page in the same slot is not taken for the page', async () => {
+  const { linkPreviews } = node.store;
+  const { client } = node.connection;
+  const [url, other] = ['https://one.example/', 'https://other.example/'];
+  await client.flushall();
+  await linkPreviews.keep(url, null);
+  const [key = ''] = await client.keys('*link_preview*');
+  await linkPreviews.keep(other, { host: 'other.example', title: 'Other' });
+  const [otherKey = ''] = (await client.keys('*link_preview*')).filter((one) => one !== key);
+  const value = await client.getBuffer(otherKey);
+  await client.set(key, value as Buffer);
+  expect(await linkPreviews.read(url)).toBeUndefined();
+});
+
+test('calls for a page that is being loaded share its answer', async ({ onTestFinished }) => {
+  const { receiver, open, url, release } = await serve(onTestFinished);
+  const { find } = previewsOf();
+  const first = find(++nextUser, url('a'));
+  await expect.poll(() => open.length).toBe(1);
+  const others = [find(++nextUser, url('a')), find(++nextUser, url('a'))];
+  release();
+  expect(await Promise.all([first, ...others])).toEqual(Array(3).fill(await first));
+  expect(receiver.requests()).toBe(1);
+});
+
+test('one person loads few pages at a time, and has a rate limit', async ({ onTestFinished }) => {
+  const { open, url, release, receiver } = await serve(onTestFinished);
+  const { find } = previewsOf();
+  const user = ++nextUser;
+  const most = limits.preview_loads_per_person_at_once + limits.preview_loads_per_person_waiting_max;
+  const outcomes = Array.from({ length: most + 1 }, (_, i) => kindOf(find(user, url(`b${i}`))));
+  const refused = () => Promise.race(outcomes);
+  expect(await refused()).toBe('too_many_requests');
+  await expect.poll(() => open.length).toBe(limits.preview_loads_per_person_at_once);
+  release();
+  expect((await Promise.all(outcomes)).filter((one) => one === 'answered')).toHaveLength(most);
+  expect(receiver.requests()).toBe(most);
+  const { linkPreviews } = node.store;
+  const taken: string[] = [];
+  for (let n = 0; n < 2 * limits.link_previews_per_person_max; n++)
+    taken.push(await kindOf(linkPreviews.take(user)));
+  expect(taken).toContain('too_many_requests');
+});
+
+test('a front loads a limited number of pages at a time', async ({ onTestFinished }) => {
+  const { open, url, release } = await serve(onTestFinished);
+  const { find } = previewsOf();
+  const most = limits.preview_loads_at_once + limits.preview_loads_waiting_max;
+  const outcomes = Array.from({ length: most + 1 }, (_, i) => kindOf(find(++nextUser, url(`c${i}`))));
+  expect(await Promise.race(outcomes)).toBe('too_many_requests');
+  await expect.poll(() => open.length).toBe(limits.preview_loads_at_once);
+  release();
+  expect((await Promise.all(outcomes)).filter((one) => one === 'answered')).toHaveLength(most);
+});
+
+test('no page is loaded during a drill, and cached pages stay available', async ({ onTestFinished }) => {
+  const { receiver, url, release } = await serve(onTestFinished);
+  release();
+  const { find } = previewsOf(() => true);
+  expect(await find(1, url('a'))).toBeNull();
+  expect(receiver.requests()).toBe(0);
+  expect(await previewsOf().find(1, url('a'))).toMatchObject({ title: 'Page /a' });
+  expect(await find(1, url('a'))).toMatchObject({ title: 'Page /a' });
+});
