@@ -1,6 +1,7 @@
 /**
  * Runs the simulator of `test/simulate`, with the sources as they are or with one mutation. A mutation replaces texts
- * in files of the program or in scripts. `--mutation` names it, and `test/simulate/mutations.json` lists all.
+ * in files of the program or in scripts. `--mutation` names it, and `test/simulate/mutations.json` lists all. If the
+ * mutation has a focus, each seed has this focus.
  */
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -74,7 +75,8 @@ export async function runSimulator(args, options) {
   const mutation = mutations.find((each) => each.name === name);
   if (at >= 0 && mutation === undefined)
     throw new Refusal(`--mutation must be one of these:\n${mutations.map((each) => each.name).join('\n')}`);
-  const rest = at < 0 ? args : args.toSpliced(at, 2);
+  const focus = mutation?.focus === undefined || args.includes('--focus') ? [] : ['--focus', mutation.focus];
+  const rest = [...focus, ...(at < 0 ? args : args.toSpliced(at, 2))];
   const { folder, program, scripts } = await bundle(mutation?.changes ?? []);
   try {
     return await run(

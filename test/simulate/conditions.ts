@@ -15,6 +15,8 @@ export interface Conditions {
   readonly chats: readonly ChatRef[];
   /** The share of calls that send a message. With fewer messages, each message gets more edits. */
   readonly sends: number;
+  /** The share of messages whose sender waits until they are in Postgres. */
+  readonly durable: number;
   /** The share of calls by owners of bots, about tokens, webhooks and polls. */
   readonly owners: number;
   /** The share of the owners' calls that concern tokens. */
@@ -55,30 +57,55 @@ interface Focus extends Partial<Omit<Conditions, 'allows'>> {
   readonly kinds: readonly string[];
 }
 
-/** Half of the seeds concentrate on one subject: only a few kinds of faults happen, but often. */
-const focuses: readonly Focus[] = [
-  {
-    // A command of a worker reaches Redis after another worker got the lease.
-    ...{ sends: 0.4, owners: 0, marks: 0, slowAnswers: 0.3, slowPostgres: 0, calls: 0.2 },
-    ...{ lateMsMax: 15_000, faults: 0.015 },
-    kinds: ['commands reach Redis late', 'Redis answers late', 'a process freezes', 'a process dies'],
+/** The subjects that half of the seeds concentrate on: only a few kinds of faults happen, but often. */
+export const focuses: Readonly<Record<string, Focus>> = {
+  // A command of a worker reaches Redis after another worker got the lease, or a worker gets its lease late.
+  'late commands': {
+    ...{ chats: directs.slice(0, 1), sends: 0.9, owners: 0.3, tokens: 0, marks: 0, calls: 0.05 },
+    ...{ patience: 3_000, slowAnswers: 0.5, slowPostgres: 0, hotTtlMs: 4_000, impatience: 0.1 },
+    ...{ lateMsMax: 15_000, faults: 0.003 },
+    kinds: ['commands reach Redis late', 'Redis answers late'],
   },
-  {
-    // A post leaves Redis and is loaded again while its reactions change.
-    ...{ owners: 0, marks: 0.95, pins: 0, posts: 1, hotTtlMs: 200, slowPostgres: 0, faults: 0.015 },
+  // A post leaves Redis and is loaded again while its reactions change.
+  posts: {
+    ...{ owners: 0, marks: 0.95, pins: 0, posts: 1, hotTtlMs: 200, calls: 0.2, patience: 200 },
+    ...{ slowPostgres: 0.1, impatience: 0.03, faults: 0.004 },
     kinds: ['Postgres answers late', 'commands reach Redis late', 'a connection to Redis breaks'],
   },
-  {
-    // Redis loses changes again and again.
-    ...{ sends: 0.4, owners: 0, marks: 0, syncs: 0.01, faults: 0.015 },
-    kinds: [
-      ...['Redis fails over and loses its tail', 'Redis restarts with all data', 'Postgres answers late'],
-      ...['statements reach Postgres late', 'a process freezes'],
-    ],
+  // Messages are pinned, unpinned and deleted. The chat leaves Redis and is loaded again.
+  pins: {
+    ...{ sends: 0.5, owners: 0, marks: 0.7, pins: 1, deletes: 0.1, hotTtlMs: 200, calls: 0.1 },
+    ...{ patience: 3_000, slowPostgres: 0.04, slowAnswers: 0, impatience: 0.04, faults: 0.002 },
+    kinds: ['Postgres answers late', 'a connection to Redis breaks'],
   },
-];
+  // Records leave Redis and are loaded again while clients change them, and a flush takes long.
+  'late flushes': {
+    ...{ owners: 0, marks: 0, hotTtlMs: 200, calls: 0.04, patience: 3_000 },
+    ...{ slowPostgres: 0.2, slowAnswers: 0, impatience: 0.06, faults: 0.002 },
+    kinds: ['Postgres answers late', 'statements reach Postgres late'],
+  },
+  // Bots poll, and often change between polls and webhooks.
+  polls: {
+    ...{ sends: 0.6, owners: 0.5, tokens: 0, marks: 0, calls: 0.2, patience: 3_000, hotTtlMs: 4_000 },
+    ...{ slowAnswers: 0.6, slowPostgres: 0, hintsLost: 0.1, impatience: 0.04, faults: 0.002 },
+    kinds: ['Redis answers late', 'a connection to Redis breaks'],
+  },
+  // Redis loses changes again and again.
+  losses: {
+    ...{ sends: 0.7, durable: 0.8, owners: 0, marks: 0, syncs: 0.01, calls: 0.2, faults: 0.006 },
+    ...{ patience: 3_000, hintsLost: 0.1, slowPostgres: 0, impatience: 0.02, slowAnswers: 0 },
+    kinds: ['Redis fails over and loses its tail', 'commands reach Redis late'],
+  },
+  // Redis loses changes that are in Postgres.
+  'outdated records': {
+    ...{ sends: 0.1, owners: 0, marks: 0, syncs: 0.004, hotTtlMs: 4_000, calls: 0.2, faults: 0.005 },
+    ...{ patience: 3_000, slowPostgres: 0, impatience: 0.02, slowAnswers: 0 },
+    kinds: ['Redis fails over and loses its tail'],
+  },
+};
 
-export function drawConditions(seed: number): Conditions {
+/** With `wanted`, each seed has this focus. */
+export function drawConditions(seed: number, wanted?: string): Conditions {
   const random = new SeededRandom(seed ^ 0x2545f491);
   const drawn = {
     impatience: random.pick([0.02, 0.05, 0.12]),
@@ -112,7 +139,13 @@ export function drawConditions(seed: number): Conditions {
     patience: more.pick([60, 200, 3_000]),
     deletes: more.pick([0.03, 0.15]),
     lateMsMax: more.pick([6_000, 15_000]),
+    durable: 0.3,
   };
-  const focus = more.chance(0.5) ? more.pick(focuses) : undefined;
-  return { ...all, ...focus, allows: focus ? (kind) => focus.kinds.includes(kind) : allows };
+  const drawnFocus = more.chance(0.5) ? more.pick(Object.keys(focuses)) : undefined;
+  const focus = focuses[wanted ?? drawnFocus ?? ''];
+  return {
+    ...all,
+    ...focus,
+    allows: focus ? (kind) => focus.kinds.includes(kind) : allows,
+  };
 }

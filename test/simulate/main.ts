@@ -5,7 +5,9 @@
  *   npm run simulate -- --seed 7 --steps 3000            one seed
  *   npm run simulate -- --from 1 --seeds 2000            many seeds, until one fails; --minutes limits the time
  *   npm run simulate -- --seeds 2000 --places 8          8 seeds at a time in one process, usually 4
+ *   npm run simulate -- --focus pins --seeds 100         many seeds that concentrate on one subject of conditions.ts
  *   npm run simulate -- --mutation 'trim before the commit' --seeds 500
+ *   npm run simulate -- --mutation 'trim before the commit' --seeds 40 --all   how many of 40 seeds find the defect
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -15,6 +17,7 @@ import { join } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { Redis } from 'ioredis';
 import { readScripts } from '../../src/redis/scripts/contract.js';
+import { focuses } from './conditions.js';
 import type { Verdicts } from './oracle.js';
 import { nameScripts, SharedRedis, simulatedScripts } from './redis.js';
 import { type Report, simulate } from './simulation.js';
@@ -37,6 +40,8 @@ const values = new Command('npm run simulate --')
     80,
   )
   .option('--places <count>', 'how many seeds run at the same time', wholeNumber, 4)
+  .addOption(new Option('--focus <name>', 'gives each seed this focus').choices(Object.keys(focuses)))
+  .option('--all', 'continues after a failure, and prints how many seeds failed')
   .option('--mutation <name>', 'changes the program; test/simulate/mutations.json lists all')
   .addOption(new Option('--scripts <folder>').default('lua').hideHelp())
   .parse()
@@ -97,6 +102,7 @@ const sum = (a: Verdicts, b: Verdicts): Verdicts => ({
 });
 
 const steps: number = values.steps;
+const focus: string | undefined = values.focus;
 const first: number = values.seed ?? values.from;
 const end = first + (values.seed === undefined ? values.seeds : 1);
 const began = performance.now();
@@ -110,11 +116,11 @@ const total = { seeds: 0, steps: 0, sent: 0, messages: none, marks: none };
 const failures: Array<{ readonly seed: number; readonly report: Report }> = [];
 let next = first;
 
-/** Runs seeds one after the other, until a seed fails in this or another slot. */
+/** Runs seeds one after the other. Without --all, ends after a seed failed in this or another slot. */
 async function runSeeds(place: number): Promise<void> {
-  while (failures.length === 0 && next < end && performance.now() - began < deadline) {
+  while ((values.all || failures.length === 0) && next < end && performance.now() - began < deadline) {
     const seed = next++;
-    const report = await simulate({ seed, steps, redis, place });
+    const report = await simulate({ seed, steps, redis, place, focus });
     total.seeds++;
     total.steps += report.steps;
     total.sent += report.sent;
@@ -128,7 +134,7 @@ async function explain(seed: number, report: Report): Promise<void> {
   console.log(`seed ${seed} fails after ${report.steps} steps: ${report.violation}`);
   const trace: number = values.trace;
   if (trace === 0) return;
-  const least = await minimal((omitted) => simulate({ seed, steps, redis, omitted }), report);
+  const least = await minimal((omitted) => simulate({ seed, steps, redis, omitted, focus }), report);
   console.log(`It needs ${least.faults.length} of ${report.faults.length} faults:`);
   for (const fault of least.faults) console.log(`  ${fault}`);
   console.log(`${least.violation}\nLast steps:`);
@@ -141,6 +147,8 @@ try {
   if (failed) {
     process.exitCode = 1;
     await explain(failed.seed, failed.report);
+    const seeds = failures.map(({ seed }) => seed).join(' ');
+    if (values.all) console.log(`${failures.length} of ${total.seeds} seeds fail: ${seeds}`);
   }
 } finally {
   await server.stop();

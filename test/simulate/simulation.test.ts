@@ -26,8 +26,8 @@ afterAll(async () => {
 
 test('a seed determines every step of a run', async () => {
   const [first, second] = [
-    await simulate({ seed: 7, steps: 1_500, redis }),
-    await simulate({ seed: 7, steps: 1_500, redis }),
+    await simulate({ seed: 3, steps: 1_500, redis }),
+    await simulate({ seed: 3, steps: 1_500, redis }),
   ];
   expect(first.faults.length).toBeGreaterThan(3);
   expect(second.trace).toEqual(first.trace);

@@ -27,6 +27,8 @@ export interface Options {
   readonly place?: number;
   /** The faults to omit, by number. Used to find the faults that a failure needs. */
   readonly omitted?: ReadonlySet<number>;
+  /** The focus of this run, a key of `focuses`. Without it, the seed decides. */
+  readonly focus?: string | undefined;
 }
 
 export interface Report {
@@ -108,7 +110,7 @@ class Simulation {
     this.#options = options;
     this.#random = new SeededRandom(seed);
     this.#faultRandom = new SeededRandom(seed + 0x51ed270b);
-    this.#conditions = drawConditions(seed);
+    this.#conditions = drawConditions(seed, options.focus);
     const { impatience, hintsLost, hotTtlMs, slowAnswers } = this.#conditions;
     const scheduler = new Scheduler(this.#random, impatience, traceMax);
     this.#scheduler = scheduler;
@@ -378,7 +380,7 @@ class Simulation {
     const byBot = isDirect(chat) && random.chance(0.4);
     const sender = byBot ? botSender(chat.id) : userSender(isDirect(chat) ? chat.user : random.pick(users));
     const seed = `send${this.#texts}`;
-    const durable = random.chance(0.3);
+    const durable = random.chance(this.#conditions.durable);
     const from = this.#scheduler.steps;
     const sent = await this.#retried(new Call(), (front, again) => {
       const own = front.store.under(seed, again);
