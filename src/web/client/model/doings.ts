@@ -1,6 +1,5 @@
 /** Holds what others do in each chat, such as typing, and tells the service what the person does. */
 import { call } from '../api.js';
-import { personName } from '../names.js';
 import { Cell } from '../signal.js';
 import type { StreamEvents } from '../types.js';
 import { t, type WordKey } from '../words.js';
@@ -49,9 +48,11 @@ export function doingText(list: readonly Doing[] | undefined, isGroup: boolean):
   if (!first || !list) return '';
   const doing = t(words[first.action] ?? 'typing');
   if (!isGroup || !first.from) return doing;
-  const name = personName(first.from);
+  // First names alone fit into the header of a phone.
+  const name = first.from.first_name;
   if (list.length > 2) return t('doing_many', { n: list.length });
-  return second ? t('doing_two', { name, other: personName(second.from) }) : t('doing_one', { name, doing });
+  const other = second?.from?.first_name;
+  return other === undefined ? t('doing_one', { name, doing }) : t('doing_two', { name, other });
 }
 
 const told_ms = 4_000;
