@@ -576,6 +576,8 @@ export type ScheduledPost = {
   publish_at: number;
   /** Why the post was not published. Absent if it still waits */
   failure?: string;
+};
+
 /** The preview of the link in a message. */
 export type ShownLinkPreview = {
   /** Absent if the message shows no preview, or if the page has no title */
