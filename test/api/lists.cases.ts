@@ -7,7 +7,7 @@ import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { reactionEmoji } from '../../src/rules/emoji.js';
 import { rightNames } from '../../src/rules/rights.js';
-import { emojiColumn, messageKinds, pack, packMessage } from '../../src/store/core/codec.js';
+import { emojiColumn, messageKinds, pack, packContent, packMessage } from '../../src/store/core/codec.js';
 import { makeKeys, partitionOfPost, postNumber } from '../../src/store/core/keys.js';
 import { packUpdate } from '../../src/store/updates/update_record.js';
 import { openAnywhere } from '../support/cluster.js';
@@ -281,6 +281,18 @@ const direct: Readonly<Record<string, Row>> = {
         [group, people.map(idOf)],
       );
       return { path: `/api/chats/${group}/invite_links`, keys: rows.map(({ id }) => Number(id)) };
+    },
+  },
+  'GET /api/chats/{chat_id}/scheduled_posts': {
+    keyOf: idOf,
+    page: async ({ sql, owner, channel }) => {
+      const rows = await sql(
+        `insert into scheduled_posts (chat_id, user_id, content, publish_at, next_at)
+         select $1, $2, $3, now() + interval '1 day', now() + interval '1 day' from generate_series(1, 101)
+         returning id`,
+        [channel, owner.id, packContent({ text: largeText })],
+      );
+      return { path: `/api/chats/${channel}/scheduled_posts`, keys: rows.map(idOf) };
     },
   },
   'GET /api/chats/{chat_id}/join_requests': {
@@ -724,8 +736,16 @@ export const rows: Readonly<Record<string, Row>> = {
       ...['POST /api/bots/{username}/start', 'POST /api/chats/{chat_id}/messages'],
       'PATCH /api/chats/{chat_id}/messages/{message_id}',
       'POST /api/chats/{chat_id}/inline_result',
+      'POST /api/chats/{chat_id}/scheduled_posts/{scheduled_post_id}/publish',
     ],
     oneMessage,
+  ),
+  ...all(
+    [
+      'POST /api/chats/{chat_id}/scheduled_posts',
+      'PATCH /api/chats/{chat_id}/scheduled_posts/{scheduled_post_id}',
+    ],
+    { bytes: message.bytes, why: 'one text and its entities, as in a message' },
   ),
   ...all(['forwardMessages', 'POST /api/chats/{chat_id}/forward'], references),
   stopPoll: onePoll,

@@ -118,7 +118,8 @@ async function dumpStatement(client: pg.Client): Promise<string> {
     const row = is_used ? "(to_jsonb(t) - 'last_used_on')::text" : 't::text';
     return `select '${name}' as name, count(*) || ' ' || coalesce(sum(hashtextextended(${row}, 0)), 0) as sum from ${name} t`;
   });
-  return sums.join(' union all ');
+  // Parallel workers return the tables in any order.
+  return `${sums.join(' union all ')} order by name`;
 }
 
 export interface Watch {

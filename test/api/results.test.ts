@@ -652,8 +652,11 @@ test('the tests of this file called every method and every endpoint that answers
     ...methods.filter(({ events }) => !events).map(({ name }) => name),
     ...endpoints.filter(({ contentType }) => !contentType).map(({ verb, path }) => `${verb} ${path}`),
   ];
-  // `sign_in.test.ts` checks the calls that need a provider.
-  const others = ['setMessageReaction', 'POST /api/sign_in/provider', 'POST /api/sign_in/session'];
+  // `sign_in.test.ts` and `link_previews.test.ts` check the calls that need another server.
+  const others = [
+    ...['setMessageReaction', 'POST /api/sign_in/provider', 'POST /api/sign_in/session'],
+    'GET /api/chats/{chat_id}/messages/{message_id}/link_preview',
+  ];
   expect(all.filter((name) => !answered.has(name)).sort()).toEqual(others.sort());
 });
 

@@ -50,6 +50,8 @@ test('only one process at a time can hold the lock', () => {
 test('a lock is taken over if its process has ended or its pid now belongs to another process', async () => {
   openHome(home);
   const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' });
+  // For a moment after its start, a process has no command line, and counts as ended.
+  await expect.poll(() => startOf(child.pid ?? 0)).toBeDefined();
   const line = `${child.pid} ${startOf(child.pid ?? 0)}\n`;
   writeFileSync(join(home, 'lock'), line);
   expect(() => lockHome(home)).toThrow(Refusal);

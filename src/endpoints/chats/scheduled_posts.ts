@@ -11,7 +11,6 @@ import {
 } from '../../actions/scheduled_posts.js';
 import { viewOwn } from '../../actions/shown_messages.js';
 import { fail } from '../../errors.js';
-import { postgresLimits } from '../../postgres/limits.js';
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { defineEndpoint } from '../../server/endpoint.js';
 import { pageById } from '../../server/pages.js';
@@ -52,7 +51,7 @@ export const listScheduledPosts = defineEndpoint({
 export const schedulePost = defineEndpoint({
   verb: 'POST',
   path,
-  summary: `Schedules a post in a channel. A channel has at most ${postgresLimits.scheduled_posts_per_chat_max} scheduled posts, and a person ${postgresLimits.scheduled_posts_per_person_max}.`,
+  summary: 'Schedules a post in a channel.',
   params: z.object({ chat_id: appChatId, text: postText, entities, publish_at: publishAt }),
   errors: [
     'chat_not_found',
