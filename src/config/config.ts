@@ -186,7 +186,7 @@ export const settings = {
   LINK_PREVIEWS: flag
     .default(true)
     .describe(
-      '1: the web application shows the title and the description of the first page that a message links to. Fronts then load pages from the internet over HTTPS; 0: no front does',
+      '1: the web application shows the title and the description of the first page that a message links to. Fronts then load pages from the internet over HTTPS; 0: no previews',
     ),
   EDIT_AFTER_PRESS: flag
     .default(true)

@@ -33,7 +33,7 @@ export const listScheduledPosts = defineEndpoint({
   verb: 'GET',
   path,
   summary:
-    'Lists the posts that the caller has scheduled in a channel, and those that could not be published.',
+    'Lists the posts that the caller has scheduled in a channel, including posts that could not be published.',
   params: z.object({ chat_id: appChatId, cursor: numberCursor, limit: optional(pageSize) }),
   errors: ['chat_not_found'],
   result: scheduledPosts,
@@ -80,7 +80,7 @@ export const changeScheduledPost = defineEndpoint({
   verb: 'PATCH',
   path: onePath,
   summary:
-    'Changes the text or the time of a scheduled post. A post that could not be published waits again.',
+    'Changes the text or the time of a scheduled post. A post that could not be published is scheduled again.',
   params: z.object({ ...one, text: optional(postText), entities, publish_at: optional(publishAt) }),
   errors: [
     'chat_not_found',
