@@ -78,7 +78,7 @@ test('after a block, a chat of two people shows nothing', async () => {
   expect([await refusal(ann, chat), await refusal(ben, chat)]).toEqual([closed, closed]);
 });
 
-test('an action needs the membership and the permission that the announced message needs', async () => {
+test('an action needs the same membership and permission as the message that it announces', async () => {
   const group = await service.newGroup(ann, 'Team', [ben]);
   const stranger = await service.newUser('eve');
   expect(await refusal(stranger, group)).toEqual([403, 'Forbidden: user is not a member of the chat']);

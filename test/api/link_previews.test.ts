@@ -66,7 +66,7 @@ test('an edited message shows the page of its new link', async () => {
   });
 });
 
-test('a message without a link, with an inner address or without a text shows no page', async () => {
+test('a message without a link, with an internal address or without a text shows no page', async () => {
   for (const text of ['no link', 'https://127.0.0.2/', 'https://localhost:1/', 'http://127.0.0.1:80/'])
     expect(await shown(text)).toEqual({});
   const { message_id } = await resultOf(
@@ -106,7 +106,7 @@ describe('link_preview_options', () => {
     expect(asked).not.toContain('/off');
   });
 
-  test('stay with a forward and a copy', async () => {
+  test('are kept in a forward and in a copy', async () => {
     const { message_id } = await send(urlOf('x'), { link_preview_options: { is_disabled: true } });
     const from = { chat_id: alice.id, from_chat_id: alice.id, message_id };
     const forward = await resultOf(service.bot(bot, 'forwardMessage', from));

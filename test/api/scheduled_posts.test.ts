@@ -101,7 +101,7 @@ test('a repeated call to publish a post returns the same message', async () => {
   expect(await textsIn()).toEqual(['Again']);
 });
 
-test('a post is published at once, and never again', async () => {
+test('a post can be published immediately, and is not published again', async () => {
   const post = await schedule('Now');
   const answers = await Promise.all(
     [0, 1, 0, 1].map((front) => app(ann, 'POST', `${at()}/${post.id}/publish`, {}, front)),
@@ -111,7 +111,7 @@ test('a post is published at once, and never again', async () => {
   expect(await refusal(app(ann, 'POST', `${at()}/${post.id}/publish`))).toEqual(missing);
 });
 
-test('the other windows of the author learn of each change', async () => {
+test('the other windows of the author are notified of each change', async () => {
   const source = await openEvents(service.fronts[1]?.url ?? '', ann.token);
   sources.push(source);
   const changes = () =>
@@ -161,7 +161,7 @@ test('the time must be one minute to 365 days ahead', async () => {
   await ok(ann, 'DELETE', `${at()}/${id}`);
 });
 
-test('a post of an author who lost the right fails, and waits again after a change', async () => {
+test('the post of an author who lost the right to post fails, and is scheduled again after a change', async () => {
   await ok(ben, 'POST', `/api/chats/${channel}/join`);
   await makeAuthor();
   const { id } = await schedule('By Ben', {}, ben);
@@ -176,7 +176,7 @@ test('a post of an author who lost the right fails, and waits again after a chan
   await expect.poll(() => textsIn()).toEqual(['By Ben']);
 });
 
-test('a post is not changed while an attempt runs, and is tried again after it', async () => {
+test('a post cannot be changed during an attempt, and is tried again afterwards', async () => {
   const { id } = await schedule('Late');
   await sql(
     "update scheduled_posts set tried_at = now(), next_at = now() + interval '1 h' where id = $1",
@@ -191,7 +191,7 @@ test('a post is not changed while an attempt runs, and is tried again after it',
   await expect.poll(() => listed()).toEqual([]);
 });
 
-test('a post is not published if the first attempt is too old to know its outcome', async () => {
+test('a post is not tried again if its first attempt is so old that the outcome is unknown', async () => {
   const { id } = await schedule('Unknown');
   await sql(
     "update scheduled_posts set tried_at = now() - interval '24 h', next_at = now() where id = $1",
@@ -225,7 +225,7 @@ test('a channel and a person have a limited number of scheduled posts', async ()
   expect(await refusal(app(ann, 'POST', at(), { text: 'x', publish_at: soon() }))).toEqual(full);
 });
 
-test('scheduled posts are exported, and end with the account', async () => {
+test('scheduled posts are exported, and are deleted with the account', async () => {
   const post = await schedule('Mine');
   const answer = await fetch(`${service.fronts[0].url}/api/me/export`, {
     headers: { authorization: `Bearer ${ann.token}` },

@@ -17,7 +17,7 @@ let bot: TestBot;
 let receiver: Receiver;
 let received: Array<{ path: string | undefined; update: Record<string, unknown> }> = [];
 let status = 200;
-/** The receiver answers after this promise. */
+/** The receiver answers when this promise resolves. */
 let held = Promise.resolve();
 
 onSharedService(async (running) => {
@@ -128,7 +128,7 @@ test('an owner may send six pings per minute in total, over all bots and all fro
   });
 });
 
-test('an owner has at most one ping in flight on a front, over all bots', async () => {
+test('an owner has at most one ping in flight on a front, for all bots together', async () => {
   await hook();
   let release = () => {};
   held = new Promise((resolve) => {

@@ -1,6 +1,6 @@
 /**
- * Bots on unmodified client libraries that run in four processes, and that stream texts. Only headers of their HTTP
- * clients are set.
+ * Bots on unmodified client libraries that run in four processes, and that stream texts. The bots only set headers of
+ * their HTTP clients.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -111,7 +111,7 @@ describe.each(Object.keys(libraries))('bots on %s', (name) => {
     'four processes share the updates, and none is lost or overtaken in its chat when one process is killed',
     async () => {
       const { bot, users } = await place(people);
-      /** Each text that was handled for the first time, in the order of each chat. */
+      /** The texts of each chat, in the order in which they were first handled. */
       const first = new Map(users.map(({ id }) => [id, [] as string[]]));
       const take = (line: string) => {
         const [chat, text = ''] = line.split(' ');
@@ -150,7 +150,7 @@ describe.each(Object.keys(libraries))('bots on %s', (name) => {
   );
 
   test.skipIf(!isHere)(
-    'a bot streams a text as drafts, and edits a message at any rate with a header',
+    'a bot streams a text as drafts, and with a header edits a message at any rate',
     async () => {
       const { bot, users } = await place(1);
       const [user] = users as [TestUser];

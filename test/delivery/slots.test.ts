@@ -47,7 +47,7 @@ test('an owner with eleven queues gets at most half of the slots', () => {
   expect(takeAll(slots, 2)).toBeGreaterThan(80);
 });
 
-test('an owner with one queue gets as many slots beside an owner with eleven queues as beside one with two', () => {
+test('an owner with one queue gets the same number of slots beside an owner with eleven queues as beside one with two', () => {
   const beside = (queues: number) =>
     compete(createSlots(1_000), [...Array.from({ length: queues }, () => 1), 2]).at(-1) as number;
   expect(beside(2)).toBe(100);

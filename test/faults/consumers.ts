@@ -24,7 +24,7 @@ export interface Amounts {
 export interface Faults {
   /** Resolves when `count` more updates have been processed. */
   processed(count: number): Promise<void>;
-  /** Stops every second poller for this time. A stopped poller keeps its updates and its connections. */
+  /** Stops every other poller for this time. A stopped poller keeps its updates and its connections. */
   stopPollers(ms: number): Promise<void>;
 }
 

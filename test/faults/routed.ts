@@ -49,7 +49,7 @@ export async function routeAll(world: World, answerMs: number) {
     astray,
     taken,
     open: () => open,
-    /** Makes the receivers answer nothing until the returned function is called. */
+    /** Makes the receivers hold all answers back until the returned function is called. */
     hold(): () => void {
       let release = () => {};
       held = new Promise((resolve) => {

@@ -1,4 +1,4 @@
-/** Tests that a post is published once, although the process that publishes it is killed. */
+/** Tests that a post is published only once, even if the process that publishes it is killed. */
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { itemsOf, resultOf, type Service, startService, type TestUser } from '../support/service.js';
@@ -18,7 +18,7 @@ afterAll(async () => {
   await service?.stop();
 });
 
-test('a process that is killed after the publication and before its mark causes no second publication', async () => {
+test('killing a process after the publication and before its mark causes no second publication', async () => {
   const made = { type: 'channel', title: 'News' };
   const { id: channel } = await resultOf(service.app(ann, 'POST', '/api/chats', made));
   const path = `/api/chats/${channel}/scheduled_posts`;
@@ -28,7 +28,7 @@ test('a process that is killed after the publication and before its mark causes 
     (await itemsOf(service.app(ann, 'GET', `/api/chats/${channel}/messages`))).map(
       ({ text }: { text: string }) => text,
     );
-  // Stops the process between the publication and the mark, which deletes the row.
+  // The mark deletes the row. The trigger stops the process between the publication and the mark.
   await client.query(`
     create function stop_mark() returns trigger language plpgsql as $$ begin perform pg_sleep(60); return old; end $$;
     create trigger stop_mark before delete on scheduled_posts for each row execute function stop_mark()`);

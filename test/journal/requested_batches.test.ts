@@ -187,7 +187,7 @@ describe('requested batches record their marks when they are settled', () => {
     expect(fake.marks.at(-1)?.server).toBe('second');
   });
 
-  it('a batch is not announced if the server of a batch that is not settled was replaced', async () => {
+  it('a batch is not announced if the server of an unsettled batch was replaced', async () => {
     const fake = fakeServer();
     await startPaused(fake.options);
     await putMessage(node, chat, 2, 'lost with its server');

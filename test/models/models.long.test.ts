@@ -1,4 +1,4 @@
-/** Explores all states of the models of five protocols with SPIN. Each seeded mutation must violate an invariant. */
+/** Explores all states of the five protocol models with SPIN. Each seeded mutation must violate an invariant. */
 import { describe, expect, test } from 'vitest';
 import { canRun, explore, type Model, models, mutationsOf } from './spin.js';
 

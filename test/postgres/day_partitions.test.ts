@@ -94,7 +94,7 @@ test('several processes that create the same daily partitions simultaneously cre
   expect(await daysAhead(pool)).toBe(1);
 });
 
-test('the state of a table says which days have a partition, and how many partitions have expired', async () => {
+test('the state of a table shows which days have a partition, and how many partitions have expired', async () => {
   const state = () => loadDaysState(pool, failuresByDay, age_ms);
   expect(await state()).toEqual({ today: false, ahead: 0, overdue: 0 });
   await keepDays(pool, age_ms);

@@ -1,4 +1,4 @@
-/** Tests what is read from pages, also from pages that try to do harm. */
+/** Tests what is read from pages, including malicious ones. */
 import { describe, expect, test } from 'vitest';
 import { cardOf } from '../../src/previews/card.js';
 import { readPage } from '../../src/previews/charset.js';
@@ -66,13 +66,13 @@ describe('texts of a page', () => {
     expect([...(long?.description ?? '')]).toHaveLength(limits.preview_description_length_max);
   });
 
-  test('count only once', () => {
+  test('are taken from the first element that has one', () => {
     expect(titleOf('<title>a</title><title>b</title>')).toBe('a');
     expect(titleOf('<meta property="og:title" content="a"><meta property="og:title" content="b">')).toBe('a');
     expect(titleOf('<meta property="og:title" property="x" content="a" content="b">')).toBe('a');
   });
 
-  test('an unfinished page has the texts that it began', () => {
+  test('an unfinished page keeps the texts that were read before its end', () => {
     expect(titleOf('<title>a</title><meta property="og:title" content="b')).toBe('a');
     expect(titleOf('<head><title>abc')).toBe('abc');
   });

@@ -1,4 +1,4 @@
-/** Tests the loading of pages from real servers, also from servers that try to do harm. */
+/** Tests the loading of pages from real servers, including malicious ones. */
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { makeGuard } from '../../src/delivery/outbound/guard.js';

@@ -52,7 +52,7 @@ const kindOf = (work: Promise<unknown>) =>
     (error: ApiError) => error.kind,
   );
 
-test('a page is loaded once for all fronts, also if it has no preview', async ({ onTestFinished }) => {
+test('a page is loaded once for all fronts, even if it has no preview', async ({ onTestFinished }) => {
   for (const [status, wanted] of [
     [200, { title: 'Page /a' }],
     [404, null],
@@ -114,7 +114,7 @@ test('calls for a page that is being loaded share its answer', async ({ onTestFi
   expect(receiver.requests()).toBe(1);
 });
 
-test('one person loads few pages at a time, and has a rate limit', async ({ onTestFinished }) => {
+test('a person can load few pages at a time, and has a rate limit', async ({ onTestFinished }) => {
   const { open, url, release, receiver } = await serve(onTestFinished);
   const { find } = previewsOf();
   const user = ++nextUser;

@@ -7,8 +7,8 @@ const file = new URL('./mutations.json', import.meta.url);
 const mutations = JSON.parse(readFileSync(file, 'utf8')) as Array<{ name: string; seed: number }>;
 
 /**
- * The search begins with the seed that found the defect before. If the program has changed since, only another seed may
- * find the defect. A mutation that few seeds would find names a focus, and all its seeds then have this focus.
+ * The search begins with the seed that found the defect before. If the program has changed since then, another seed may
+ * be needed to find it. A mutation that few seeds would find names a focus, and all its seeds then have this focus.
  */
 test.each(mutations)(
   'simulated installations find the defect: $name',

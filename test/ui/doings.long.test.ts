@@ -1,4 +1,4 @@
-/** Tests that people see what others do in a chat, such as typing. */
+/** Tests that people see what others are doing in a chat, such as typing. */
 import type { Page } from 'playwright-core';
 import { beforeEach, expect, test, vi } from 'vitest';
 import { resultOf, type TestUser } from '../support/service.js';
@@ -48,7 +48,7 @@ test('a group names those who type, until the message arrives or some seconds ha
   await Promise.all([page, other].map((window) => window.context().close()));
 });
 
-test('a chat of two people shows what the other does', async () => {
+test('a chat of two people shows what the other person is doing', async () => {
   const { id } = await resultOf(world.service.app(alice, 'POST', `/api/people/${bob.username}/chat`, {}));
   const page = await world.open(alice, `#/chat/${id}`);
   await composer(page).waitFor();

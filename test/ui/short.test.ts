@@ -137,7 +137,7 @@ test('locations, venues and contacts are shown as cards that open the map or the
   expect(world.faults()).toEqual([]);
 });
 
-test('code is coloured by a worker, and a code without a known language has no colours', async () => {
+test('code is coloured by a worker, and code without a known language has no colours', async () => {
   await world.service.openChat(alice, made);
   const page = await visitEnd(alice, made.id);
   const code = 'const a = "<b>1</b>"; // end';

@@ -144,7 +144,7 @@ describe('the highlighter', () => {
     expect(workers).toHaveLength(1);
   });
 
-  test('ends a worker that takes too long, gives up this code, and goes on with the next', async () => {
+  test('ends a worker that takes too long, leaves its code without colours, and continues with the next', async () => {
     const [slow, next] = [highlighter.find('js', 'slow'), highlighter.find('js', 'next')];
     vi.advanceTimersByTime(job_ms_max);
     expect(await slow).toBeNull();
@@ -167,7 +167,7 @@ describe('the highlighter', () => {
     expect(workers.map(({ isEnded }) => isEnded)).toEqual([true, false]);
   });
 
-  test('refuses code while too much waits', async () => {
+  test('refuses code while too many code blocks wait', async () => {
     const found = Array.from({ length: 300 }, (_, i) => highlighter.find('js', `${i}`));
     expect(await Promise.race(found)).toBeNull();
     while (last().onmessage) last().answer(parts);

@@ -26,7 +26,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test('a sign-out ends the session although other work with the token never ends', async () => {
+test('a sign-out ends the session even if other work with the token never ends', async () => {
   token.set('secret');
   const endless = () => new Promise<void>(() => {});
   leaving.add(endless);
