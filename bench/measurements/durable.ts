@@ -1,8 +1,8 @@
 /**
  * Measures `sendMessage` through a front with DURABLE=1, compared with an ordinary front of the same service, in
- * alternating rounds (decision 0055). Durable calls are measured with `appendfsync always` and with `everysec`, usual
- * calls with `always`. All processes share the cores. The ratio of CPU times depends less on other work of the machine
- * than the ratio of rates.
+ * alternating rounds (decision 0055). Durable calls are measured with `appendfsync always` and with `everysec`,
+ * ordinary calls only with `always`. All processes share the cores. Other programs on the machine affect the ratio of
+ * CPU times less than the ratio of rates.
  */
 import { expect, inParallel, makePair } from '../../src/loadtest/client.js';
 import type { Finding } from '../../src/loadtest/results.js';
@@ -26,7 +26,7 @@ const sides = ['usual', 'durable', 'everysec'] as const;
 type Side = (typeof sides)[number];
 type DurableSide = Exclude<Side, 'usual'>;
 const durableSides = ['durable', 'everysec'] as const satisfies readonly DurableSide[];
-/** The setting `appendfsync` of Redis on each side. */
+/** The Redis setting `appendfsync` on each side. */
 const appendfsync = { usual: 'always', durable: 'always', everysec: 'everysec' } as const;
 const processes = ['server', 'redis', 'flush', 'postgres'] as const;
 

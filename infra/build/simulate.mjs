@@ -1,7 +1,7 @@
 /**
- * Runs the simulator of `test/simulate`, with the sources as they are or with one mutation. A mutation replaces texts
- * in files of the program or in scripts. `--mutation` names it, and `test/simulate/mutations.json` lists all. If the
- * mutation has a focus, each seed has this focus.
+ * Runs the simulator of `test/simulate` on the unchanged sources or on a mutation of them. A mutation replaces text in
+ * source files or scripts. `--mutation` names a mutation in `test/simulate/mutations.json`. If the mutation has a
+ * focus, every seed has this focus.
  */
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

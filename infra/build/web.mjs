@@ -54,7 +54,7 @@ const ownMark = {
   },
 };
 
-/** Options of each bundle for browsers. */
+/** Options of every browser bundle. */
 const forBrowsers = {
   bundle: true,
   platform: 'browser',

@@ -14,8 +14,8 @@ local function route_key(of, bot, slot)
 end
 
 -- Returns the slot of the queue that an update of a bot with routes enters: 0 for the bot's own queue, nil if no queue
--- takes the update. `push_update` chooses the queue in the same way. The update must not be a message, so a route with
--- commands does not take it.
+-- takes the update. `push_update` chooses the queue in the same way. The update must not be a message. Routes with
+-- commands take only messages, so they are skipped.
 local function slot_for(state, bot, chat, kind_bit)
   local function takes_kind(mask)
     return bit.band(mask == DEFAULT_MASK and DEFAULT_KINDS or mask, kind_bit) ~= 0

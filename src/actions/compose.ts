@@ -169,7 +169,7 @@ interface GivenText {
   readonly disable_web_page_preview?: boolean | undefined;
 }
 
-/** Returns the options of the link preview that are on, or undefined if none is. */
+/** Returns the link preview options that are on, or undefined if none is on. */
 function previewOptionsOf(given: GivenText): LinkPreviewOptions | undefined {
   const options = given.link_preview_options;
   if (options === undefined) return given.disable_web_page_preview ? { is_disabled: true } : undefined;

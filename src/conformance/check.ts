@@ -4,7 +4,7 @@ import { methods } from '../methods/methods.gen.js';
 import { type Answer, type CallOptions, type Client, Failed } from './client.js';
 import type { Given } from './encodings.js';
 
-// biome-ignore lint/suspicious/noExplicitAny: checks look into results of every shape
+// biome-ignore lint/suspicious/noExplicitAny: checks inspect results of every shape
 export type Result = any;
 
 /** Maps each requirement to the reason in the report for skipping the checks that need it. */

@@ -76,7 +76,7 @@ export class Drain {
   /** The id of the queue. For the queue of a route, this id differs from the id of the bot. */
   readonly #queue: number;
   readonly #bot: number;
-  /** The owner in whose share of the process this drain runs. */
+  /** The owner whose share of the process this drain uses. */
   readonly #owner: number;
   /** The queue to which the attempts belong. For a replay, this is the queue of its target. */
   readonly #target: number;

@@ -5,14 +5,14 @@ export function createHeldBytes(max: number) {
   const owners = new Map<number, number>();
   let total = 0;
   return {
-    /** Counts bytes that a queue of the owner fetched or, below 0, released. */
+    /** Counts bytes that a queue of the owner fetched. A negative number counts released bytes. */
     add(owner: number, bytes: number): void {
       const own = (owners.get(owner) ?? 0) + bytes;
       total += bytes;
       if (own === 0) owners.delete(owner);
       else owners.set(owner, own);
     },
-    /** Returns how many bytes more are free than the owner has. */
+    /** Returns the number of free bytes minus the number of bytes that the owner holds. */
     room: (owner: number): number => max - total - (owners.get(owner) ?? 0),
   };
 }

@@ -2,7 +2,7 @@
  * Divides a number of slots in one process among owners, and the slots of an owner among the queues of their bots. A
  * slot stands for an update in flight or for a drain.
  *
- * An owner gets another slot only while they have fewer slots than are free. The room of an owner is the difference. A
+ * An owner gets another slot only while they have fewer slots than are free. The difference is the owner's room. A
  * queue gets another slot only while it has less than a quarter of this room. The limits therefore shrink under load.
  * Owners with slow receivers leave slots for other owners, and queues with slow receivers leave slots for other queues
  * of their owner (decision 0085).
@@ -18,7 +18,7 @@ interface Share {
   readonly waiting: Set<() => void>;
 }
 
-/** Returns whether a queue that has `own` may get more, in slots or in bytes. */
+/** Returns whether a queue that has `own` slots or bytes may get more of them. */
 export const mayTake = (own: number, room: number): boolean => own * 4 < room;
 
 export function createSlots(max: number) {

@@ -77,8 +77,8 @@ export class DeliveryWorker {
       random,
       slots: this.#slots,
       heldBytes: this.#heldBytes,
-      // A drain without work may stay while less than half of all permits, and of those of its owner, are in use. The
-      // other permits are for woken queues.
+      // A drain without work may stay while less than half of all permits are in use, and its owner has fewer permits
+      // than half of the owner's room. The other permits are for woken queues.
       mayStay: (owner) => {
         const { taken, room } = this.#permits.of(owner);
         return this.#drains.size < drainsMax / 2 && taken < room / 2;
@@ -151,8 +151,8 @@ export class DeliveryWorker {
 
   /**
    * Acquires a permit and returns true. Waits while no permit is free. Returns false without a permit if the owner
-   * already uses their share, or another queue of the owner waits. A later sweep finds the queue again. Otherwise the
-   * queues of one owner could occupy every check of this process.
+   * already uses their share, or another queue of the owner waits. A later sweep finds the queue again. If more queues
+   * of one owner waited, they could occupy every check of this process.
    */
   async #permit(owner: number): Promise<boolean> {
     for (;;) {

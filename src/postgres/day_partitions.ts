@@ -212,7 +212,7 @@ const drop_ms_max = 3_600_000;
 export interface DaysState {
   /** Whether today has its own partition. */
   readonly today: boolean;
-  /** As `daysAhead`. */
+  /** The result of `daysAhead`. */
   readonly ahead: number;
   /** The number of partitions whose rows have all been older than their maximum age for an hour. */
   readonly overdue: number;

@@ -53,7 +53,7 @@ export const postgresLimits = {
   invitations_per_inviter_max: 10,
   invitation_age_ms_max: 30 * 24 * 3_600_000,
   declined_invitations_max: 1_000,
-  /** The scheduled posts of one channel, and of one person: their number, and the total size of their contents. */
+  /** The maximum number and the maximum total size of the scheduled posts of one channel, and of one person. */
   scheduled_posts_per_chat_max: 100,
   scheduled_posts_bytes_per_chat_max: 1024 * 1024,
   scheduled_posts_per_person_max: 200,

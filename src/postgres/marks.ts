@@ -35,7 +35,10 @@ const raise = statement(
   'select $1::int as shard, $2::text as server, raised, last_id, last_version, revocations from raise_control_mark($1, $2)',
 );
 
-/** Draws the row of a mark. Several rows are used, so that transactions that end together do not wait for each other. */
+/**
+ * Picks a random row for a mark. There are several rows, so that transactions that end together rarely wait for each
+ * other.
+ */
 export const drawMarkRow = (random: Random): number =>
   Math.floor(random.number() * limits.control_mark_shards);
 

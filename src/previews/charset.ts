@@ -2,7 +2,7 @@
 import { TextDecoder } from 'node:util';
 import { type HeadFields, readHead } from './head.js';
 
-/** How many bytes at the beginning of a page may contain the name of its encoding, as in browsers. */
+/** How many bytes at the beginning of a page are searched for the name of its encoding, as in browsers. */
 const searched_bytes = 1_024;
 
 const charsetIn = (contentType: string): string | undefined =>
@@ -20,7 +20,7 @@ function decoderOf(label: string | undefined): TextDecoder | undefined {
 function labelIn(bytes: Buffer): string | undefined {
   const { charset, contentType } = readHead(bytes.toString('latin1', 0, searched_bytes));
   const named = charset ?? charsetIn(contentType ?? '');
-  // A page whose beginning can be read as ASCII is not in UTF-16, whatever it says.
+  // A page whose beginning can be read as ASCII is not in UTF-16, even if it names UTF-16.
   return named !== undefined && /^utf-16/i.test(named) ? undefined : named;
 }
 

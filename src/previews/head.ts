@@ -1,6 +1,6 @@
 /**
  * Reads the title and the descriptions in the head of an HTML page. Uses only the tokenizer of the parser library,
- * because the tokenizer takes linear time on any input. A tree of a malicious page may take quadratic time.
+ * because the tokenizer takes linear time on any input. Building a tree of a malicious page may take quadratic time.
  */
 import { Tokenizer, type TokenizerCallbacks } from 'htmlparser2';
 
@@ -118,7 +118,9 @@ class HeadReader implements TokenizerCallbacks {
   onend(): void {}
   onprocessinginstruction(): void {}
 
-  /** Returns a part of the page. The bound keeps a page of one long name from being copied many times. */
+  /**
+   * Returns a part of the page. Without the bound, a page that consists of one long name would be copied many times.
+   */
   #slice(start: number, end: number): string {
     return this.#html.slice(start, Math.min(end, start + text_length_max));
   }

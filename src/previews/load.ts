@@ -1,6 +1,6 @@
 /**
- * Loads a page for its preview. Each request, also after a redirect, goes through the guard that keeps webhooks away
- * from internal addresses.
+ * Loads a page for its preview. Each request, including those after redirects, goes through the guard that also keeps
+ * webhooks away from internal addresses.
  */
 import { type Exchange, exchange } from '../delivery/outbound/exchange.js';
 import type { Guard } from '../delivery/outbound/guard.js';
@@ -54,8 +54,8 @@ const headerOf = ({ headers: given }: Exchange, name: string): string =>
   given.find(([own]) => own === name)?.[1] ?? '';
 
 /**
- * Returns the preview of the page, or null if there is none. Never throws for anything that the page or its server
- * does. Takes at most `preview_ms_max`.
+ * Returns the preview of the page, or null if there is none. Never throws, whatever the page or its server does. Takes
+ * at most `preview_ms_max`.
  */
 export async function loadPreview(
   url: string,

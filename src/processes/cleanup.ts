@@ -1,6 +1,6 @@
 /**
- * Cleans up in the background of the role `flush`. Ends unused sessions, and removes messages and files past
- * their maximum age, and the remaining data of deleted accounts.
+ * Cleans up in the background of the role `flush`. Ends unused sessions. Removes messages and files past their maximum
+ * age, and the remaining data of deleted accounts.
  */
 
 import { journalLimits as limits } from '../journal/limits.js';

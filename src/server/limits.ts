@@ -11,14 +11,16 @@ export const callLimits = {
   /** How many calls a person's search counts as. */
   search_call_weight: 5,
   /**
-   * How many searches one front runs in parallel, and how many further searches wait: in total, and for a running search
-   * of the same person. A front runs one search of a person at a time.
+   * How many searches one front runs in parallel, and how many further searches wait: in total, and per person. A front
+   * runs one search of a person at a time.
    */
   searches_at_once: 4,
   searches_waiting_max: 100,
   searches_per_person_waiting_max: 5,
   search_wait_ms_max: 5_000,
-  /** How many test requests to webhooks one front sends in parallel, and how many further ones wait. One per owner. */
+  /**
+   * How many test requests to webhooks one front sends in parallel, and how many more wait. An owner has one at a time.
+   */
   pings_at_once: 16,
   pings_waiting_max: 64,
   ping_wait_ms_max: 3_000,

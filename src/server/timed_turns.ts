@@ -1,9 +1,9 @@
 /**
- * Limits the slow calls that run at a time in this process: one of each account, and a number in total. Further calls
- * wait for a limited time.
+ * Limits the slow calls that run at the same time in this process: one per account, and a fixed number in total.
+ * Further calls wait for a limited time.
  *
  * An account that used more than its share of time is busy. Busy accounts wait behind all other accounts and get only
- * half of the slots. A few accounts can therefore not keep other accounts from their calls.
+ * half of the slots. A few accounts therefore cannot block the calls of the others.
  */
 import { ApiError, fail } from '../errors.js';
 import { systemTime, type Time } from '../time.js';
@@ -22,10 +22,10 @@ interface Waiting {
   readonly begin: () => void;
 }
 
-/** The share of one slot that an account may use for long, and the time that it may use at once. */
+/** The share of one slot that an account may use in the long run, and the time that it may use in a burst. */
 const share = 0.2;
 const burst_ms = 2_000;
-/** At this number of accounts, those that have not used their share are forgotten. */
+/** When this many accounts are known, those whose whole burst is available again are forgotten. */
 const accounts_max = 10_000;
 
 export class TimedTurns {

@@ -45,7 +45,7 @@ export const storeLimits = {
   deleted_username_hold_ms: 30 * 24 * 3_600_000,
   audit_events_per_bot_max: 10_000,
   memberships_ended_at_once: 100,
-  /** How many pieces of 1,000 kept updates of a deleted bot are deleted in one step. */
+  /** How many batches of 1,000 kept updates of a deleted bot are deleted in one step. */
   kept_pieces_deleted_at_once: 3,
   sticker_sets_per_bot_max: 100,
   /**
@@ -56,12 +56,12 @@ export const storeLimits = {
   host_look_ups_per_owner_max: 100,
   /** How many pings of webhooks an owner may send per minute. */
   pings_per_owner_max: 6,
-  /** How many pages one person may cause to be loaded for link previews in a burst, and then per minute. */
+  /** How many pages are loaded for one person's link previews in a burst, and then per minute. */
   link_previews_per_person_max: 60,
   /** How many previews Redis keeps, and how many bytes each may have. */
   link_preview_slots: 8_192,
   link_preview_bytes_max: 4 * 1024,
-  /** How long the preview of a page is kept, and how long it is known that a page has none. */
+  /** How long the cache keeps the preview of a page, and how long it remembers that a page has none. */
   link_preview_kept_ms: 12 * 3_600_000,
   link_preview_absent_ms: 600_000,
   /**

@@ -43,8 +43,8 @@ export class Answer implements Dispatcher.DispatchHandler {
   #retryAfterMs: number | undefined;
 
   /**
-   * `maySend` is called directly before the request is written. If it is false, the request fails and is not written. Of
-   * the body, at most `bytesMax` bytes are read.
+   * `maySend` is called directly before the request is written. If it is false, the request fails and is not written.
+   * Reads at most `bytesMax` bytes of the body.
    */
   constructor(
     time: Time,
@@ -98,7 +98,7 @@ export class Answer implements Dispatcher.DispatchHandler {
     this.#answer(false);
   }
 
-  /** Settles the request with the part of the body that was read so far, and ends the connection. */
+  /** Settles the request with the part of the body that has been read so far, and ends the connection. */
   protected stop(): void {
     this.#answer(true);
   }

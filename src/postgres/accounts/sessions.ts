@@ -14,7 +14,7 @@ export interface SessionRow {
   readonly is_current: boolean;
 }
 
-/** The day on which a token was used last or, if it was never used, created. */
+/** The day of a token's last use or, if it was never used, of its creation. */
 const lastUsed = fragment("greatest(last_used_on, (created_at at time zone 'utc')::date)");
 
 /**

@@ -25,7 +25,7 @@ export interface ChatRow {
   readonly peer_id: number | null;
   /** Whether one of the two people has blocked the other. */
   readonly blocked: boolean;
-  /** Those of the two people whose account was deleted. */
+  /** The ids of those of the two people whose accounts were deleted. */
   readonly gone: readonly number[];
 }
 

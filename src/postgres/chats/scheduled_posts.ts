@@ -163,7 +163,7 @@ export const noteFailure = (sql: Sql, id: number, failure: string) => sql.run`
   update scheduled_posts set failure = ${failure}, tried_at = null, next_at = 'infinity'
   where id = ${id} and tried_at is not null`;
 
-/** Lets a post wait for its time again after a refused attempt before this time. */
+/** Schedules a post for its own time again, after an attempt to publish it earlier was refused. */
 export const putBack = (sql: Sql, id: number) => sql.run`
   update scheduled_posts set tried_at = null, next_at = publish_at where id = ${id} and tried_at is not null`;
 

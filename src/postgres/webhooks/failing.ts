@@ -63,8 +63,8 @@ export interface QueueOfRoute {
 }
 
 /**
- * Returns the name of the route in a slot. `box` has the encrypted routes. Undefined for a route that was deleted, and if
- * the routes cannot be decrypted. Must not throw.
+ * Returns the name of the route in a slot. `box` has the encrypted routes. Undefined if the route was deleted or if the
+ * routes cannot be decrypted. Must not throw.
  */
 export type RouteNames = (bot: number, box: Buffer | null, slot: number) => string | undefined;
 

@@ -8,7 +8,7 @@ export const readHint = 'read ';
  * The prefix of a hint that the person muted, pinned or archived a chat, or undid such a change. The chat id follows.
  */
 export const settingsHint = 'settings ';
-/** The prefix of a hint that the person’s scheduled posts of a channel changed. The chat id follows. */
+/** The prefix of a hint about a change of the person’s scheduled posts in a channel. The chat id follows. */
 export const scheduledHint = 'scheduled ';
 
 /** Ignores errors, because the change is stored. Other windows show it when they load the chat again. */

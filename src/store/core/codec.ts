@@ -124,7 +124,7 @@ export interface Content {
   readonly text?: string;
   readonly entities?: readonly Entity[];
   readonly above?: true;
-  /** The options of the link preview, without options that are off. Only for a text. */
+  /** The options of the link preview, without options that are off. Only text messages have them. */
   readonly preview?: LinkPreviewOptions;
   readonly media?: Media;
   readonly object?: ContentObject;

@@ -32,7 +32,10 @@ export function createLinkPreviews(context: StoreContext) {
   };
 
   return {
-    /** Returns the cached preview, null if the page has none, or undefined if this is not known. */
+    /**
+     * Returns the cached preview, null if the page is known to have none, or undefined if the cache does not have the
+     * page.
+     */
     async read(url: string): Promise<LinkPreview | null | undefined> {
       const { digest, partition, at } = placeOf(url);
       const { kept } = await scripts.call('messages/read_link_preview', partition, at, {});
@@ -40,7 +43,7 @@ export function createLinkPreviews(context: StoreContext) {
       const [own, preview] = unpack<Kept>(kept);
       return digest.equals(own) ? preview : undefined;
     },
-    /** Caches a preview, or that a page has none. Caches nothing while Redis is full or unreachable. */
+    /** Caches a preview, or the fact that a page has none. Caches nothing while Redis is full or unreachable. */
     async keep(url: string, preview: LinkPreview | null): Promise<void> {
       const { digest, partition, at } = placeOf(url);
       const kept = pack([digest, preview] satisfies Kept);

@@ -1,4 +1,4 @@
-/** Has code coloured by a worker, so that no code delays the page. */
+/** Lets a worker colour code, so that no code delays the page. */
 import { scriptUrl } from '../trusted_scripts.js';
 import type { Part } from './colours.js';
 import { languageOf } from './languages.js';
@@ -42,7 +42,7 @@ export class Highlighter {
   }
 
   /**
-   * Returns the parts of a code that is known, null if it is not coloured, or undefined if it is not known. `name` is
+   * Returns the parts of a code, null if the code is not coloured, or undefined if the parts are not known. `name` is
    * the name of the language in the code block.
    */
   known(name: string, code: string): readonly Part[] | null | undefined {

@@ -235,7 +235,9 @@ export function historyOf(chat: number): History {
   return history;
 }
 
-/** Tells the others in a group or a chat of two people what the person does. Other chats show no actions of people. */
+/**
+ * Tells the others in a group or a chat of two people what the person is doing. Other chats show no actions of people.
+ */
 export function tellIn(chat: number, action: string): void {
   const type = chats.byId.get(chat)?.type;
   if (type === 'group' || type === 'person') tellDoing(chat, action);

@@ -1,4 +1,4 @@
-/** Holds what others do in each chat, such as typing, and tells the service what the person does. */
+/** Holds what others are doing in each chat, such as typing, and tells the service what the person is doing. */
 import { call } from '../api.js';
 import { Cell } from '../signal.js';
 import type { StreamEvents } from '../types.js';
@@ -6,14 +6,14 @@ import { t, type WordKey } from '../words.js';
 
 type Doing = Omit<StreamEvents['chat_action'], 'chat_id'>;
 
-/** What others do, by chat. Each entry is shown for some seconds. */
+/** What others are doing, by chat. Each entry is shown for some seconds. */
 export const doings = new Cell<ReadonlyMap<number, readonly Doing[]>>(new Map());
 const shown_ms = 5_500;
 /** How many others are counted in one chat. */
 const shown_max = 100;
 const timers = new Map<string, ReturnType<typeof setTimeout>>();
 
-/** Shows what `from` does in a chat, or that it does nothing if `doing` is null. */
+/** Shows what `from` is doing in a chat. If `doing` is null, shows nothing for `from`. */
 export function setDoing(chat: number, from: number, doing: Doing | null): void {
   const before = doings.value.get(chat) ?? [];
   const others = before.filter(({ from_id }) => from_id !== from);
@@ -42,7 +42,9 @@ const words: Readonly<Record<string, WordKey>> = {
   upload_document: 'doing_file',
 };
 
-/** Returns the text about what others do in a chat, or '' if they do nothing. `isGroup` adds their names. */
+/**
+ * Returns the text about what others are doing in a chat, or '' if they are doing nothing. `isGroup` adds their names.
+ */
 export function doingText(list: readonly Doing[] | undefined, isGroup: boolean): string {
   const [first, second] = list ?? [];
   if (!first || !list) return '';
@@ -56,17 +58,17 @@ export function doingText(list: readonly Doing[] | undefined, isGroup: boolean):
 }
 
 const told_ms = 4_000;
-/** What the service was last told, by chat. */
+/** The action that the service was last told, by chat. */
 const told = new Map<number, { readonly action: string; readonly at: number }>();
 
-/** Tells the others in a chat what the person does. Does nothing if they were told a few seconds ago. */
+/** Tells the others in a chat what the person is doing, unless they were told a few seconds ago. */
 export function tellDoing(chat: number, action: string): void {
   const last = told.get(chat);
   if (last?.action === action && Date.now() - last.at < told_ms) return;
   told.set(chat, { action, at: Date.now() });
-  // Ignores errors, because the next action is told anyway.
+  // Ignores errors, because the next action is sent anyway.
   call('POST', `/api/chats/${chat}/action`, { action }).catch(() => undefined);
 }
 
-/** Lets the next action be told at once, because a message has ended the last one. */
+/** Lets the next action be sent immediately, because a message has ended the last one. */
 export const endDoing = (chat: number): void => void told.delete(chat);

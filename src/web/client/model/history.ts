@@ -79,7 +79,7 @@ export class History extends Signal {
   readonly #deletedAt = new Map<number, number>();
   #sending: Promise<unknown> = Promise.resolve();
 
-  /** Tells the others in the chat what the person does. */
+  /** Tells the others in the chat what the person is doing. */
   readonly #tell: (action: string) => void;
 
   constructor(chat: number, tell: (action: string) => void = () => {}) {

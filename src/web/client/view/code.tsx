@@ -35,7 +35,7 @@ function coloured(code: string, parts: readonly Part[]): ReactNode[] {
 }
 
 /**
- * Returns the code, in colour once its parts are known. While a bot appends to the code, the former parts keep their
+ * Returns the code, in colour once its parts are known. While a bot appends to the code, the earlier parts keep their
  * colours, so that the code does not flicker. Code whose parts cannot be loaded has no colours.
  */
 function useColours(language: string, code: string): ReactNode {

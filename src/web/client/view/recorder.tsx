@@ -10,7 +10,7 @@ interface RecorderProps {
   /** Sends the recording. Returns false if it cannot be sent now. */
   send: (voice: VoiceFile) => boolean;
   close: () => void;
-  /** Tells others that the person records. Called again and again during the recording. */
+  /** Tells others that the person is recording. Called repeatedly during the recording. */
   tell: () => void;
 }
 

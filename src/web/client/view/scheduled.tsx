@@ -16,7 +16,7 @@ import { Confirm, Dialog, Failure, Field, IconButton, lengthOf, Spinner } from '
 const minute_ms = 60_000;
 const text_max = 4_096;
 
-/** Returns the local time in the form of a date field. */
+/** Returns the local time in the format of a date field. */
 const fieldOf = (ms: number): string =>
   new Date(ms - new Date(ms).getTimezoneOffset() * minute_ms).toISOString().slice(0, 16);
 const secondsOf = (field: string): number => new Date(field).getTime() / 1_000;
@@ -35,7 +35,7 @@ interface TimeFormProps {
   children?: ReactNode;
 }
 
-/** Shows a form with a date and a time. `save` gets them in the form of a date field. */
+/** Shows a form with a date and a time. `save` gets them in the format of a date field. */
 function TimeForm({ initial, action, isValid = true, save, children }: TimeFormProps) {
   const [at, setAt] = useState(() => fieldOf(initial));
   const [failure, setFailure] = useState('');
@@ -149,7 +149,7 @@ function Item({ post, path, changed }: ItemProps) {
   );
 }
 
-/** Loads all scheduled posts of a channel, of which there are few. */
+/** Loads all scheduled posts of a channel. A channel has few of them. */
 async function loadAll(path: string): Promise<ScheduledPost[]> {
   const found: ScheduledPost[] = [];
   for (let cursor = ''; ; ) {

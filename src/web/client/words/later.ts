@@ -76,7 +76,7 @@ export const later = {
   schedule_failed: 'Not published: {reason}',
   schedule_none: 'There are no scheduled posts.',
   schedule_publish: 'Publish the post for {date} now',
-  schedule_publishing: 'The post is just being published.',
+  schedule_publishing: 'The post is being published.',
   schedule_text: 'Text of the post',
   schedule_time_wrong: 'Choose a time from one minute to one year ahead.',
   schedule_unknown: 'It is unknown whether the post was published. Look at the channel.',
