@@ -79,7 +79,7 @@ test('a message without a link, with an internal address or without a text shows
 });
 
 describe('link_preview_options', () => {
-  test('are part of the message, without options that are off', async () => {
+  test('a message has the link preview options that are on', async () => {
     const options = { is_disabled: false, prefer_small_media: true, show_above_text: true };
     const { message_id, ...sent } = await send(urlOf('options'), { link_preview_options: options });
     const on = { prefer_small_media: true, show_above_text: true };
@@ -96,7 +96,7 @@ describe('link_preview_options', () => {
       expect((await send('x', { link_preview_options: none })).link_preview_options).toBeUndefined();
   });
 
-  test('can turn the preview off, and name another page', async () => {
+  test('the options can turn the preview off, and can name another page', async () => {
     expect(await shown(urlOf('off'), { link_preview_options: { is_disabled: true } })).toEqual({});
     expect(await shown(urlOf('off'), { disable_web_page_preview: 'true' })).toEqual({});
     const both = { disable_web_page_preview: true, link_preview_options: { show_above_text: true } };
@@ -106,7 +106,7 @@ describe('link_preview_options', () => {
     expect(asked).not.toContain('/off');
   });
 
-  test('are kept in a forward and in a copy', async () => {
+  test('a forward and a copy keep the link preview options', async () => {
     const { message_id } = await send(urlOf('x'), { link_preview_options: { is_disabled: true } });
     const from = { chat_id: alice.id, from_chat_id: alice.id, message_id };
     const forward = await resultOf(service.bot(bot, 'forwardMessage', from));
@@ -115,7 +115,7 @@ describe('link_preview_options', () => {
     expect(await resultOf(preview(alice, bot.id, copy.message_id))).toEqual({});
   });
 
-  test('that are invalid are refused', async () => {
+  test('invalid link preview options are refused', async () => {
     const refused = (link_preview_options: unknown) =>
       service.bot(bot, 'sendMessage', { chat_id: alice.id, text: 'x', link_preview_options });
     for (const [options, description] of [

@@ -197,7 +197,7 @@ test('a block by both people ends when both have unblocked', async () => {
   await say(ann, id, 'Peace');
 });
 
-test('a block prevents that a chat is opened', async () => {
+test('a block prevents a chat from being opened', async () => {
   await ok(ben, 'POST', `/api/people/${ann.username}/block`);
   expect(await refusal(app(ann, 'POST', `/api/people/${ben.username}/chat`))).toEqual(closed);
   expect(await refusal(app(ben, 'POST', `/api/people/${ann.username}/chat`))).toEqual([
@@ -207,7 +207,7 @@ test('a block prevents that a chat is opened', async () => {
   expect(await query('select 1 from person_chats where opener_id = any($1)', [[ann.id, ben.id]])).toEqual([]);
 });
 
-test('no message enters a chat after a block, although the chat is opened at the same moment', async () => {
+test('no message enters a chat after a block, even if the chat is opened at the same moment', async () => {
   for (let round = 0; round < 5; round++) {
     const other = await service.newUser('other');
     const [opened] = await Promise.all([

@@ -191,7 +191,7 @@ describe('a sign-in through the provider', () => {
   });
 });
 
-describe('a sign-in is refused and changes nothing', () => {
+describe('a refused sign-in changes nothing', () => {
   const answerWith = (path: string, send: (response: ServerResponse) => void) => {
     provider.fault = ({ url }, response) => {
       const isMeant = url?.split('?')[0] === path;
@@ -216,7 +216,7 @@ describe('a sign-in is refused and changes nothing', () => {
     return finishSignIn(service, started.cookie, answer);
   }
 
-  test('if the state is not that of the cookie, before the provider is asked', async () => {
+  test('a sign-in whose state differs from the cookie is refused before the provider is asked', async () => {
     const [mine, other] = [await beginSignIn(service), await beginSignIn(service)];
     const answer = await visitProvider(mine.url, 'mallory');
     const before = provider.requested.length;
@@ -234,7 +234,7 @@ describe('a sign-in is refused and changes nothing', () => {
     expect((await finishSignIn(service, mine.cookie, answer)).status).toBe(200);
   });
 
-  test('if the person took longer than ten minutes, or the cookie is of another installation', async () => {
+  test('a sign-in is refused after ten minutes, or if the cookie is from another installation', async () => {
     const { url, cookie } = await beginSignIn(service);
     const answer = await visitProvider(url, 'mallory');
     const { TOKEN_PEPPER = [], TOKEN_KEYS = [] } = readConfig(service.env);
@@ -250,14 +250,14 @@ describe('a sign-in is refused and changes nothing', () => {
       );
   });
 
-  test('if the code belongs to another sign-in, because the PKCE verifier differs', async () => {
+  test('the code of another sign-in is refused, because the PKCE verifier differs', async () => {
     const [mine, other] = [await beginSignIn(service), await beginSignIn(service)];
     const stolen = new URLSearchParams(await visitProvider(other.url, 'victim'));
     stolen.set('state', new URL(mine.url).searchParams.get('state') as string);
     await refused(403, unconfirmed, () => finishSignIn(service, mine.cookie, stolen.toString()));
   });
 
-  test('if the answer names another provider or none (mix-up)', async () => {
+  test('an answer that names another provider or none is refused (mix-up)', async () => {
     const { url, cookie } = await beginSignIn(service);
     const answer = new URLSearchParams(await visitProvider(url, 'mallory'));
     const before = provider.requested.length;
@@ -270,7 +270,7 @@ describe('a sign-in is refused and changes nothing', () => {
     expect(provider.requested.length).toBe(before);
   });
 
-  test('if the person cancels at the provider', async () => {
+  test('a sign-in is refused if the person cancels it at the provider', async () => {
     const { url, cookie } = await beginSignIn(service);
     const state = new URL(url).searchParams.get('state') as string;
     const answer = new URLSearchParams({ error: 'access_denied', state, iss: provider.issuer });
@@ -296,18 +296,18 @@ describe('a sign-in is refused and changes nothing', () => {
         return new SignJWT(claims).setProtectedHeader(header).setIssuedAt().sign(privateKey);
       },
     ],
-  ])('if the ID token has %s', async (_, token) => {
+  ])('a sign-in is refused if the ID token has %s', async (_, token) => {
     await refused(403, unconfirmed, () => finishWith(token));
   });
 
-  test('if the ID token has no nonce, or `userinfo` fails for a new person', async () => {
+  test('a sign-in is refused if the ID token has no nonce, or if `userinfo` fails for a new person', async () => {
     await refused(503, unavailable, () => finishWith(() => provider.sign({ sub: 'm', exp: soon() })));
     provider.fault = null;
     const unnamed = (s: Started) => provider.sign({ sub: 'm', nonce: nonceOf(s), exp: soon() });
     await refused(503, unavailable, () => finishWith(unnamed));
   });
 
-  test('but the clocks of Petrel and the provider may differ by some seconds', async () => {
+  test('the clocks of Petrel and the provider may differ by some seconds', async () => {
     const skewed = (s: Started) =>
       provider.sign({ sub: 'late', name: 'Late', nonce: nonceOf(s), exp: soon() - 603 });
     expect((await finishWith(skewed)).status).toBe(200);
@@ -324,7 +324,7 @@ describe('a sign-in is refused and changes nothing', () => {
       'redirects the request',
       (response) => response.writeHead(307, { location: `${provider.issuer}/elsewhere` }).end(),
     ],
-  ])('if the provider %s', async (_, send) => {
+  ])('a sign-in is refused if the provider %s', async (_, send) => {
     const { url, cookie } = await beginSignIn(service);
     const answer = await visitProvider(url, 'nina');
     answerWith('/token', send);

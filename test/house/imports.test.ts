@@ -17,7 +17,7 @@ interface Import {
 const files = readdirSync(src, { recursive: true, withFileTypes: true })
   .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
   .map((entry) => relative(src, join(entry.parentPath, entry.name)))
-  // The browser's code is a separate program, which imports nothing of the server.
+  // The browser's code is a separate program, which imports nothing from the server.
   .filter((file) => !file.startsWith('web/client/'));
 
 function importsOf(file: string, text: string): Import[] {

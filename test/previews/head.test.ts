@@ -55,7 +55,7 @@ describe('texts of a page', () => {
     expect(titleOf(`<title>${given}</title>`)).toBe(wanted);
   });
 
-  test('are cut between code points', () => {
+  test('long texts are cut between code points', () => {
     const { preview_title_length_max: max } = limits;
     expect(titleOf(`<title>${'😀'.repeat(max)}</title>`)).toBe('😀'.repeat(max));
     expect(titleOf(`<title>${'😀'.repeat(max + 1)}</title>`)).toBe(`${'😀'.repeat(max - 1)}…`);
@@ -66,7 +66,7 @@ describe('texts of a page', () => {
     expect([...(long?.description ?? '')]).toHaveLength(limits.preview_description_length_max);
   });
 
-  test('are taken from the first element that has one', () => {
+  test('the first element with a title determines the title', () => {
     expect(titleOf('<title>a</title><title>b</title>')).toBe('a');
     expect(titleOf('<meta property="og:title" content="a"><meta property="og:title" content="b">')).toBe('a');
     expect(titleOf('<meta property="og:title" property="x" content="a" content="b">')).toBe('a');
@@ -87,7 +87,7 @@ describe('the encoding of a page', () => {
   const read = (bytes: Buffer, type = 'text/html') => readPage(bytes, type).title;
   const named = (meta: string) => Buffer.concat([Buffer.from(meta), windows1251]);
 
-  test('is named by the header, or else by the page', () => {
+  test('the header names the encoding of a page, or else the page does', () => {
     expect(read(windows1251, 'text/html; charset="windows-1251"')).toBe('Привет');
     expect(read(named('<meta charset=windows-1251>'))).toBe('Привет');
     expect(read(named('<meta http-equiv="Content-Type" content="text/html; charset=windows-1251">'))).toBe(
@@ -98,14 +98,14 @@ describe('the encoding of a page', () => {
     expect(read(Buffer.from('\ufeff<title>a</title>', 'utf16le'), 'text/html; charset=utf-16le')).toBe('a');
   });
 
-  test('may be wrong or unknown', () => {
+  test('a page with a wrong or unknown encoding still has a title', () => {
     expect(read(windows1251)).toBe('\ufffd'.repeat(6));
     expect(read(Buffer.from('<title>Привет</title>'), 'text/html; charset=nonsense')).toBe('Привет');
     expect(read(Buffer.from('<meta charset=utf-16><title>Привет</title>'))).toBe('Привет');
     expect(read(Buffer.from('<meta charset="__proto__"><title>a</title>'))).toBe('a');
   });
 
-  test('of the page is found only at its beginning', () => {
+  test('the encoding that a page names is found only at the beginning of the page', () => {
     expect(read(named(`<!--${' '.repeat(1_024)}--><meta charset=windows-1251>`))).toBe('\ufffd'.repeat(6));
   });
 });

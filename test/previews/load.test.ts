@@ -72,7 +72,7 @@ describe('redirects', () => {
     else response.writeHead(302, { location: `/${left - 1}` }).end(page);
   };
 
-  test('are followed up to a limit', async ({ onTestFinished }) => {
+  test('redirects are followed up to a limit', async ({ onTestFinished }) => {
     const { requests, load } = await serve(onTestFinished, chain);
     const { preview_redirects_max: max } = limits;
     expect(await load(`/${max}`)).toMatchObject({ title: 'Found' });
@@ -81,7 +81,7 @@ describe('redirects', () => {
     expect(requests).toHaveLength(2 * (max + 1));
   });
 
-  test('to an address that the guard refuses reach nobody', async ({ onTestFinished }) => {
+  test('redirects to an address that the guard refuses reach nobody', async ({ onTestFinished }) => {
     const inner = await startListener();
     onTestFinished(() => inner.close());
     const guard = makeGuard({ allow: ['127.0.0.1/32'], resolver: makeResolver() });

@@ -1,6 +1,6 @@
 /**
- * Tests the whole service on a Redis Cluster: on all masters. `cluster_changes.long.test.ts` tests a master that is down,
- * moving slots and a failover.
+ * Tests the whole service on a Redis Cluster whose masters are all up. `cluster_changes.long.test.ts` tests a master
+ * that is down, moving slots and a failover.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';

@@ -102,7 +102,10 @@ export interface ServiceOptions {
   /** Settings of all roles, for instance `{ JOURNAL_HIGH_WATER: '200' }`. */
   readonly extraEnv?: Readonly<Record<string, string>>;
   readonly frontEnv?: Readonly<Record<string, string>>;
-  /** A Redis or cluster to use instead of a private one of the kind in PETREL_TEST_REDIS. `stop` stops it too. */
+  /**
+   * A Redis or cluster to use instead of a private one. PETREL_TEST_REDIS sets the kind of the private one. `stop` also
+   * stops this Redis.
+   */
   readonly redis?: FreshRedis;
   /** The shards over which `petrel migrate` divides the database, from the DATABASE_SHARDS of `extraEnv`. */
   readonly divided?: boolean;

@@ -100,8 +100,8 @@ export class VirtualTime extends Time {
   }
 
   /**
-   * Returns the pending timer that is due first, at `endMs` or before. Of equal timers, returns the one that was set
-   * first.
+   * Returns the pending timer that is due first, at `endMs` or before. Of timers that are due at the same time, returns
+   * the one that was set first.
    */
   #next(endMs: number): Pending | undefined {
     let first: Pending | undefined;

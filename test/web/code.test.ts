@@ -36,7 +36,7 @@ const drawn = (language: string, code: string) => {
 };
 
 describe('the colours of code', () => {
-  test('cover the whole code in every language, without an empty part', () => {
+  test('the parts cover the whole code in every language, and none is empty', () => {
     const code = `a = "b" // 1 <c d="e">&lt;</c>\n# f\n+ g\n😀 \${h} '\${i}' /* j`;
     for (const language of languageNames) {
       const parts = partsOf(language, code);
@@ -48,7 +48,7 @@ describe('the colours of code', () => {
     }
   });
 
-  test('show keywords, strings, comments, numbers and names', () => {
+  test('keywords, strings, comments, numbers and names have colours', () => {
     expect(drawn('typescript', `const a: string = \`b\${c}\`; // 1`)).toEqual([
       ['const', 'keyword'],
       [' ', ''],
@@ -69,7 +69,7 @@ describe('the colours of code', () => {
     ]);
   });
 
-  test('other names of a language are known, and unknown languages are not', () => {
+  test('code with another name of a known language is coloured, and code in an unknown language is not', () => {
     for (const [name, language] of [
       ['ts', 'typescript'],
       ['TS ', 'typescript'],

@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => service?.stop());
 
-/** Starts a front with these settings, which stops at the end of the test. */
+/** Starts a front with these settings, and stops the front at the end of the test. */
 async function startFront(own: Readonly<Record<string, string>>): Promise<Front> {
   const front = await createFront({ ...service.env, ...own }, {});
   onTestFinished(async () => void (await front.stop()));
