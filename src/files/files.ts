@@ -18,7 +18,7 @@ export interface Upload {
   readonly bytes: Buffer;
 }
 
-/** Data about a file from the caller. Used only for properties that the content of the file does not contain. */
+/** Data from the caller about a file. Used only for properties that the content of the file does not contain. */
 export interface Described {
   readonly width?: number | undefined;
   readonly height?: number | undefined;

@@ -18,7 +18,7 @@ export interface SessionRow {
 const lastUsed = fragment("greatest(last_used_on, (created_at at time zone 'utc')::date)");
 
 /**
- * Adds a session to a person. If the person has too many sessions, removes those that were not used for the longest
+ * Adds a session to a person. If the person has too many sessions, removes those that have been unused for the longest
  * time. Returns whether it removed any, or null when there is no such person.
  */
 export function addSession(

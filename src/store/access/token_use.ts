@@ -35,7 +35,7 @@ export function createTokenUse(db: Sql, time: Time) {
   }
 
   return {
-    /** Records a use. Code that looks up a token anyway calls this function. `lookup` is the token's digest. */
+    /** Records a use. Called where a token is looked up anyway. `lookup` is the token's digest. */
     note(lookup: Buffer) {
       const day = Math.floor(time.now() / day_ms);
       if (day !== today || noted.size >= limits.tokens_used_noted_max) noted.clear();

@@ -129,7 +129,7 @@ export class Activity {
         return { chat, date: date || (joined?.get(chat.id) ?? 0), newest: id };
       })
       .sort((a, b) => b.date - a.date || b.chat.id - a.chat.id);
-    // Stores no order for chats that fit on one page. Most people have so few chats.
+    // Stores no order for chats that fit on one page. Most people have no more chats than that.
     if (order.length > ruleLimits.page_size_default) this.#keep(user, order);
     return order;
   }

@@ -47,7 +47,7 @@ async function load(url: string, { chat, message_id }: Message): Promise<void> {
     if (oldest !== undefined && kept.size >= kept_max) kept.delete(oldest);
     kept.set(url, preview);
   } catch (error) {
-    // After any other failure, the link is asked for again when it is drawn again.
+    // After any other failure, the client asks for the preview again when the link is drawn again.
     if (error instanceof ApiFailure && error.message.includes('previews are off')) isOff = true;
   }
 }

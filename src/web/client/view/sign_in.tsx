@@ -61,7 +61,7 @@ async function demoPeople(): Promise<DemoPerson[]> {
 /** The ways to sign in where the service offers none, or does not say. */
 const tokenOnly: SignInWays = { sign_up: false };
 
-/** Finishes a sign-in at the identity provider, if the page is its answer. */
+/** Finishes a sign-in if the identity provider has redirected the browser to this page. */
 async function finishedSignIn(): Promise<NewSession | null> {
   if (providerAnswer === null) return null;
   return call<NewSession>('POST', '/api/sign_in/session', { answer: providerAnswer.query }, { as: '' });
