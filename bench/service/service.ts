@@ -68,7 +68,7 @@ export interface ServiceOptions {
   readonly partitions: number;
   readonly say: (line: string) => void;
   readonly signal: AbortSignal;
-  /** The folder for CPU profiles of the front. Without it, no profiles are taken. */
+  /** The folder for CPU profiles of the front. If absent, no profiles are taken. */
   readonly profile: string | undefined;
   /** The number of additional databases over which flushed data is divided. The default is 0. */
   readonly databases?: number;

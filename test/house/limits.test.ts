@@ -148,7 +148,10 @@ test.each([
       100 <=
       limits.link_preview_bytes_max,
   ],
-  ['a front that stops must wait longer than a link preview takes', limits.preview_ms_max <= limits.shutdown_ms_max],
+  [
+    'a front that stops must wait longer than a link preview takes',
+    limits.preview_ms_max <= limits.shutdown_ms_max,
+  ],
   ['replayed updates must not push out pending ones', limits.replay_max <= limits.queue_length_max / 2],
   [
     'an update must stay queued while it is retried',

@@ -112,7 +112,7 @@ test.runIf(here.includes('haproxy'))(
       text = '';
       // A reload sends this signal to the old process.
       process.kill(proxy.pid, 'SIGUSR1');
-      // The process has read the signal when it no longer listens.
+      // When the process no longer listens, it has read the signal.
       const refused = () => ask(proxy, '/').catch(({ code }) => code);
       await expect.poll(refused).toBe('ECONNREFUSED');
       call();

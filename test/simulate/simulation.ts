@@ -27,7 +27,7 @@ export interface Options {
   readonly place?: number;
   /** The faults to omit, by number. Used to find the faults that a failure needs. */
   readonly omitted?: ReadonlySet<number>;
-  /** The focus of this run, a key of `focuses`. Without it, the seed decides. */
+  /** The focus of this run, a key of `focuses`. If absent, the seed decides. */
   readonly focus?: string | undefined;
 }
 

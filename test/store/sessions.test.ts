@@ -63,7 +63,7 @@ test('the caller can end their own session, or all others', async () => {
   expect(await accepts(second)).toEqual([false, false]);
 });
 
-test('a sign-in above the limit ends the session that was not used for the longest time', async () => {
+test('a sign-in above the limit ends the session that has been unused for the longest time', async () => {
   const { id, token } = await makeUser(one);
   const tokens: string[] = [];
   for (let i = 0; i < limits.user_sessions_max; i++) {

@@ -20,7 +20,7 @@ export interface TestProvider {
   sign(claims: Readonly<Record<string, unknown>>): Promise<string>;
   /** The paths that were requested. */
   readonly requested: string[];
-  /** Set it to break the provider. */
+  /** Tests set this field to break the provider. */
   fault: Fault | null;
   close(): Promise<void>;
 }

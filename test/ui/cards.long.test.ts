@@ -71,7 +71,7 @@ test('the card of a live location shows each move and the end of the location', 
   const stopped = async () => (await world.service.bot(made, 'stopMessageLiveLocation', place)).status;
   await expect.poll(stopped).toBe(200);
   await card(/^Live location ended 52.60000, 13.50000$/).waitFor();
-  // When the period ends, the card changes although the browser receives no event.
+  // When the period ends, the card changes even though the browser receives no event.
   const short = await resultOf(world.service.bot(made, 'sendLocation', { ...at, live_period: 60 }));
   await card(/^Live location 52.52000, 13.40500 Until /).waitFor();
   await page.clock.install({ time: (short.date + 3_600) * 1000 });

@@ -151,7 +151,7 @@ test('the page explains an empty answer and a silent bot, and ignores the userna
   await expect.poll(newest).toMatchObject({ text: `@${alice.username} hello` });
 });
 
-test('the button above the results starts the bot, also on a phone', async () => {
+test('the button above the results starts the bot, even on a phone', async () => {
   const page = await open();
   await page.setViewportSize({ width: 360, height: 640 });
   await type(page, 'button');

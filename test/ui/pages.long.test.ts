@@ -89,7 +89,7 @@ test('the content security policy blocks injected scripts, markup and other orig
     await fetch('https://example.com/').catch((error: Error) => {
       outcome.fetch = error.name;
     });
-    // The events of violations are dispatched later.
+    // The browser dispatches the events about violations later.
     const all = () => /trusted-types|script-src/.test(blocked.join(' ')) && blocked.includes('connect-src');
     for (let waits = 0; waits < 300 && !all(); waits++)
       await new Promise((resolve) => setTimeout(resolve, 50));

@@ -25,7 +25,7 @@ const button = (page: Page, name: string | RegExp) => page.getByRole('button', {
 const composer = (page: Page) => page.getByRole('combobox', { name: 'Message' });
 const dialog = (page: Page) => page.getByRole('dialog', { name: 'Scheduled posts' });
 const inHours = (hours: number) => Math.floor(Date.now() / 60_000) * 60 + hours * 3_600;
-/** Returns the time in the form of a date field, as the window shows it. */
+/** Returns the time in the format of a date field, as the window shows it. */
 const fieldOf = (page: Page, seconds: number) =>
   page.evaluate((ms) => {
     const offset = new Date(ms).getTimezoneOffset() * 60_000;
