@@ -231,7 +231,8 @@ local function share_chats(at, names, name, sent, room)
   if #among == 1 then return end
   local stays, moved = {}, false
   for _, each in ipairs(sent) do stays[each[2]] = true end
-  -- Deals the chats in turn. By `pick_consumer`, most chats would stay, because it has chosen this consumer before.
+  -- Deals the chats in turn. `pick_consumer` would leave most chats with this consumer, because it chose this consumer
+  -- before.
   for i, head in ipairs(heads) do
     local to = among[1 + i % #among]
     if to ~= name and not stays[head:match('[^:]+$')] then

@@ -5,7 +5,7 @@ import { ruleLimits as limits } from './limits.js';
 export const foldCase = (text: string): string => text.toLowerCase().replaceAll('ς', 'σ');
 
 /**
- * Returns the different words of a query in the form of `foldCase`, or null if the query has no word or more than
+ * Returns the different words of a query as `foldCase` converts them, or null if the query has no word or more than
  * `limits.search_words_max` words. White space separates words.
  */
 export function searchWords(query: string): readonly string[] | null {

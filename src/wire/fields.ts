@@ -44,7 +44,7 @@ export const numberCursor = optional(
 ).describe('`next_cursor` of the previous page');
 
 const queryError = `1 to ${limits.search_words_max} words of at most ${limits.search_query_bytes_max} bytes`;
-/** Accepts the query of a search. The value is the list of its words in the form of `foldCase`. */
+/** Accepts the query of a search. The value is the list of its words as `foldCase` converts them. */
 export const searchQuery = z
   .string({ error: ({ input }) => (input === undefined ? '' : queryError) })
   .refine((given) => Buffer.byteLength(given) <= limits.search_query_bytes_max, { error: queryError })

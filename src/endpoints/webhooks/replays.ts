@@ -22,7 +22,7 @@ export const startReplay = defineEndpoint({
   verb: 'POST',
   path,
   summary:
-    'Starts a replay: the stored updates since a time or an update_id are delivered again, to the webhook or to one of its routes. Stored are pending updates, dead letters, the last successful deliveries and, if the setting UPDATES_DAYS is set, all deliveries of these days. Live updates go first. A bot has one replay at a time.',
+    'Starts a replay: the stored updates since a time or an update_id are delivered again, to the webhook or to one of its routes. Petrel stores pending updates, dead letters, the last successful deliveries and, if the setting UPDATES_DAYS is set, all deliveries of that many days. Live updates go first. A bot has one replay at a time.',
   params: z.object({
     bot_id: botId,
     from_update_id: optional(updateId).describe('Id of the first update'),

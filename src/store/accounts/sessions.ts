@@ -21,7 +21,7 @@ export function createSessions({ db, secrets, random }: StoreContext, control: C
     });
   return {
     /**
-     * Starts a session, which may end the session that was not used for the longest time. Returns its token. Error:
+     * Starts a session, which may end the session that has been unused for the longest time. Returns its token. Error:
      * `user_not_found`.
      */
     async start(user: number, agent: string): Promise<string> {

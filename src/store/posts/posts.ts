@@ -76,7 +76,7 @@ export class Posts {
     this.#repeats = repeats;
   }
 
-  /** Returns a post. Error: `post_not_found`, also if `who` may not see the post. */
+  /** Returns a post. Error: `post_not_found`, even if the post exists but `who` may not see it. */
   async find(post: number, who: { readonly id: number; readonly isBot: boolean }): Promise<PostState> {
     assertPartition(this.#context, post);
     const state = await this.#read(post, who);
@@ -85,7 +85,7 @@ export class Posts {
 
   /**
    * Returns a post of a public channel, for a reader without an account. Does not read people from Postgres as `find`
-   * does, so the lists of people may be shorter. Error: `post_not_found`, also if the channel is private.
+   * does, so the lists of people may be shorter. Error: `post_not_found`, even if the channel exists but is private.
    */
   async findPublic(post: number): Promise<PostState> {
     assertPartition(this.#context, post);

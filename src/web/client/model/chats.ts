@@ -167,7 +167,7 @@ class Chats extends Signal {
   }
 }
 
-/** Returns whether a chat of two people has no message. The lists leave out such a chat, also if it is open. */
+/** Returns whether a chat of two people has no message. The lists leave out such a chat, even if it is open. */
 const isEmpty = ({ type, last_message }: ChatSummary): boolean => type === 'person' && !last_message;
 
 export const chats = new Chats();

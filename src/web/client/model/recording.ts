@@ -45,7 +45,7 @@ export class Recording extends Signal {
     try {
       const stream = await navigator.mediaDevices.getUserMedia({ audio: true });
       this.#stream = stream;
-      // The person may have deleted the recording while the browser asked.
+      // The person may have deleted the recording while the browser asked for permission.
       if (this.state !== 'asking') return this.#release();
       const mimeType = types.find((type) => MediaRecorder.isTypeSupported(type)) as string;
       const recorder = new MediaRecorder(stream, { mimeType, audioBitsPerSecond: bits_per_s });
