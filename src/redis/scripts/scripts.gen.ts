@@ -871,7 +871,7 @@ export interface Scripts {
       | { status: 'ok'; rows: unknown; incarnation: number; more: boolean }
       | { status: 'stale_run' };
   };
-  /** Renews the leases of waiting consumers of a partition that have nothing to do, and finds the others. */
+  /** Renews the leases of a partition's waiting consumers that have nothing to do, and finds those that have work. */
   'updates/renew': {
     keys: { meta: string; state: string; consumers: string; consumption: string; assigned: string };
     args: { waiting: readonly (string)[] };

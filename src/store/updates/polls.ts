@@ -546,7 +546,7 @@ export class Polls {
     for (const name of wake) this.#waiters.get(name)?.requestCheck();
   }
 
-  /** Renews the leases of consumers that have nothing to do. Lets the polls of the others make a step. */
+  /** Renews the leases of consumers that have nothing to do. Lets the polls of all other consumers make a step. */
   async #renew(partition: number, some: readonly Waiter[]): Promise<void> {
     const { scripts, keys, time } = this.#context;
     const at = {
