@@ -212,7 +212,7 @@ test('a cancelled replay delivers nothing more, and a bot has one replay at a ti
   expect(await replays().cancel(bot.id, id)).toMatchObject({ id, cancelled: true });
   await expect(replays().cancel(bot.id, id + 1_000)).rejects.toThrow('replay not found');
   refused = false;
-  // The next replay of the bot begins anew, and gets all updates once.
+  // The next replay of the bot starts from the beginning, and gets all updates once.
   await replays().start(bot.id, { slot: 1, ...everything });
   await later.tookIn(40);
   expect(later.taken.length).toBe(40);
