@@ -10,7 +10,7 @@
 
 export type Slots = ReturnType<typeof createSlots>;
 
-/** How many owners are notified per freed slot. Some of them may not be allowed to take it. */
+/** How many queues are notified per freed slot. Some of them may not be allowed to take it, or may not need it. */
 const notifiedMax = 16;
 
 interface Share {
@@ -26,6 +26,8 @@ export function createSlots(max: number) {
   /** The owners with waiting queues. The owner whose turn is next comes first. */
   const turns = new Set<number>();
   let taken = 0;
+  /** The number of waiting queues of all owners. */
+  let waiting = 0;
 
   function shareOf(owner: number): Share {
     const share = shares.get(owner) ?? { taken: 0, waiting: new Set() };
@@ -45,7 +47,7 @@ export function createSlots(max: number) {
     const share = shareOf(owner);
     const [again] = roomOf(share) > 0 ? share.waiting : [];
     turns.delete(owner);
-    if (again !== undefined) share.waiting.delete(again);
+    if (again !== undefined && share.waiting.delete(again)) waiting--;
     if (share.waiting.size > 0) turns.add(owner);
     again?.();
     forgetUnused(owner);
@@ -60,6 +62,7 @@ export function createSlots(max: number) {
     take(owner: number, own: number, again: () => void): boolean {
       const share = shareOf(owner);
       if (!mayTake(own, roomOf(share))) {
+        if (!share.waiting.has(again)) waiting++;
         share.waiting.add(again);
         turns.add(owner);
         return false;
@@ -71,7 +74,8 @@ export function createSlots(max: number) {
     give(owner: number): void {
       shareOf(owner).taken--;
       taken--;
-      let left = Math.min(turns.size, notifiedMax);
+      // An owner who still waits goes to the end of the turns, so the loop reaches the owner again.
+      let left = Math.min(waiting, notifiedMax);
       for (const next of turns) {
         if (left-- === 0 || taken >= max) break;
         notify(next);

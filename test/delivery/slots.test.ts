@@ -77,6 +77,18 @@ test('owners take turns, and the queues of an owner are notified in order of arr
   expect(woken).toEqual(['a', 'd', 'b']);
 });
 
+test('a freed slot reaches a queue that may take it behind queues of its owner that may not', () => {
+  const slots = createSlots(16);
+  const held = Array.from({ length: 5 }, () => takeAll(slots, 1));
+  expect(held).toEqual([3, 2, 1, 1, 1]);
+  const woken: number[] = [];
+  for (const [queue, own] of [...held, 0].entries())
+    slots.take(1, own, () => slots.take(1, own, nobody) && woken.push(queue));
+  // The receivers of the other queues never answer, so no further slot is freed.
+  slots.give(1);
+  expect(woken).toEqual([5]);
+});
+
 test('fetched bytes reduce the room of their owner by twice their number, and the room of others by their number', () => {
   const held = createHeldBytes(1_000);
   held.add(1, 300);
