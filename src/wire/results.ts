@@ -109,6 +109,7 @@ export const shownLinkPreview = z
   .strictObject({
     preview: z
       .strictObject({
+        url: z.string().describe('The link, as a URL with `https:` and without a fragment'),
         host: z.string().describe('Host of the page, after redirects'),
         title: z.string(),
         description: z.string().optional(),

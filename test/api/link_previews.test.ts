@@ -46,12 +46,14 @@ const shown = async (text: string, more = {}) =>
 test('a message of a bot or a person shows the first page that it links to', async () => {
   const found = { host: `127.0.0.1:${pages.port}`, description: 'About it' };
   const link = `<a href="${urlOf('a')}">this</a> and ${urlOf('b')}`;
-  expect(await shown(link, { parse_mode: 'HTML' })).toEqual({ preview: { ...found, title: 'Page /a' } });
+  expect(await shown(link, { parse_mode: 'HTML' })).toEqual({
+    preview: { ...found, url: urlOf('a'), title: 'Page /a' },
+  });
   const { message_id } = await resultOf(
     service.app(alice, 'POST', `/api/chats/${bot.id}/messages`, { text: `see ${urlOf('c#part')}` }),
   );
   expect(await resultOf(preview(alice, bot.id, message_id))).toEqual({
-    preview: { ...found, title: 'Page /c' },
+    preview: { ...found, url: urlOf('c'), title: 'Page /c' },
   });
   expect(asked).toEqual(['/a', '/c']);
 });

@@ -21,6 +21,6 @@ export const getLinkPreview = defineEndpoint({
     if (linkPreviews === null) return fail('link_previews_off');
     const page = content.media === undefined ? linkedPage(content) : undefined;
     const preview = page === undefined ? null : await linkPreviews.find(user.id, page);
-    return preview === null ? {} : { preview };
+    return preview === null ? {} : { preview: { url: page, ...preview } };
   },
 });

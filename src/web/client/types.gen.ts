@@ -1483,6 +1483,8 @@ export type Reaction = {
 
 /** The texts of a page. They come from the page and may be false. */
 export type LinkPreview = {
+  /** The link, as a URL with `https:` and without a fragment */
+  url: string;
   /** Host of the page, after redirects */
   host: string;
   title: string;

@@ -2,7 +2,10 @@
 import { ApiFailure, get } from '../api.js';
 import type { LinkPreview, Message, ShownLinkPreview } from '../types.js';
 
-/** The preview of each link that was asked for. Null if the link has none. */
+/**
+ * The preview of each link that was asked for, by message and link. Null if the link has none. Messages do not share
+ * previews, because the service may choose another link of a message than `linkOf`.
+ */
 const kept = new Map<string, LinkPreview | null>();
 const kept_max = 1_000;
 const at_once = 2;
@@ -26,7 +29,18 @@ export function linkOf({ text, entities = [], link_preview_options: options }: M
   return undefined;
 }
 
-export const knownPreview = (url: string): LinkPreview | null | undefined => (isOff ? null : kept.get(url));
+const keyOf = (url: string, { chat, message_id }: Message): string => `${chat.id} ${message_id} ${url}`;
+
+/** Returns the URL from which the service loads the page of a link. */
+function pageOf(link: string): string {
+  const url = new URL(link);
+  if (url.port === '') url.protocol = 'https:';
+  url.hash = '';
+  return url.href;
+}
+
+export const knownPreview = (url: string, message: Message): LinkPreview | null | undefined =>
+  isOff ? null : kept.get(keyOf(url, message));
 
 function next(): void {
   const work = running < at_once ? waiting.shift() : undefined;
@@ -38,14 +52,15 @@ function next(): void {
   });
 }
 
-async function load(url: string, { chat, message_id }: Message): Promise<void> {
-  if (knownPreview(url) !== undefined) return;
+async function load(url: string, message: Message): Promise<void> {
+  if (knownPreview(url, message) !== undefined) return;
   try {
-    const path = `/api/chats/${chat.id}/messages/${message_id}/link_preview`;
+    const path = `/api/chats/${message.chat.id}/messages/${message.message_id}/link_preview`;
     const { preview = null } = await get<ShownLinkPreview>(path);
     const [oldest] = kept.keys();
     if (oldest !== undefined && kept.size >= kept_max) kept.delete(oldest);
-    kept.set(url, preview);
+    // The title of another page must not appear on this link.
+    kept.set(keyOf(url, message), preview?.url === pageOf(url) ? preview : null);
   } catch (error) {
     // After any other failure, the client asks for the preview again when the link is drawn again.
     if (error instanceof ApiFailure && error.message.includes('previews are off')) isOff = true;
@@ -57,7 +72,7 @@ export function askPreview(url: string, message: Message, done: (preview: LinkPr
   let here = true;
   const work = async () => {
     await load(url, message);
-    const preview = knownPreview(url);
+    const preview = knownPreview(url, message);
     if (here && preview) done(preview);
   };
   waiting.push(work);

@@ -5,7 +5,7 @@ import type { Message } from '../types.js';
 
 function Card({ message, url }: { message: Message; url: string }) {
   const card = useRef<HTMLAnchorElement>(null);
-  const [preview, setPreview] = useState(() => knownPreview(url));
+  const [preview, setPreview] = useState(() => knownPreview(url, message));
   // The card keeps its place while it is drawn, even if the page turns out to have no preview.
   const [isAbsent] = useState(preview === null);
   useEffect(() => {
@@ -27,8 +27,11 @@ function Card({ message, url }: { message: Message; url: string }) {
   return (
     <a ref={card} className="quote link-card" href={href} target="_blank" rel="noopener noreferrer nofollow">
       <span>
-        {/* The host comes first, so that a long name of a site cannot hide it. */}
-        <bdi>{preview?.host ?? host}</bdi>
+        {/*
+          The host comes first, so that a long name of a site cannot hide it. This is the host that the link opens. A
+          page may redirect only the service to another host.
+        */}
+        <bdi>{host}</bdi>
         {site && (
           <>
             {' · '}
