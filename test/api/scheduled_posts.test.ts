@@ -203,16 +203,17 @@ test('a post is not tried again if its first attempt is so old that the outcome 
   await ok(ann, 'DELETE', `${at()}/${id}`);
 });
 
+const full = [400, 'Bad Request: too many scheduled posts'];
+const fill = (count: number, author = ann) =>
+  sql(
+    `insert into scheduled_posts (chat_id, user_id, content, publish_at, next_at)
+     select $1, $2, '\\x80', now() + interval '1 h', now() + interval '1 h' from generate_series(1, $3::int)`,
+    channel,
+    author.id,
+    count,
+  );
+
 test('a channel and a person have a limited number of scheduled posts', async () => {
-  const full = [400, 'Bad Request: too many scheduled posts'];
-  const fill = (count: number) =>
-    sql(
-      `insert into scheduled_posts (chat_id, user_id, content, publish_at, next_at)
-       select $1, $2, '\\x80', now() + interval '1 h', now() + interval '1 h' from generate_series(1, $3::int)`,
-      channel,
-      ann.id,
-      count,
-    );
   const most = limits.scheduled_posts_per_chat_max;
   await fill(most);
   expect(await refusal(app(ann, 'POST', at(), { text: 'x', publish_at: soon() }))).toEqual(full);
@@ -223,6 +224,17 @@ test('a channel and a person have a limited number of scheduled posts', async ()
   }
   channel = await newChannel();
   expect(await refusal(app(ann, 'POST', at(), { text: 'x', publish_at: soon() }))).toEqual(full);
+});
+
+test('the posts of an author who may no longer post leave room in the channel', async () => {
+  await makeAuthor();
+  await fill(limits.scheduled_posts_per_chat_max, ben);
+  expect(await refusal(app(ann, 'POST', at(), { text: 'x', publish_at: soon() }))).toEqual(full);
+  await put(ben, { status: 'member' });
+  await schedule('x');
+  expect((await listed()).map(({ text }) => text)).toEqual(['x']);
+  await makeAuthor();
+  expect(await refusal(app(ann, 'POST', at(), { text: 'y', publish_at: soon() }))).toEqual(full);
 });
 
 test('scheduled posts are exported, and are deleted with the account', async () => {

@@ -28,14 +28,22 @@ const columns = fragment(`id, chat_id, user_id, content, ${seconds('publish_at')
 /** Whether no attempt is running. After a process has died, an attempt counts as running until it is tried again. */
 const isIdle = fragment('tried_at is null');
 
-/** Error: `too_many_scheduled_posts` if the channel or the author has no room for a post of this size. */
+/** Whether the author of a post may still post in its channel. */
+const mayPost = fragment(`exists (
+  select from chat_members m where m.chat_id = p.chat_id and m.member_id = p.user_id and (m.status = 'creator'
+    or m.status = 'administrator' and m.rights @> '{"can_post_messages": true}'))`);
+
+/**
+ * Error: `too_many_scheduled_posts` if the channel or the author has no room for a post of this size. Posts of former
+ * authors take no room of the channel, because nobody else can see or delete them.
+ */
 async function checkRoom(sql: Sql, chat: number, author: number, bytes: number, except = 0): Promise<void> {
   const totals = await sql.one<{ in_chat: number; chat_bytes: number; own: number; own_bytes: number }>`
-    select count(*) filter (where chat_id = ${chat})::int as in_chat,
-      coalesce(sum(octet_length(content)) filter (where chat_id = ${chat}), 0)::int as chat_bytes,
+    select count(*) filter (where chat_id = ${chat} and ${mayPost})::int as in_chat,
+      coalesce(sum(octet_length(content)) filter (where chat_id = ${chat} and ${mayPost}), 0)::int as chat_bytes,
       count(*) filter (where user_id = ${author})::int as own,
       coalesce(sum(octet_length(content)) filter (where user_id = ${author}), 0)::int as own_bytes
-    from scheduled_posts where (chat_id = ${chat} or user_id = ${author}) and id <> ${except}`;
+    from scheduled_posts p where (chat_id = ${chat} or user_id = ${author}) and id <> ${except}`;
   if (
     totals.in_chat >= limits.scheduled_posts_per_chat_max ||
     totals.chat_bytes + bytes > limits.scheduled_posts_bytes_per_chat_max ||
