@@ -6,6 +6,7 @@ import type { User } from '../store/core/control.js';
 import type { ChatRef } from '../store/core/keys.js';
 import type { StoredMessage } from '../store/core/stored_message.js';
 import { storeLimits as limits } from '../store/limits.js';
+import type { NewMessage } from '../store/messages/messages.js';
 import type { ClaimedPost, ScheduledPost } from '../store/posts/scheduled_posts.js';
 import type { Store } from '../store/store.js';
 import { viewEntities } from '../view/messages.js';
@@ -46,12 +47,16 @@ const inputOf = ({ user, ...entity }: NonNullable<Content['entities']>[number]):
 
 /** Sends the post, unless an earlier attempt has sent it. Errors: those of `textContent` and of `Messages.send`. */
 async function send(store: Store, post: ClaimedPost, author: User | null): Promise<StoredMessage> {
-  if (author === null || author.state === 'suspended') return fail('posting_not_allowed');
-  const { text = '', entities } = post.content;
-  const input = entities?.map(inputOf);
-  const content = await scheduledContent(store, author.id, post.chat, text, input);
-  const message = { content, markup: null, flags: 0, replyTo: 0, allowMissingReply: false };
-  return store.under(post.seed, true).messages.send(post.chat, userSender(author), message);
+  if (author === null) return fail('posting_not_allowed');
+  // An earlier attempt may have sent the post before these checks began to fail.
+  const messageOf = async (): Promise<NewMessage> => {
+    if (author.state === 'suspended') return fail('posting_not_allowed');
+    const { text = '', entities } = post.content;
+    const input = entities?.map(inputOf);
+    const content = await scheduledContent(store, author.id, post.chat, text, input);
+    return { content, markup: null, flags: 0, replyTo: 0, allowMissingReply: false };
+  };
+  return store.under(post.seed, true).messages.send(post.chat, userSender(author), messageOf);
 }
 
 /** After these errors, the post is tried again when its claim ends. */

@@ -46,3 +46,27 @@ test('killing a process after the publication and before its mark causes no seco
   await expect.poll(async () => (await client.query(left)).rows).toEqual([]);
   expect(await texts()).toEqual(['Once']);
 });
+
+test('a published post counts as published, although its author is suspended before the mark', async () => {
+  const made = { type: 'channel', title: 'Notes' };
+  const author = await service.newUser('author');
+  const { id: channel } = await resultOf(service.app(author, 'POST', '/api/chats', made));
+  const post = { text: 'Once', publish_at: Math.floor(Date.now() / 1_000) + 3_600 };
+  await resultOf(service.app(author, 'POST', `/api/chats/${channel}/scheduled_posts`, post));
+  await client.query(`
+    create function refuse_mark() returns trigger language plpgsql as $$ begin raise 'refused'; end $$;
+    create trigger refuse_mark before delete on scheduled_posts for each row execute function refuse_mark()`);
+  await client.query('update scheduled_posts set next_at = now()');
+  const texts = async () =>
+    (await itemsOf(service.app(author, 'GET', `/api/chats/${channel}/messages`))).map(
+      ({ text }: { text: string }) => text,
+    );
+  await expect.poll(texts).toEqual(['Once']);
+  const operator = { token: service.adminToken } as TestUser;
+  await resultOf(service.app(operator, 'POST', `/api/admin/users/${author.id}/suspension`));
+  await client.query('drop trigger refuse_mark on scheduled_posts');
+  await client.query('update scheduled_posts set next_at = now()');
+  const left = async () => (await client.query('select failure from scheduled_posts')).rows;
+  await expect.poll(async () => (await left()).filter(({ failure }) => failure === null)).toEqual([]);
+  expect(await left()).toEqual([]);
+});
