@@ -25,15 +25,19 @@ export function createPreviews(options: PreviewOptions): LinkPreviews {
   const ofFront = createTurns(limits.preview_loads_at_once, limits.preview_loads_waiting_max);
   const underWay = new Map<string, Promise<LinkPreview | null>>();
 
-  function load(url: string): Promise<LinkPreview | null> {
+  async function load(url: string): Promise<LinkPreview | null> {
+    // Another call may have loaded the page while this call waited for its turn.
+    const kept = await store.linkPreviews.read(url);
+    if (kept !== undefined) return kept;
+    const preview = await loadPreview(url, options);
+    await store.linkPreviews.keep(url, preview);
+    return preview;
+  }
+
+  function share(url: string): Promise<LinkPreview | null> {
     const shared = underWay.get(url);
     if (shared !== undefined) return shared;
-    const loaded = loadPreview(url, options)
-      .then(async (preview) => {
-        await store.linkPreviews.keep(url, preview);
-        return preview;
-      })
-      .finally(() => underWay.delete(url));
+    const loaded = load(url).finally(() => underWay.delete(url));
     underWay.set(url, loaded);
     return loaded;
   }
@@ -46,7 +50,7 @@ export function createPreviews(options: PreviewOptions): LinkPreviews {
       const shared = underWay.get(url);
       if (shared !== undefined) return shared;
       await store.linkPreviews.take(user);
-      return ofPerson.run(user, () => ofFront.run(0, () => load(url)));
+      return ofPerson.run(user, () => ofFront.run(0, () => share(url)));
     },
   };
 }

@@ -114,6 +114,27 @@ test('calls for a page that is being loaded share its answer', async ({ onTestFi
   expect(receiver.requests()).toBe(1);
 });
 
+test('calls that wait for their turn share the answer of the first of them', async ({ onTestFinished }) => {
+  const { receiver, open, url, release } = await serve(onTestFinished);
+  const { find } = previewsOf();
+  const user = ++nextUser;
+  const slow = Array.from({ length: limits.preview_loads_per_person_at_once }, (_, i) =>
+    find(user, url(`slow${i}`)),
+  );
+  await expect.poll(() => open.length).toBe(slow.length);
+  const same = [find(user, url('same')), find(user, url('same'))];
+  // The calls wait for their turn before further commands are answered.
+  for (let n = 0; n < 10; n++) await node.store.linkPreviews.read(url('none'));
+  open[0]?.();
+  await expect.poll(() => open.length).toBe(slow.length + 1);
+  open[slow.length]?.();
+  await same[0];
+  release();
+  expect(await Promise.all(same)).toEqual(Array(2).fill({ ...(await same[0]), title: 'Page /same' }));
+  await Promise.all(slow);
+  expect(receiver.requests()).toBe(slow.length + 1);
+});
+
 test('a person can load few pages at a time, and has a rate limit', async ({ onTestFinished }) => {
   const { open, url, release, receiver } = await serve(onTestFinished);
   const { find } = previewsOf();
