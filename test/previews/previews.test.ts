@@ -26,8 +26,10 @@ async function serve(onTestFinished: OnFinished, status = 200) {
   const open: Array<() => void> = [];
   let isReleased = false;
   const receiver = await startReceiver(certificate, ({ url }, response) => {
-    const answer = () =>
+    const answer = () => {
+      if (response.headersSent) return;
       response.writeHead(status, { 'content-type': 'text/html' }).end(`<title>Page ${url}</title>`);
+    };
     if (isReleased) answer();
     else open.push(answer);
   });
