@@ -135,6 +135,19 @@ test('an unsent reply is stored in the browser without the contents of the quote
   await page.context().close();
 });
 
+test('suggestions and the drop zone are left out if their code cannot be loaded', async () => {
+  const page = await world.open(alice, `#/chat/${group}`);
+  const refused: string[] = [];
+  await page.route(/\/app\/assets\/(suggestions|drop_zone)/, (route) => {
+    refused.push(route.request().url());
+    return route.abort();
+  });
+  await page.reload();
+  await expect.poll(() => refused.length).toBe(2);
+  expect(await page.getByRole('alert').count()).toBe(0);
+  await page.context().close();
+});
+
 test('a page whose code cannot be loaded shows a button that loads it again', async () => {
   const page = await world.open(alice);
   await page.route('**/app/**/*.js', (route) => route.abort());

@@ -23,7 +23,11 @@ import { MessageList } from './message_list.js';
 import { useReplyKeys } from './reply_keyboard.js';
 import { Confirm, Face, IconButton, Menu, type MenuItem, Part, Spinner } from './ui.js';
 
-const DropZone = lazy(async () => ({ default: (await import('./drop_zone.js')).DropZone }));
+// If the code cannot be loaded, no files can be dropped.
+const DropZone = lazy(async () => {
+  const code = await import('./drop_zone.js').catch(() => null);
+  return { default: code?.DropZone ?? (() => null) };
+});
 const LoadedSearch = lazy(async () => ({ default: (await import('./search.js')).ChatSearch }));
 const ForwardDialog = lazy(async () => ({ default: (await import('./forward.js')).ForwardDialog }));
 const ChatInfo = lazy(async () => ({ default: (await import('./chat_info.js')).ChatInfo }));

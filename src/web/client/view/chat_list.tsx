@@ -15,7 +15,11 @@ import { Empty, IconButton, Menu, Part, Spinner, Trouble } from './ui.js';
 
 const Invitations = lazy(() => import('./invitations.js'));
 const NewChat = lazy(async () => ({ default: (await import('./new_chat.js')).NewChat }));
-const Suggestions = lazy(async () => ({ default: (await import('./suggestions.js')).Suggestions }));
+// If the code cannot be loaded, nothing is suggested.
+const Suggestions = lazy(async () => {
+  const code = await import('./suggestions.js').catch(() => null);
+  return { default: code?.Suggestions ?? (() => null) };
+});
 const FoundMessages = lazy(async () => ({ default: (await import('./search.js')).FoundMessages }));
 
 /** Opens the chat of a username, or the page of a person. */
