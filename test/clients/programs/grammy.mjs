@@ -6,7 +6,10 @@ const { API_ROOT, BOT_TOKEN, HEADERS } = process.env;
 const withHeaders = (url, init) => {
   const headers = new Headers(init.headers);
   for (const [name, value] of Object.entries(JSON.parse(HEADERS))) headers.set(name, value);
-  return fetch(url, { ...init, headers });
+  // grammY passes a signal of its own, and newer versions of Node.js accept only theirs.
+  const aborting = new AbortController();
+  init.signal?.addEventListener('abort', () => aborting.abort());
+  return fetch(url, { ...init, headers, signal: aborting.signal });
 };
 
 const bot = new Bot(BOT_TOKEN, { client: { apiRoot: API_ROOT, fetch: withHeaders } });
