@@ -46,14 +46,15 @@ test('a signature equals the signature that openssl computes', () => {
 test('the standardwebhooks library verifies a signature', () => {
   const made = makeSigningSecret(systemRandom);
   expect(made).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
-  const headers = makeSigner({ secret: made }, named)({ ...update, nowS: nowS() });
+  const signedAt = nowS();
+  const headers = makeSigner({ secret: made }, named)({ ...update, nowS: signedAt });
   expect(new Webhook(made).verify(body, { ...headers })).toEqual(JSON.parse(body.toString()));
   const verify = (changed: Buffer, key = made, more = {}) =>
     new Webhook(key).verify(changed, { ...headers, ...more });
   expect(() => verify(Buffer.concat([body, Buffer.from(' ')]))).toThrow('No matching signature');
   expect(() => verify(body, makeSigningSecret(systemRandom))).toThrow('No matching signature');
   expect(() => verify(body, made, { 'webhook-id': '42-8' })).toThrow('No matching signature');
-  expect(() => verify(body, made, { 'webhook-timestamp': String(nowS() - 1) })).toThrow('No matching');
+  expect(() => verify(body, made, { 'webhook-timestamp': String(signedAt - 1) })).toThrow('No matching');
   const late = makeSigner({ secret: made }, named)({ ...update, nowS: nowS() - 600 });
   expect(() => new Webhook(made).verify(body, { ...late })).toThrow('too old');
 });
