@@ -25,7 +25,7 @@ export const deliveryLimits = {
   /** The maximum duration of a test request (ping), and how many pings one front sends at a time. */
   webhook_ping_ms_max: 10_000,
   webhook_pings_max: 16,
-  /** How many answer headers the owner of a ping sees, and how many bytes their names and values may have. */
+  /** The answer headers that a ping shows to the owner: their maximum number, and the maximum size of names and values. */
   webhook_ping_headers_max: 50,
   webhook_ping_headers_bytes_max: 4 * 1024,
   webhook_pool_idle_ms: 60_000,

@@ -58,7 +58,7 @@ export const storeLimits = {
   pings_per_owner_max: 6,
   /** How many pages are loaded for one person's link previews in a burst, and then per minute. */
   link_previews_per_person_max: 60,
-  /** How many previews Redis keeps, and how many bytes each may have. */
+  /** The number of previews in Redis, and the maximum size of each preview. */
   link_preview_slots: 8_192,
   link_preview_bytes_max: 4 * 1024,
   /** How long the cache keeps the preview of a page, and how long it remembers that a page has none. */
@@ -272,7 +272,7 @@ export const storeLimits = {
   durable_wait_ms_max: 5_000,
   /** How often a front reads the progress of journals while calls wait, because hints may get lost. */
   durable_look_ms: 100,
-  /** How many durable calls of one front may be unanswered, and how many bytes of their answers may be waiting. */
+  /** The unanswered durable calls of one front: their maximum number, and the maximum size of their waiting answers. */
   durable_calls_max: 10_000,
   durable_bytes_max: 64 * 1024 * 1024,
   /** How many of the waiting durable calls, and of the bytes of their answers, may belong to one account. */

@@ -11,7 +11,7 @@ export async function slotsSeenBy({ client }: ClusterNode): Promise<Rows> {
   return reply as Rows;
 }
 
-/** Returns the master of a slot according to a running node. Retries, because all nodes may be reconnecting. */
+/** Asks a running node for the master of a slot. Retries while all nodes are reconnecting. */
 export async function masterOf(all: readonly ClusterNode[], slot: number): Promise<ClusterNode> {
   let found: ClusterNode | undefined;
   await eventually(`slot ${slot} has a master`, async () => {

@@ -11,7 +11,7 @@ import type { World } from './world.js';
  */
 const names = ['groups', 'half', 'rest'] as const;
 
-/** Gives every bot the three routes, each with a receiver of its own. */
+/** Gives every bot three routes. Each route has its own receiver. */
 export async function routeAll(world: World, answerMs: number) {
   const half = world.users.slice(0, 3).map(({ id }) => id);
   const listed = { groups: world.groups, half, rest: undefined };

@@ -171,7 +171,7 @@ describe('requested batches record their marks when they are settled', () => {
     expect(fake.marks.slice(before).map(({ raised }) => raised)).toEqual([3]);
   });
 
-  it('if the server of a batch was replaced after the announcement, the batch is written again', async () => {
+  it('a batch is written again if its Postgres server was replaced after the announcement', async () => {
     const fake = fakeServer();
     await startPaused(fake.options);
     await putMessage(node, chat, 2, 'lost with its server');

@@ -72,7 +72,7 @@ describe('texts of a page', () => {
     expect(titleOf('<meta property="og:title" property="x" content="a" content="b">')).toBe('a');
   });
 
-  test('an unfinished page keeps the texts that were read before its end', () => {
+  test('if a page ends too early, the texts read so far are kept', () => {
     expect(titleOf('<title>a</title><meta property="og:title" content="b')).toBe('a');
     expect(titleOf('<head><title>abc')).toBe('abc');
   });

@@ -136,7 +136,7 @@ export const publishScheduledPost = defineEndpoint({
     try {
       return viewOwn(store, chat, user, await publishClaimed(store, post));
     } catch (error) {
-      // After other errors the outcome is unknown, and the background task completes the publication.
+      // After any other error, the post may be published already. The background task then completes the publication.
       if (isFinal(error)) await store.scheduledPosts.putBack(post);
       throw error;
     }

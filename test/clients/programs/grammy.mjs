@@ -1,4 +1,4 @@
-/** A bot on grammY. It prints each text that it handles. `/draft` and `/edit` stream their words. */
+/** A grammY bot. Prints each text that the bot handles. `/draft` and `/edit` stream their words. */
 import { Bot } from 'grammy';
 
 const { API_ROOT, BOT_TOKEN, HEADERS } = process.env;

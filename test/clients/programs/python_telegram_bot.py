@@ -1,4 +1,4 @@
-"""A bot on python-telegram-bot 13. It prints each text that it handles. `/draft` and `/edit` stream their words."""
+"""A bot that uses python-telegram-bot 13. Prints each text that the bot handles. `/draft` and `/edit` stream their words."""
 import json
 import os
 

@@ -1,4 +1,4 @@
-/** A bot on Telegraf. It prints each text that it handles. `/draft` and `/edit` stream their words. */
+/** A Telegraf bot. Prints each text that the bot handles. `/draft` and `/edit` stream their words. */
 import http, { Agent } from 'node:http';
 import { Telegraf } from 'telegraf';
 import { message } from 'telegraf/filters';
