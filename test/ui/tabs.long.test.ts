@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test, vi } from 'vitest';
 import { resultOf, type TestUser } from '../support/service.js';
 import { onSharedWorld, type World } from './world.js';
@@ -30,9 +31,18 @@ test('a chat can be opened in a new tab, and signing out in one tab signs out al
   await typed.getByRole('heading', { name: 'Chats' }).waitFor();
   expect(await typed.evaluate(() => JSON.stringify(localStorage))).not.toContain(alice.token);
   await first.goto(`${world.wire.url}/app#/settings`);
+  const outdated = 'html[data-outdated]';
+  for (const page of context.pages())
+    await page.evaluate(() => document.documentElement.setAttribute('data-outdated', ''));
+  await context.route('**/api/me/session', async (route) => {
+    // Meanwhile, the page shows no form, because the page is then loaded again.
+    await sleep(1_000);
+    await route.continue();
+  });
   await first.getByRole('button', { name: 'Sign out' }).click();
   for (const page of context.pages()) {
     await page.getByRole('button', { name: 'Sign in', exact: true }).waitFor();
+    expect(await page.locator(outdated).count()).toBe(0);
     expect(
       await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }])),
     ).not.toContain(alice.token);

@@ -5,7 +5,7 @@ import { reasonOf } from './failures.js';
 import { chats, startChats } from './model/chats.js';
 import { drop, notes } from './notes.js';
 import { route } from './route.js';
-import { me, signOut, token } from './session.js';
+import { isLeaving, me, signOut, token } from './session.js';
 import { useCell, useSignal } from './signal.js';
 import type { Self } from './types.js';
 import { ChatView } from './view/chat.js';
@@ -215,7 +215,9 @@ export function App() {
     </main>
   );
   if (secret === '')
-    shown = (
+    shown = isLeaving ? (
+      waiting
+    ) : (
       <Part waiting={waiting}>
         <SignIn />
       </Part>

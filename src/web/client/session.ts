@@ -142,8 +142,12 @@ export function signOut(isValid = true): void {
   leave(isValid ? last.then(() => endSession(secret)) : last);
 }
 
+/** Whether the session has ended and the page is about to be loaded again. What a person types now would be lost. */
+export let isLeaving = false;
+
 /** Ends the session in this tab, after the last work with the token. */
 function leave(last: Promise<unknown> = Promise.resolve()): void {
+  isLeaving = true;
   write(tab, null);
   token.set('');
   me.set(null);
