@@ -15,6 +15,8 @@ import { startTestServers, temporaryFolder } from './servers.js';
 const watcher = fileURLToPath(new URL('./run_processes.mjs', import.meta.url));
 /** The maximum time in which processes end after their parent has ended. */
 const ending_ms_max = 10_000;
+/** The maximum time in which a worker stops its service. */
+const worker_ms_max = 60_000;
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   await removeLeftovers();
@@ -34,9 +36,18 @@ export default async function setup(project: TestProject): Promise<() => Promise
   project.provide('redisUrl', servers.redisUrl);
   project.provide('databaseUrl', servers.databaseUrl);
   return async () => {
+    const except = [process.pid, guard.pid ?? 0];
+    const others = () => processesOf(folders, except);
+    // The test runner calls this function while its workers stop their services. These write their last rows to the
+    // shared database.
+    await until(
+      () => !others().some(({ command }) => command.includes('/vitest/dist/workers/')),
+      worker_ms_max,
+    );
     await servers.stop();
     try {
-      await failOnLeft(folders, [process.pid, guard.pid ?? 0]);
+      await until(() => others().length === 0, ending_ms_max);
+      await failOnLeft(others(), folders, except);
     } finally {
       guard.stdin?.end();
       await once(guard, 'exit');
@@ -44,11 +55,18 @@ export default async function setup(project: TestProject): Promise<() => Promise
   };
 }
 
+/** Resolves when the condition is true, or after the maximum time. */
+async function until(isTrue: () => boolean, msMax: number): Promise<void> {
+  const end = performance.now() + msMax;
+  while (!isTrue() && performance.now() < end) await sleep(50);
+}
+
 /** Sets the exit code, because the test runner only logs an error that is thrown here. */
-async function failOnLeft(folders: readonly string[], except: readonly number[]): Promise<void> {
-  const end = performance.now() + ending_ms_max;
-  while (processesOf(folders, except).length > 0 && performance.now() < end) await sleep(50);
-  const left = processesOf(folders, except);
+async function failOnLeft(
+  left: ReturnType<typeof processesOf>,
+  folders: readonly string[],
+  except: readonly number[],
+): Promise<void> {
   if (left.length === 0) return;
   await killProcessesOf(folders, except);
   process.exitCode = 1;
