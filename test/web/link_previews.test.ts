@@ -1,5 +1,5 @@
 /** Tests which previews the web application shows on a link. */
-import { beforeEach, expect, test, vi } from 'vitest';
+import { afterAll, beforeEach, expect, test, vi } from 'vitest';
 
 interface Message {
   readonly chat: { readonly id: number };
@@ -37,6 +37,9 @@ beforeEach(() => {
     const id = Number(/messages\/(\d+)/.exec(path)?.[1]);
     return Response.json({ ok: true, result: answers.get(id) ?? {} });
   });
+});
+afterAll(() => {
+  vi.unstubAllGlobals();
 });
 
 let next = 1;
