@@ -2,7 +2,7 @@
 @summary Shows a draft to the open event streams of a direct chat.
 @why     Once the person has stopped a draft, no later change may show it again.
 @repeatable Showing a draft twice does no harm.
-@combine 32
+@combine 32 any_partition
 @key     chat     {NN}:chat:<chat>         HASH
 @key     ticket   {NN}:chat:<chat>:ticket  STRING
 @key     channel  {NN}:on_chat:<chat>      CHANNEL

@@ -80,15 +80,15 @@ local function next_versions(meta, count)
   return versions
 end
 
--- The incarnation that a combined run has read.
-local run_incarnation = nil
+-- The incarnations that a combined run has read, by the key of their partition.
+local run_incarnations = {}
 
 -- Returns the incarnation whose copies are valid, or nil if the partition must be recovered first.
 local function trusted_incarnation(meta, run)
-  if combined and run_incarnation then return run_incarnation end
+  if combined and run_incarnations[meta] then return run_incarnations[meta] end
   local m = redis.call('HMGET', meta, 'run', 'ver')
   if m[1] ~= run then return nil end
-  if combined then run_incarnation = incarnation_of(m[2]) end
+  if combined then run_incarnations[meta] = incarnation_of(m[2]) end
   return incarnation_of(m[2])
 end
 

@@ -34,9 +34,9 @@ async function open() {
   runner = new Runner({
     connection,
     reconnectMsMax: 1_000,
-    async recover(_, run) {
-      await client.hset(meta, { run, hw: 100_000 });
-      await client.hsetnx(meta, 'ver', limits.versions_per_incarnation);
+    async recover(recovered, run) {
+      await client.hset(keys.meta(recovered), { run, hw: 100_000 });
+      await client.hsetnx(keys.meta(recovered), 'ver', limits.versions_per_incarnation);
     },
   });
 }
@@ -48,7 +48,7 @@ async function close() {
 }
 
 const show = (chat: ChatRef, text: string, id = '1') =>
-  runner.call('chats/show_draft', partition, shownDraftKeys(keys, chat), {
+  runner.call('chats/show_draft', keys.partitions.of(chat.id), shownDraftKeys(keys, chat), {
     ...{ token: 'T', id, flags: 's', content: `{"text":"${text}"}` },
   });
 const stop = (chat: ChatRef) =>
@@ -116,6 +116,25 @@ test('changes of drafts that are made in one event loop turn share a script run,
   expect(await textOf(one)).toBe('{"text":"e"}');
   expect(await client.exists(keys.draft(other), keys.draft(unknown))).toBe(0);
   subscriber.disconnect();
+});
+
+test('drafts of several partitions share a script run, and only the calls of a closed partition are repeated', async () => {
+  const bots = [bot, bot + 1, bot + 2];
+  expect(new Set(bots.map(keys.partitions.of)).size).toBe(3);
+  const drafts = bots.flatMap((id) => [directChat(id, 5), directChat(id, 6)]);
+  for (const chat of drafts) await client.hset(keys.chat(chat), { s: 7, pi: 1, t: 'direct' });
+  // The first calls open the partitions.
+  for (const chat of drafts) await show(chat, 'first');
+  await client.config('RESETSTAT');
+  const showAll = () => Promise.all(drafts.map((chat) => show(chat, 'next', '2')));
+  expect(new Set((await showAll()).map(({ status }) => status))).toEqual(new Set(['ok']));
+  expect(await scriptsRun()).toBe(1);
+
+  await client.hset(keys.meta(keys.partitions.of(bot + 1)), 'run', 'another');
+  await client.config('RESETSTAT');
+  expect(new Set((await showAll()).map(({ status }) => status))).toEqual(new Set(['ok']));
+  expect(await scriptsRun()).toBe(3);
+  expect(await Promise.all(drafts.map(textOf))).toEqual(drafts.map(() => '{"text":"next"}'));
 });
 
 test('if the answer of a combined run is lost, its changes are shown one by one', async () => {

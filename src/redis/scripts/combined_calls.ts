@@ -2,7 +2,7 @@
  * Combines script calls. Calls with the same script and partition in one turn of the event loop are sent as one run of
  * the script's combined form. Redis then needs to read the partition's counters, create the script's functions and
  * parse a command only once per run, not once per call. Combining delays no call, because all commands of a turn are
- * written at its end anyway.
+ * written at its end anyway. Outside a cluster, a run of some scripts has calls of several partitions.
  */
 import { ReplyError } from 'ioredis';
 import type { Random } from '../../random.js';
@@ -106,7 +106,7 @@ export class CombinedCalls {
   readonly #name: string;
   #named = 0;
 
-  /** The runs that are not sent yet, by script and partition. */
+  /** The runs that are not sent yet, by script and partition. The partition is -1 for a run of any partition. */
   readonly #pending = new Map<CallShape, Map<number, PendingRun>>();
 
   constructor(random: Pick<Random, 'bytes'>) {
@@ -116,8 +116,9 @@ export class CombinedCalls {
   readonly #nextName = (): string => `${this.#name}${(++this.#named).toString(36)}`;
 
   /**
-   * Sends a call in the combined run of its script and partition. Resolves with the reply to the call. If the call
-   * shares a key with other calls, sets the `request` of this call. A repeat of the call must use the same `request`.
+   * Sends a call in the combined run of its script and partition, or in a run of any partition if `partition` is -1.
+   * Resolves with the reply to the call. If the call shares a key with other calls, sets the `request` of this call. A
+   * repeat of the call must use the same `request`.
    */
   send(
     node: RedisConnection,

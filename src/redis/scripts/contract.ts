@@ -57,7 +57,9 @@ export interface Source {
 export interface CombinedForm extends Source {
   /** How many calls one run may contain. A list argument counts as one call per value. */
   readonly callsMax: number;
-  /** The keys that all calls on a partition share. They are passed once. */
+  /** Whether a run may have calls of several partitions, if one server has all of them. */
+  readonly anyPartition: boolean;
+  /** The keys that all calls of a run share. They are passed once. */
   readonly commonKeys: readonly string[];
   readonly ownKeys: readonly string[];
 }
@@ -160,6 +162,7 @@ function readHeader(file: Parsed) {
     errors: new Map<string, ValueSpec[]>(),
     /** The number of calls in one run, or 0 if calls must not be combined. */
     combine: 0,
+    anyPartition: false,
     after: '',
   };
   for (const [tag, words] of file.tags) {
@@ -171,8 +174,10 @@ function readHeader(file: Parsed) {
     else if (tag === 'summary') header.summary = words.join(' ');
     else if (tag === 'flag') header.flags.push(oneOf(path, first, ['allow-oom', 'no-writes']));
     else if (tag === 'repeatable') header.repeatable = true;
-    else if (tag === 'combine') header.combine = numberFrom(path, first);
-    else if (tag === 'after') header.after = first;
+    else if (tag === 'combine') {
+      header.combine = numberFrom(path, first);
+      header.anyPartition = second !== '' && oneOf(path, second, ['any_partition']) === second;
+    } else if (tag === 'after') header.after = first;
     else if (tag === 'ok') header.ok.push({ name: first, type: oneOf(path, second, valueTypes) });
     else if (tag === 'err') header.errors.set(first, pairs(path, words.slice(1)));
     else if (tag !== 'why') throw new ContractError(`${path}: unknown tag @${tag}`);
@@ -360,13 +365,14 @@ function combinedForm(
   shared: ReadonlyMap<string, Part>,
   body: readonly Line[],
 ) {
-  const { keys, args, flags, repeatable, combine } = header;
+  const { keys, args, flags, repeatable, combine, anyPartition } = header;
   if (combine === 0) return null;
   if (keys.some(({ form }) => form === 'list')) throw new ContractError(`${path}: @combine excludes @keys`);
   if (!repeatable && !keys.some(({ name }) => name === 'request'))
     throw new ContractError(`${path}: @combine needs a request id or @repeatable`);
   if (combine > callsMax) throw new ContractError(`${path}: @combine allows at most ${callsMax} calls`);
-  const [common, own] = [keys.filter(isCommon), keys.filter((key) => !isCommon(key))];
+  const shares = (key: KeySpec) => !anyPartition && isCommon(key);
+  const [common, own] = [keys.filter(shares), keys.filter((key) => !shares(key))];
   const code = codeOf(body);
   const after = [...new Set(usedParts(shared, body, true).map(({ file }) => file.header.after))].filter(
     Boolean,
@@ -403,7 +409,7 @@ function combinedForm(
     at('return answers'),
   ]);
   const names = (specs: readonly KeySpec[]) => specs.map(({ name }) => name);
-  return { ...form, callsMax: combine, commonKeys: names(common), ownKeys: names(own) };
+  return { ...form, callsMax: combine, anyPartition, commonKeys: names(common), ownKeys: names(own) };
 }
 
 function checkStatuses(path: string, source: string, errors: ReadonlyMap<string, unknown>): void {
@@ -433,7 +439,7 @@ export function readScript(root: string, path: string, shared = readShared(root)
   ]);
   checkStatuses(path, form.source, header.errors);
   const { flags, keys } = header;
-  const { combine: _, after: __, ...declared } = header;
+  const { combine: _, anyPartition: __, after: ___, ...declared } = header;
   return {
     ...declared,
     shared: [...new Set(parts.map((part) => part.file.name))],

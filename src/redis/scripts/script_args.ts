@@ -54,7 +54,7 @@ export function singleArgs(shape: CallShape, runId: string, call: CallValues): S
   return out;
 }
 
-/** Returns the arguments of several calls in the combined form. All calls have the same partition. */
+/** Returns the arguments of several calls in the combined form. All calls have the same common keys. */
 export function combinedArgs(
   { argNames, listArg }: CallShape,
   { sha, commonKeys, ownKeys }: CombinedForm,

@@ -274,9 +274,10 @@ export class Runner {
     call: CallValues,
   ): Promise<unknown> {
     const form = loaded.script.combined;
-    return form === null || call.request !== undefined
-      ? node.send(new ScriptCommand('evalsha', singleArgs(loaded.shape, runId, call)))
-      : this.#combined.send(node, runId, loaded.shape, form, partition, call);
+    if (form === null || call.request !== undefined)
+      return node.send(new ScriptCommand('evalsha', singleArgs(loaded.shape, runId, call)));
+    const shared = form.anyPartition && !this.#options.connection.clustered ? -1 : partition;
+    return this.#combined.send(node, runId, loaded.shape, form, shared, call);
   }
 
   #retried(loaded: Loaded, partition: number, call: CallValues, began: number): Retried {
