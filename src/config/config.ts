@@ -120,7 +120,7 @@ export const settings = {
     ),
   SIGN_UPS_PER_ADDRESS: rate
     .default({ calls: 10, seconds: 3_600 })
-    .describe('Rate limit for the accounts that one client address creates'),
+    .describe('Rate limit for the sign-ups of one client address. Refused sign-ups count too'),
   SIGN_UPS_TOTAL: rate
     .default({ calls: 1_000, seconds: 86_400 })
     .describe('Rate limit for the accounts that all people together create'),

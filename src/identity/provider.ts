@@ -53,7 +53,7 @@ export function createProvider(store: Store, options: ProviderOptions): TokenPro
     const { subject, expiresAt, claims } = verified;
     const present = await store.identities.find(subject);
     if (present === null && (known || !options.createUsers)) return null;
-    const id = present ?? (await store.identities.create(subject, personOf(claims, subject)));
+    const id = present ?? (await store.identities.create(subject, personOf(claims, subject))).id;
     return { id, expiresAt };
   }
 

@@ -5,7 +5,7 @@
 import type { JWTVerifyGetKey } from 'jose';
 import * as oauth from 'oauth4webapi';
 import { ApiError, fail } from '../errors.js';
-import type { SignInProvider } from '../server/endpoint.js';
+import type { CountSignUp, SignInProvider } from '../server/endpoint.js';
 import type { Secrets } from '../store/core/secrets.js';
 import type { Store } from '../store/store.js';
 import type { Time } from '../time.js';
@@ -142,7 +142,7 @@ export function createSignIn(store: Store, options: SignInOptions): SignInProvid
   const verified = createTokenCheck(client, options);
   let running = 0;
 
-  async function personFor(tokens: TokenAnswer, count: () => Promise<void>): Promise<number> {
+  async function personFor(tokens: TokenAnswer, count: CountSignUp): Promise<number> {
     const { subject, claims } = await asking(() => verified(tokens.idToken));
     const present = await store.identities.find(subject);
     if (present !== null) return present;
@@ -150,8 +150,10 @@ export function createSignIn(store: Store, options: SignInOptions): SignInProvid
     const named = claims.name ?? claims.given_name ?? claims.preferred_username;
     // Many providers put the name into a separate answer only.
     const more = named === undefined ? await asking(() => client.userInfo(tokens.accessToken, subject)) : {};
-    await count();
-    return store.identities.create(subject, personOf({ ...claims, ...more }, subject), true);
+    const takeBack = await count();
+    const made = await store.identities.create(subject, personOf({ ...claims, ...more }, subject), true);
+    if (!made.isNew) await takeBack?.();
+    return made.id;
   }
 
   return {

@@ -103,6 +103,9 @@ export interface StartedSignIn {
   readonly record: string;
 }
 
+/** Counts a sign-up. The result takes the sign-up back. Error: `too_many_requests`. */
+export type CountSignUp = () => Promise<(() => Promise<void>) | undefined>;
+
 /** Signs people in through an OpenID Connect provider. `identity/` implements this interface. */
 export interface SignInProvider {
   /** The name of the provider that people see. */
@@ -111,10 +114,11 @@ export interface SignInProvider {
   begin(): Promise<StartedSignIn>;
   /**
    * Returns the id of the person. `answer` is the query with which the provider sent the browser back. Creates a person
-   * for an unknown subject if the settings allow it, and calls `count` before, which may reject. Errors:
+   * for an unknown subject if the settings allow it, and calls `count` before, which may reject. Calls the result of
+   * `count` if another sign-in has just created the person. Errors:
    * `sign_in_expired`, `sign_in_refused`, `account_missing`, `identity_provider_unavailable`, `too_many_requests`.
    */
-  finish(record: string, answer: string, count: () => Promise<void>): Promise<number>;
+  finish(record: string, answer: string, count: CountSignUp): Promise<number>;
 }
 
 /** The ways in which people without a token can get one. */

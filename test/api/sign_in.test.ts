@@ -2,10 +2,12 @@
 import type { ServerResponse } from 'node:http';
 import { generateKeyPair, SignJWT } from 'jose';
 import pg from 'pg';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { readConfig } from '../../src/config/config.js';
+import { makeKeys } from '../../src/store/core/keys.js';
 import { createSecrets } from '../../src/store/core/secrets.js';
 import { openEvents } from '../clients/event_source.js';
+import { openAnywhere } from '../support/cluster.js';
 import {
   beginSignIn,
   client,
@@ -143,6 +145,31 @@ describe('a sign-in through the provider', () => {
     expect(new Set(made.map(({ token }) => token)).size).toBe(4);
     const { rows } = await database.query(`select count(*) as n from users where first_name = 'FRANK'`);
     expect(Number(rows[0].n)).toBe(1);
+  });
+
+  test('a sign-in that finds a person whom another sign-in has just created does not count as a sign-up', async () => {
+    const interval_us = 86_400_000;
+    const redis = openAnywhere(service.redis);
+    onTestFinished(async () => {
+      await redis.quit();
+    });
+    const key = makeKeys(Number(service.env.PARTITIONS ?? 64)).rate(0, 'sign_ups');
+    const fullAt = async () => Number(await redis.get(key));
+    await resultOf(signInAs(service, 'first_of_all'));
+    const before = await fullAt();
+    // While this row is locked, no sign-in can find or create the person.
+    await database.query('begin');
+    await database.query('insert into user_identities (issuer, subject) values ($1, $2)', [
+      ...[provider.issuer, 'grete'],
+    ]);
+    const both = [signInAs(service, 'grete', 0), signInAs(service, 'grete', 1)];
+    const waiting = `select count(*)::int as n from pg_stat_activity
+      where datname = current_database() and wait_event_type = 'Lock'`;
+    await expect.poll(async () => (await database.query(waiting)).rows[0].n).toBe(2);
+    await database.query('rollback');
+    const [one, other] = await Promise.all(both.map(resultOf));
+    expect(one.user.id).toBe(other.user.id);
+    expect(await fullAt()).toBe(before + interval_us);
   });
 
   test('a username that is taken or invalid is left out', async () => {

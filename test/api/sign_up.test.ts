@@ -66,6 +66,14 @@ describe('with SIGN_UP=open', () => {
     );
   });
 
+  test('refused sign-ups do not count against all sign-ups', async () => {
+    for (let i = 0; i < 12; i++)
+      await refused(400, 'Bad Request: username is already taken', () =>
+        signUp('ann_first', from(`192.0.2.${20 + i}`, { front: i % 2 })),
+      );
+    expect((await signUp('after_refusals', from('192.0.2.40'))).status).toBe(200);
+  });
+
   test('a body that pages of other origins can send is refused', async () => {
     const body = JSON.stringify({ first_name: 'Ann', username: 'ann_other' });
     for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'text/plain;application/json'])

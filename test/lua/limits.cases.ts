@@ -46,6 +46,25 @@ export const limitCases: Case[] = [
     },
     { count: '10' },
   ),
+  take(
+    'gives a token back, even to an empty bucket',
+    {
+      seeds: fullIn(290),
+      answer: ['ok', 0],
+      changes: [name],
+      async after(client) {
+        const left = await client.pttl(bucket);
+        expect(left).toBeGreaterThan(100_000);
+        expect(left).toBeLessThanOrEqual(190_000);
+      },
+    },
+    { count: '-1' },
+  ),
+  take(
+    'gives no token to a bucket that a token makes full',
+    { seeds: fullIn(90), answer: ['ok', 0], changes: [name] },
+    { count: '-1' },
+  ),
   take('takes a token of a bucket that has been full for long', {
     seeds: fullIn(-3_600),
     answer: ['ok', 0],

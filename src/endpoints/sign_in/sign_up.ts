@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { fail } from '../../errors.js';
+import { ApiError, fail } from '../../errors.js';
 import { agentFamily } from '../../rules/user_agents.js';
 import { defineOpenEndpoint } from '../../server/endpoint.js';
 import { userProfile } from '../../store/chats/chats.js';
@@ -18,8 +18,13 @@ export const signUp = defineOpenEndpoint({
   result: newSession,
   handler: async ({ store, request, address, signIn }, given) => {
     if (!signIn.isOpen) return fail('sign_up_closed');
-    await store.fairUse?.signUp(address);
-    const { user, token } = await store.users.create(given, { agent: agentFamily(request.userAgent) });
+    const takeBack = await store.fairUse?.signUp(address);
+    const created = store.users.create(given, { agent: agentFamily(request.userAgent) });
+    const { user, token } = await created.catch(async (error: unknown) => {
+      // After any other error, the account may exist.
+      if (error instanceof ApiError && error.kind === 'username_taken') await takeBack?.();
+      throw error;
+    });
     return { user: viewCaller(userProfile(user), user), token };
   },
 });

@@ -67,6 +67,12 @@ export function setSubject(
   });
 }
 
+export interface FoundPerson {
+  readonly id: number;
+  /** Whether this call created the person. */
+  readonly isNew: boolean;
+}
+
 /**
  * Returns the person with this subject, or creates a person if the subject is new. Concurrent calls create only one
  * person. If the username is not available, the new person has no username. `also` runs in the transaction that creates a
@@ -78,13 +84,13 @@ export function createForSubject(
   subject: string,
   user: NewUser,
   also: (sql: Sql, id: number) => Promise<unknown> = async () => {},
-): Promise<number> {
+): Promise<FoundPerson> {
   return db.transaction(async (sql) => {
     // Locks this row, so that concurrent calls for one subject wait.
     const identity = await sql.one<{ id: number; user_id: number | null }>`
       insert into user_identities (issuer, subject) values (${issuer}, ${subject})
       on conflict (issuer, subject) do update set issuer = excluded.issuer returning id, user_id`;
-    if (identity.user_id !== null) return identity.user_id;
+    if (identity.user_id !== null) return { id: identity.user_id, isNew: false };
     const made = await insertUser(sql, user).catch((error: unknown) => {
       if (!(error instanceof ApiError) || user.username === undefined) throw error;
       return insertUser(sql, { ...user, username: undefined });
@@ -97,6 +103,6 @@ export function createForSubject(
       ['user', made],
       ['identity', identity.id],
     ]);
-    return made;
+    return { id: made, isNew: true };
   });
 }

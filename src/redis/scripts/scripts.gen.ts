@@ -329,7 +329,7 @@ export interface Scripts {
     result:
       | { status: 'ok' };
   };
-  /** Takes calls from a token bucket. If the bucket is empty, returns how long the caller must wait. */
+  /** Takes calls from a token bucket, or gives calls back. If the bucket is empty, returns how long the caller must wait. */
   'limits/take': {
     keys: { bucket: string };
     args: { calls: number | string; interval_us: number | string; count: number | string };

@@ -157,12 +157,23 @@ export class FairUse {
     return this.#rates.reader && this.#countAddress('reader', address);
   }
 
-  /** Counts a new person against the client address and against all sign-ups. Error: `too_many_requests`. */
-  async signUp(address: string): Promise<void> {
+  /**
+   * Counts a sign-up against the client address and against all sign-ups. Returns a function for a sign-up that created
+   * no account: it takes the sign-up back from all sign-ups. The client address keeps it, so that nobody can try
+   * usernames without a limit. Error: `too_many_requests`.
+   */
+  async signUp(address: string): Promise<() => Promise<void>> {
     const { sign_up: ofAddress, sign_ups: ofAll } = this.#rates;
     // Counts the address first, so that refused calls of one address use up no sign-ups of others.
     if (ofAddress) await this.#countAddress('sign_up', address);
-    if (ofAll) await this.#count({ kind: 'sign_ups', name: 'sign_ups', partition: 0 }, 1);
+    if (ofAll === undefined) return async () => undefined;
+    // Always asks Redis, and remembers no wait, because another sign-up may be taken back.
+    const all: Bucket = { kind: 'sign_ups', name: 'sign_ups', partition: 0 };
+    const wait = await this.#send(all, 1);
+    if (wait > 0) this.#refuse(all.kind, wait);
+    return async () => {
+      await this.#send(all, -1);
+    };
   }
 
   /** Counts a call of a sign-in through a provider. Error: `too_many_requests`. */
@@ -246,16 +257,22 @@ export class FairUse {
     return true;
   }
 
-  #ask({ kind, name, partition }: Bucket, weight: number, now: number): Promise<number> {
+  /** Takes calls in Redis, or gives calls back if `count` is negative. Returns how long the caller must wait in ms. */
+  async #send({ kind, name, partition }: Bucket, count: number): Promise<number> {
     const { scripts, keys } = this.#context;
+    const { calls, seconds } = this.#rates[kind] as Rate;
+    const args = { calls, interval_us: Math.round((seconds * 1_000_000) / calls), count };
+    return (await scripts.call('limits/take', partition, { bucket: keys.rate(partition, name) }, args)).wait;
+  }
+
+  #ask(bucket: Bucket, weight: number, now: number): Promise<number> {
+    const { kind, name } = bucket;
     const rate = this.#rates[kind] as Rate;
-    const { calls, seconds } = rate;
+    const { calls } = rate;
     const count = isFast(rate) ? Math.max(weight, Math.floor(calls / chunkShare)) : weight;
     const grant: Grant = { left: count - weight, until: now + spareMs, answer: undefined };
-    const args = { calls, interval_us: Math.round((seconds * 1_000_000) / calls), count };
-    grant.answer = scripts
-      .call('limits/take', partition, { bucket: keys.rate(partition, name) }, args)
-      .then(({ wait }) => {
+    grant.answer = this.#send(bucket, count)
+      .then((wait) => {
         grant.answer = undefined;
         if (wait === 0) return wait;
         grant.left = 0;

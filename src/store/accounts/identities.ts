@@ -43,11 +43,11 @@ export function createIdentities(context: StoreContext, control: ControlCopies, 
      * Returns the person with this subject, or creates one. `signsUp` means that the person uses the web application, so
      * the management bot welcomes them.
      */
-    async create(subject: string, user: NewUser, signsUp = false): Promise<number> {
+    async create(subject: string, user: NewUser, signsUp = false): Promise<rows.FoundPerson> {
       const of = present();
-      const id = await rows.createForSubject(db, of, subject, user, signsUp ? welcome : undefined);
-      await Promise.all([control.refresh('user', id), refresh(of, subject)]);
-      return id;
+      const found = await rows.createForSubject(db, of, subject, user, signsUp ? welcome : undefined);
+      await Promise.all([control.refresh('user', found.id), refresh(of, subject)]);
+      return found;
     },
     /**
      * Unlinks a person from the current subject, and links the person to `subject` unless it is null. Afterwards no
