@@ -146,3 +146,22 @@ test('an owner cancels a replay, and starts another one only after its end', asy
   await resultOf(own('DELETE', `replays/${next.replay_id}`));
   await broken.close();
 });
+
+test('a refused replay uses up no replay_id', async () => {
+  const broken = await keepBooks(() => 503);
+  await call('setWebhookRoute', { name: 'down', ...to(broken), commands: ['none'] });
+  const start = (front = 0) => own('POST', 'replays', { from_update_id: 0, route: 'down' }, front);
+  const cancel = (id: number) => resultOf(own('DELETE', `replays/${id}`));
+  const { replay_id } = await resultOf(start());
+  for (const front of [0, 1]) expect((await start(front)).status).toBe(409);
+  await cancel(replay_id);
+  // One of several simultaneous calls starts a replay.
+  const answers = await Promise.all([0, 1, 0, 1].map(start));
+  expect(answers.map(({ status }) => status).sort()).toEqual([200, 409, 409, 409]);
+  expect((await latest()).replay_id).toBe(replay_id + 1);
+  await cancel(replay_id + 1);
+  const { replay_id: last } = await resultOf(start());
+  expect(last).toBe(replay_id + 2);
+  await cancel(last);
+  await broken.close();
+});

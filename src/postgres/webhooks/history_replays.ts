@@ -41,10 +41,13 @@ export function insertReplay(
   kept: number,
 ): Promise<ReplayRow | null> {
   return db.transaction(async (sql) => {
+    // Looks for an open replay first, because a refused insert would use up an id.
+    if (!(await sql.some`select 1 from bots where id = ${bot} and deleted_at is null for update`))
+      return null;
+    if (await sql.some`select 1 from history_replays where bot_id = ${bot} and not closed`) return null;
     const made = await sql.first<ReplayRow>`
       insert into history_replays (bot_id, slot, from_update_id, from_time, last_update_id)
-      select b.id, ${slot}, ${from}, to_timestamp(${fromTime}::bigint), ${last}
-      from bots b where b.id = ${bot} and b.deleted_at is null
+      values (${bot}, ${slot}, ${from}, to_timestamp(${fromTime}::bigint), ${last})
       on conflict do nothing returning ${columns}`;
     await sql.run`
       delete from history_replays where bot_id = ${bot} and closed and id <= (
