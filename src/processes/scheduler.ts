@@ -55,7 +55,7 @@ export function startScheduler({ store, time, held, troubles, figures }: Schedul
       if (!held()) await publishDue().catch(onError);
       if (time.monotonic() >= cleanAt) {
         cleanAt = time.monotonic() + limits.scheduled_posts_clean_ms;
-        await store.scheduledPosts.dropOldFailures().catch(onError);
+        await store.scheduledPosts.clean().catch(onError);
       }
       await time.sleep(limits.scheduled_posts_look_ms, { signal: stopping.signal });
     }

@@ -250,3 +250,17 @@ test('scheduled posts are exported, and are deleted with the account', async () 
   await ok(ann, 'DELETE', '/api/me', { confirm: true });
   expect(await sql('select 1 from scheduled_posts where user_id = $1', ann.id)).toEqual([]);
 });
+
+test('a corrupt row fails alone, and the other due posts are published', async () => {
+  const made = [];
+  for (const text of ['First', 'Second', 'Third']) made.push((await schedule(text)).id);
+  const [, corrupt] = made;
+  // This record ends too early.
+  await sql("update scheduled_posts set content = '\\x81' where id = $1", corrupt);
+  await sql('update scheduled_posts set publish_at = now(), next_at = now() where id = any($1)', made);
+  await expect.poll(async () => (await textsIn()).sort()).toEqual(['First', 'Third']);
+  const failure = 'Bad Request: message text is empty';
+  await expect.poll(() => listed()).toMatchObject([{ id: corrupt, text: '', failure }]);
+  await ok(ann, 'DELETE', `${at()}/${corrupt}`);
+  expect(await listed()).toEqual([]);
+});

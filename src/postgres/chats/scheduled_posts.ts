@@ -179,3 +179,10 @@ export const putBack = (sql: Sql, id: number) => sql.run`
 export const deleteOldFailures = (sql: Sql, ageMs: number) => sql.run`
   delete from scheduled_posts where failure is not null
     and publish_at < now() - ${ageMs}::bigint * interval '1 millisecond'`;
+
+/**
+ * Deletes the posts of deleted accounts. Nodes of a version without scheduled posts leave them when they delete an
+ * account.
+ */
+export const deleteOfDeleted = (sql: Sql) => sql.run`
+  delete from scheduled_posts p using users u where u.id = p.user_id and u.deleted_at is not null`;

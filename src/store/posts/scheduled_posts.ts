@@ -24,12 +24,25 @@ export interface ClaimedPost extends ScheduledPost {
   readonly isUnknown: boolean;
 }
 
+/**
+ * Returns the content of a row, or content without a text if the row is corrupt. One corrupt row then stops neither the
+ * other posts of a batch nor a list, and its own publication fails, because posts need a text.
+ */
+function contentOf(bytes: Buffer): Content {
+  try {
+    const content = unpack<Content | null>(bytes);
+    return typeof content?.text === 'string' ? content : {};
+  } catch {
+    return {};
+  }
+}
+
 function postOf(row: rows.ScheduledPostRow): ScheduledPost {
   return {
     id: row.id,
     chat: sharedChat(row.chat_id),
     author: row.user_id,
-    content: unpack<Content>(row.content),
+    content: contentOf(row.content),
     publishAt: row.publish_at,
     failure: row.failure as ErrorName | null,
   };
@@ -91,6 +104,10 @@ export function createScheduledPosts(context: StoreContext) {
       await tellScheduled(context, author, chat);
     },
     putBack: ({ id }: ScheduledPost) => rows.putBack(db, id),
-    dropOldFailures: () => rows.deleteOldFailures(db, limits.scheduled_post_failure_age_ms),
+    /** Deletes old failed posts, and posts of deleted accounts. */
+    async clean() {
+      await rows.deleteOldFailures(db, limits.scheduled_post_failure_age_ms);
+      await rows.deleteOfDeleted(db);
+    },
   };
 }
