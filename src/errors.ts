@@ -82,6 +82,7 @@ export const catalogue = {
   username_not_reserved: { code: 404, text: 'Not Found: username is not reserved' },
   cant_write_to_bot: forbidden("you can't write to this bot"),
   cant_write_to_person: forbidden("you can't write to this person"),
+  cant_add_person: forbidden("you can't add this person"),
   person_blocked_by_you: forbidden('you blocked this person'),
   too_many_blocked_people: bad('too many blocked people'),
 

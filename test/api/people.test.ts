@@ -207,6 +207,47 @@ test('a block prevents a chat from being opened', async () => {
   expect(await query('select 1 from person_chats where opener_id = any($1)', [[ann.id, ben.id]])).toEqual([]);
 });
 
+test('a blocked person cannot add the person who blocked them, who can still join', async () => {
+  const shared = (await ok(ann, 'POST', '/api/chats', { type: 'group', title: 'Shared' })).id;
+  await ok(ann, 'PUT', `/api/chats/${shared}/members/${ben.id}`, {});
+  await ok(ben, 'POST', `/api/people/${ann.username}/block`);
+  const { username } = await service.newUser('walks');
+  for (const type of ['group', 'channel']) {
+    const { id } = await ok(ann, 'POST', '/api/chats', {
+      type,
+      title: type,
+      username: `${username}_${type}`,
+    });
+    const members = `/api/chats/${id}/members`;
+    for (const [front, body] of [
+      [0, {}],
+      [1, { status: 'administrator', rights: {} }],
+    ] as const)
+      expect(await refusal(app(ann, 'PUT', `${members}/${ben.id}`, body, front))).toEqual([
+        403,
+        "Forbidden: you can't add this person",
+      ]);
+    expect(await itemsOf(app(ann, 'GET', members))).toMatchObject([{ user: { id: ann.id } }]);
+    expect(await itemsOf(app(ben, 'GET', '/api/me/invitations'))).toEqual([]);
+    await ok(ben, 'POST', `/api/chats/${id}/join`);
+    // A member who is present can be promoted.
+    await ok(ann, 'PUT', `${members}/${ben.id}`, { status: 'administrator', rights: {} });
+  }
+  // The person who blocked can add the blocked person.
+  const own = (await ok(ben, 'POST', '/api/chats', { type: 'group', title: 'Own' })).id;
+  await ok(ben, 'PUT', `/api/chats/${own}/members/${ann.id}`, {});
+  await ok(ben, 'DELETE', `/api/people/${ann.username}/block`);
+  const later = (await ok(ann, 'POST', '/api/chats', { type: 'group', title: 'Later' })).id;
+  expect((await ok(ann, 'PUT', `/api/chats/${later}/members/${ben.id}`, {})).status).toBe('member');
+});
+
+test('a blocked person learns nothing about ids of strangers by adding them', async () => {
+  await query('update users set username = null where id = $1', [ben.id]);
+  await query('insert into person_blocks (user_id, blocked_id) values ($1, $2)', [ben.id, ann.id]);
+  const { id } = await ok(ann, 'POST', '/api/chats', { type: 'group', title: 'Own' });
+  expect(await refusal(app(ann, 'PUT', `/api/chats/${id}/members/${ben.id}`, {}))).toEqual(noPerson);
+});
+
 test('no message enters a chat after a block, even if the chat is opened at the same moment', async () => {
   for (let round = 0; round < 5; round++) {
     const other = await service.newUser('other');

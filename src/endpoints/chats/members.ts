@@ -89,6 +89,7 @@ export const putMember = defineEndpoint({
     'not_chat_member',
     'not_enough_rights',
     'user_not_found',
+    'cant_add_person',
     'invitation_declined',
     'person_banned',
     'too_many_invitations',

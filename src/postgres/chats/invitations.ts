@@ -6,6 +6,7 @@ import { type Database, one, type Sql } from '../sql.js';
 import type { MemberRow } from './chats.js';
 import { isPresent, loadStanding, type Standing } from './events.js';
 import { changeMember, loadAcquaintances, lockChat, mayChange } from './members.js';
+import { hasBlocked } from './people.js';
 
 const open = `declined_at is null and created_at > now() - interval '1 millisecond' * ${limits.invitation_age_ms_max}`;
 
@@ -32,8 +33,8 @@ async function countStrangerAdd(sql: Sql, user: number, by: number): Promise<boo
 }
 
 /**
- * Returns whether `by` may add a person who is not in the chat now. Error: `user_not_found` for a stranger without a
- * username.
+ * Returns whether `by` may add a person who is not in the chat now. Errors: `user_not_found` for a stranger without a
+ * username, `cant_add_person` if the person has blocked `by`.
  */
 async function mayAdd(
   sql: Sql,
@@ -49,6 +50,7 @@ async function mayAdd(
   const known = (await loadAcquaintances(sql, by, [user])).length > 0;
   // Hides whether the person exists. Otherwise callers could try ids to find out which people exist.
   if (!known && former === undefined && username === null) fail('user_not_found');
+  if (await hasBlocked(sql, user, by)) fail('cant_add_person');
   if (former === 'left' || policy === 'nobody') return false;
   if (known) return true;
   return policy === 'everyone' && (await countStrangerAdd(sql, user, by));
@@ -74,8 +76,8 @@ async function invite(sql: Sql, chat: number, user: number, by: number): Promise
 
 /**
  * Adds a person to a chat, or changes the person's status in it. If `by` may not add the person, the person gets an
- * invitation and the function returns null. Errors: those of `putMember`, `user_not_found`, `person_banned`,
- * `invitation_declined`, `too_many_invitations`.
+ * invitation and the function returns null. Errors: those of `putMember`, `user_not_found`, `cant_add_person`,
+ * `person_banned`, `invitation_declined`, `too_many_invitations`.
  */
 export function addPerson(
   db: Database,

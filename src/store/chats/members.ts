@@ -199,7 +199,7 @@ export class Members extends ChatCopies {
 
   /**
    * Adds a person, or changes the person's status. If `by` may not add the person, invites the person and returns null.
-   * Errors: those of `putMember`, `user_not_found`, `invitation_declined`, `too_many_invitations`.
+   * Errors: those of `putMember`, `user_not_found`, `cant_add_person`, `invitation_declined`, `too_many_invitations`.
    */
   async addPerson(
     chat: ChatRef,

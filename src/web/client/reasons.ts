@@ -82,6 +82,7 @@ export const reasons: Readonly<Record<string, keyof Words>> = {
   "you can't write to this bot": 'cant_write',
   'you blocked this bot': 'fail_blocked_by_you',
   "you can't write to this person": 'cant_write_person',
+  "you can't add this person": 'cant_add_person',
   'you blocked this person': 'person_blocked',
   'too many blocked people': 'fail_too_many',
   "message can't be edited": 'fail_not_editable',

@@ -47,6 +47,7 @@ export const en = {
   cancel: 'Cancel',
   cant_share_contact: 'Petrel doesn’t store your phone number, so it can’t send your contact.',
   cant_share_location: 'Petrel can’t send your location.',
+  cant_add_person: 'You can’t add this person.',
   cant_write: 'You can’t write to this bot.',
   cant_write_person: 'You can’t write to this person.',
   channel: 'Channel',

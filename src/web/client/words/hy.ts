@@ -56,6 +56,7 @@ export const words: Words = {
   cancel: 'Չեղարկել',
   cant_share_contact: 'Petrel-ը ձեր հեռախոսահամարը չունի, ուստի կոնտակտն ուղարկել չի կարող։',
   cant_share_location: 'Petrel-ը չի կարող ուղարկել ձեր գտնվելու վայրը։',
+  cant_add_person: 'Դուք չեք կարող ավելացնել այս մարդուն։',
   cant_write: 'Դուք չեք կարող գրել այս բոտին։',
   cant_write_person: 'Դուք չեք կարող գրել այս մարդուն։',
   channel: 'Ալիք',

@@ -56,6 +56,7 @@ export const words: Words = {
   cancel: 'Бас тарту',
   cant_share_contact: 'Petrel-де телефон нөміріңіз жоқ, сондықтан контактіні жіберу мүмкін емес.',
   cant_share_location: 'Petrel орналасқан жеріңізді жібере алмайды.',
+  cant_add_person: 'Сіз бұл адамды қоса алмайсыз.',
   cant_write: 'Сіз бұл ботқа жаза алмайсыз.',
   cant_write_person: 'Сіз бұл адамға жаза алмайсыз.',
   channel: 'Арна',

@@ -56,6 +56,7 @@ export const words: Words = {
   cancel: 'Отмена',
   cant_share_contact: 'В Petrel нет вашего номера телефона, поэтому отправить контакт нельзя.',
   cant_share_location: 'Petrel не отправляет местоположение.',
+  cant_add_person: 'Вы не можете добавить этого человека.',
   cant_write: 'Вы не можете писать этому боту.',
   cant_write_person: 'Вы не можете писать этому человеку.',
   channel: 'Канал',

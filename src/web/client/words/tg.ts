@@ -56,6 +56,7 @@ export const words: Words = {
   cancel: 'Бекор кардан',
   cant_share_contact: 'Petrel рақами телефони шуморо надорад, бинобар ин тамосро фиристода наметавонад.',
   cant_share_location: 'Petrel ҷойгиршавии шуморо фиристода наметавонад.',
+  cant_add_person: 'Шумо ин шахсро илова карда наметавонед.',
   cant_write: 'Шумо ба ин бот навишта наметавонед.',
   cant_write_person: 'Шумо ба ин шахс навишта наметавонед.',
   channel: 'Канал',

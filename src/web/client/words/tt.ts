@@ -56,6 +56,7 @@ export const words: Words = {
   cancel: 'Баш тарту',
   cant_share_contact: 'Petrelда сезнең телефон номерыгыз юк, шуңа күрә контактны җибәреп булмый.',
   cant_share_location: 'Petrel урнашкан урыныгызны җибәрә алмый.',
+  cant_add_person: 'Сез бу кешене өсти алмыйсыз.',
   cant_write: 'Сез бу ботка яза алмыйсыз.',
   cant_write_person: 'Сез бу кешегә яза алмыйсыз.',
   channel: 'Канал',

@@ -56,6 +56,7 @@ export const words: Words = {
   cancel: 'Bekor qilish',
   cant_share_contact: 'Petrelda telefon raqamingiz yoʻq, shuning uchun kontaktni yuborib boʻlmaydi.',
   cant_share_location: 'Petrel joylashuvingizni yubora olmaydi.',
+  cant_add_person: 'Siz bu odamni qo‘sha olmaysiz.',
   cant_write: 'Siz bu botga yoza olmaysiz.',
   cant_write_person: 'Siz bu odamga yoza olmaysiz.',
   channel: 'Kanal',
