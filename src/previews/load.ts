@@ -54,25 +54,26 @@ const headerOf = ({ headers: given }: Exchange, name: string): string =>
   given.find(([own]) => own === name)?.[1] ?? '';
 
 /**
- * Returns the preview of the page, or null if there is none. Never throws, whatever the page or its server does. Takes
- * at most `preview_ms_max`.
+ * Returns the preview of the page, null if there is none, or undefined if a server could not be reached or was too slow.
+ * Never throws, whatever the page or its server does. Takes at most `preview_ms_max`.
  */
 export async function loadPreview(
   url: string,
   { guard, time, certificate }: LoadOptions,
-): Promise<LinkPreview | null> {
+): Promise<LinkPreview | null | undefined> {
   const endMs = time.monotonic() + limits.preview_ms_max;
   let at: string | undefined = url;
   for (let left = limits.preview_redirects_max; at !== undefined && left >= 0; left--) {
     const deadlineMs = endMs - time.monotonic();
     const server = serverOf(at, certificate);
-    if (deadlineMs <= 0 || server === null) return null;
+    if (server === null) return null;
+    if (deadlineMs <= 0) return undefined;
     const reads = { bytesMax: limits.preview_page_bytes_max, wanted: isPage };
     const given = await exchange(server, headers, noBody, {
       ...{ guard, time, deadlineMs, reads },
     });
     const { outcome } = given;
-    if (outcome.kind === 'failed') return null;
+    if (outcome.kind === 'failed') return undefined;
     if (outcome.body.length > 0) return cardOf(at, readPage(outcome.body, headerOf(given, 'content-type')));
     if (!redirects.has(outcome.status)) return null;
     at = pageUrl(headerOf(given, 'location'), at);

@@ -1,5 +1,6 @@
 /** Finds the previews of pages for the people who read a message with a link (decision 0086). */
 import type { LinkPreviews } from '../server/endpoint.js';
+import { TimedTurns } from '../server/timed_turns.js';
 import { createTurns } from '../server/turns.js';
 import type { LinkPreview } from '../store/messages/link_previews.js';
 import type { Store } from '../store/store.js';
@@ -12,31 +13,45 @@ export interface PreviewOptions extends LoadOptions {
   readonly held: () => boolean;
 }
 
+/** The previews of one front, and the figures of its loads. */
+export interface FrontPreviews extends LinkPreviews {
+  /** How many pages had a preview, had none, or could not be loaded. */
+  readonly loads: Readonly<Record<'found' | 'none' | 'failed', number>>;
+  /** How many calls wait for one of the front's loads. */
+  waiting(): number;
+}
+
 /**
  * Creates the previews of one front. All fronts share the cache in Redis. Calls for one page that is being loaded share
  * the result.
  */
-export function createPreviews(options: PreviewOptions): LinkPreviews {
-  const { store, held } = options;
-  const ofPerson = createTurns(
-    limits.preview_loads_per_person_at_once,
-    limits.preview_loads_per_person_waiting_max,
+export function createPreviews(options: PreviewOptions): FrontPreviews {
+  const { store, held, time } = options;
+  const turns = new TimedTurns(
+    {
+      atOnce: limits.preview_loads_at_once,
+      waitingMax: limits.preview_loads_waiting_max,
+      ownWaitingMax: limits.preview_loads_per_person_waiting_max,
+      waitMsMax: limits.preview_wait_ms_max,
+    },
+    time,
   );
-  const ofFront = createTurns(limits.preview_loads_at_once, limits.preview_loads_waiting_max);
+  const ofHost = createTurns(limits.preview_loads_per_host_at_once, 0);
   const underWay = new Map<string, Promise<LinkPreview | null>>();
+  const loads = { found: 0, none: 0, failed: 0 };
 
   async function load(url: string): Promise<LinkPreview | null> {
     // Another call may have loaded the page while this call waited for its turn.
     const kept = await store.linkPreviews.read(url);
     if (kept !== undefined) return kept;
-    const preview = await loadPreview(url, options);
+    const loaded = await loadPreview(url, options);
+    loads[loaded === undefined ? 'failed' : loaded === null ? 'none' : 'found']++;
+    const preview = loaded ?? null;
     await store.linkPreviews.keep(url, preview);
     return preview;
   }
 
-  function share(url: string): Promise<LinkPreview | null> {
-    const shared = underWay.get(url);
-    if (shared !== undefined) return shared;
+  function begin(url: string): Promise<LinkPreview | null> {
     const loaded = load(url).finally(() => underWay.delete(url));
     underWay.set(url, loaded);
     return loaded;
@@ -50,7 +65,15 @@ export function createPreviews(options: PreviewOptions): LinkPreviews {
       const shared = underWay.get(url);
       if (shared !== undefined) return shared;
       await store.linkPreviews.take(user);
-      return ofPerson.run(user, () => ofFront.run(0, () => share(url)));
+      const { preview } = await turns.run(user, async () => {
+        // The turn of a call that shares a load ends at once, so these calls do not use up the front's loads.
+        const loading = underWay.get(url);
+        if (loading !== undefined) return { preview: loading };
+        return { preview: await ofHost.run(new URL(url).hostname, () => begin(url)) };
+      });
+      return preview;
     },
+    loads,
+    waiting: () => turns.waiting(),
   };
 }

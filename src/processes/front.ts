@@ -10,6 +10,7 @@ import {
   ratesOf,
   signInOf,
 } from '../config/config.js';
+import type { Guard } from '../delivery/outbound/guard.js';
 import { createReceivers } from '../delivery/outbound/receivers.js';
 import { keySetPath, publicKeySet } from '../delivery/outbound/signing_keys.js';
 import { createPings } from '../delivery/ping.js';
@@ -35,7 +36,7 @@ import { rawBodyBound } from '../server/body_bounds.js';
 import type { DispatchOptions } from '../server/call_context.js';
 import { createClientAddress, createTrust } from '../server/client_address.js';
 import { createDispatch, type Dispatch } from '../server/dispatch.js';
-import type { PostPages, SignIn } from '../server/endpoint.js';
+import type { LinkPreviews, PostPages, SignIn } from '../server/endpoint.js';
 import { leakReportPath } from '../server/endpoint.js';
 import type { RequestHandler } from '../server/request.js';
 import { demoPages } from '../web/demo.js';
@@ -195,6 +196,23 @@ function waysToSignIn({ config, store, secrets, time, log }: Backends): SignIn {
   };
 }
 
+/** Creates the previews of links. Returns null without the setting LINK_PREVIEWS. */
+function openPreviews({ config, time, store, held, figures }: Backends, guard: Guard): LinkPreviews | null {
+  if (!config.LINK_PREVIEWS) return null;
+  const previews = createPreviews({ guard, time, store, held });
+  const help = {
+    petrel_link_previews_waiting: 'Calls that wait until this node may load another page for a link preview.',
+  };
+  figures.push(...figuresOf(help, () => ({ petrel_link_previews_waiting: previews.waiting() })), {
+    name: 'petrel_link_preview_loads_total',
+    help: 'Pages loaded for link previews, by outcome. `none`: not a page with a title. `failed`: not reached, or too slow.',
+    kind: 'counter',
+    labels: ['outcome'],
+    read: () => Object.entries(previews.loads).map(([outcome, count]) => [[outcome], count] as const),
+  });
+  return previews;
+}
+
 function openDispatch(backends: Backends, own: DispatchOptions['own']): Dispatch {
   const { config, time, log, store, files, traces } = backends;
   const receivers = createReceivers(config.WEBHOOK_ALLOW_CIDRS, config.WEBHOOK_DENY_CIDRS, time);
@@ -221,9 +239,7 @@ function openDispatch(backends: Backends, own: DispatchOptions['own']): Dispatch
     provider: provider && createProvider(store, { ...provider, time, onError: onProviderError }),
     leakKeys: source === undefined ? null : createLeakKeys({ source, time, onError: onLeakKeysError }),
     operations: createOperations(backends),
-    linkPreviews: config.LINK_PREVIEWS
-      ? createPreviews({ guard: receivers.guard, time, store, held: backends.held })
-      : null,
+    linkPreviews: openPreviews(backends, receivers.guard),
     signIn: waysToSignIn(backends),
     suggested: config.SUGGESTED_CHATS,
     pings: createPings({ guard: receivers.guard, signer: signerOf(config), time, held: backends.held }),

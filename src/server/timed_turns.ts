@@ -50,7 +50,9 @@ export class TimedTurns {
   async run<T>(account: number | string, work: () => T | Promise<T>): Promise<T> {
     const waitEnd = this.#time.monotonic() + this.#limits.waitMsMax;
     return this.#own.run(account, async () => {
-      const wasBusy = this.#mayRun(account) ? this.#take(account) : await this.#wait(account, waitEnd);
+      const waitMs = waitEnd - this.#time.monotonic();
+      if (waitMs <= 0) fail('too_many_requests', { retry_after: 1 });
+      const wasBusy = this.#mayRun(account) ? this.#take(account) : await this.#wait(account, waitMs);
       const began = this.#time.monotonic();
       try {
         return await work();
@@ -61,6 +63,11 @@ export class TimedTurns {
         this.#beginNext();
       }
     });
+  }
+
+  /** How many calls wait for one of the slots. Calls that wait for a call of their own account do not count. */
+  waiting(): number {
+    return this.#waiting.size;
   }
 
   #isBusy(account: number | string): boolean {
@@ -91,10 +98,8 @@ export class TimedTurns {
   }
 
   /** Waits for a slot and takes it. Returns whether the account is busy then. */
-  #wait(account: number | string, waitEnd: number): Promise<boolean> {
-    const waitMs = waitEnd - this.#time.monotonic();
-    if (waitMs <= 0 || this.#waiting.size >= this.#limits.waitingMax)
-      fail('too_many_requests', { retry_after: 1 });
+  #wait(account: number | string, waitMs: number): Promise<boolean> {
+    if (this.#waiting.size >= this.#limits.waitingMax) fail('too_many_requests', { retry_after: 1 });
     return new Promise((resolve, reject) => {
       const begin = () => {
         this.#time.cancel(timer);

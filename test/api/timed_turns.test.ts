@@ -87,3 +87,12 @@ test('a call that waits too long, or finds too many waiting calls, is refused', 
   await end('next');
   expect(await next).toBe('next');
 });
+
+test('a call that waited too long for a call of its own account is refused', async () => {
+  const { time, call, running, end } = makeTurns();
+  const calls = [call(1, 'first'), call(1, 'waits')];
+  await time.advance(limits.waitMsMax);
+  await end('first');
+  expect(running()).toEqual([]);
+  expect(await Promise.all(calls)).toEqual(['first', 'too_many_requests']);
+});

@@ -113,7 +113,7 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   // The endpoints define the interface through which they query this folder.
   previews: (to, typeOnly) =>
     /^(delivery|store|errors)$/.test(folderOf(to)) ||
-    /^(rules\/(page_url|shown_text|token)|server\/turns)\.ts$/.test(to) ||
+    /^(rules\/(page_url|shown_text|token)|server\/(timed_)?turns)\.ts$/.test(to) ||
     (typeOnly && to === 'server/endpoint.ts'),
   // The endpoints define the interface through which owners send pings.
   delivery: (to, typeOnly) =>

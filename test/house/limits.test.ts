@@ -150,7 +150,11 @@ test.each([
   ],
   [
     'a front that stops must wait longer than a link preview takes',
-    limits.preview_ms_max <= limits.shutdown_ms_max,
+    limits.preview_wait_ms_max + limits.preview_ms_max <= limits.shutdown_ms_max,
+  ],
+  [
+    'a link preview must be able to wait for a slow page of the same person',
+    limits.preview_ms_max < limits.preview_wait_ms_max,
   ],
   ['replayed updates must not push out pending ones', limits.replay_max <= limits.queue_length_max / 2],
   [

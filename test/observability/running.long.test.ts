@@ -113,6 +113,7 @@ beforeAll(async () => {
       GUESSES_BURST: '2',
       GUESSES_PER_MINUTE: '1',
       UPDATES_DAYS: '1',
+      LINK_PREVIEWS: '1',
       VAPID_PRIVATE_KEY: Buffer.alloc(32, 7).toString('base64url'),
       VAPID_SUBJECT: 'mailto:operator@example.org',
     },

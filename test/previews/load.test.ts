@@ -98,7 +98,7 @@ describe('redirects', () => {
       ({ url = '' }, response) => response.writeHead(301, { location: targets[Number(url.slice(1))] }).end(),
       { guard },
     );
-    for (const index of targets.keys()) expect(await load(`/${index}`)).toBeNull();
+    for (const index of targets.keys()) expect(await load(`/${index}`)).toBeUndefined();
     expect(requests).toHaveLength(targets.length);
     expect(inner.connections()).toBe(0);
   });
@@ -119,13 +119,13 @@ test.each([['https://a..example/'], [`https://${'a'.repeat(64)}.example/`], ['ht
   },
 );
 
-test('a page with a certificate that is not trusted has no preview', async ({ onTestFinished }) => {
+test('a page with a certificate that is not trusted cannot be loaded', async ({ onTestFinished }) => {
   const { load, requests } = await serve(
     onTestFinished,
     (_, response) => response.writeHead(200, html).end(page),
     { certificate: undefined },
   );
-  expect(await load()).toBeNull();
+  expect(await load()).toBeUndefined();
   expect(requests).toEqual([]);
 });
 
@@ -148,7 +148,7 @@ test('an endless page is read up to a limit, and its connection is closed', asyn
   expect(sent).toBeLessThan(limits.preview_page_bytes_max + 32 * 1024 * 1024);
 });
 
-test('a page that arrives too slowly has no preview', async ({ onTestFinished }) => {
+test('a page that arrives too slowly cannot be loaded', async ({ onTestFinished }) => {
   const time = new RunningTime();
   const { load, receiver, requests } = await serve(
     onTestFinished,
@@ -162,7 +162,7 @@ test('a page that arrives too slowly has no preview', async ({ onTestFinished })
   const loaded = load();
   await expect.poll(() => requests.length).toBe(1);
   time.skip(limits.preview_ms_max);
-  expect(await loaded).toBeNull();
+  expect(await loaded).toBeUndefined();
   await expect.poll(() => receiver.open()).toBe(0);
 });
 
@@ -177,13 +177,13 @@ test('all redirects of a page together have one time limit', async ({ onTestFini
     },
     { time },
   );
-  expect(await load('/a')).toBeNull();
+  expect(await load('/a')).toBeUndefined();
   expect(requests.length).toBeLessThanOrEqual(2);
 });
 
-test('bytes that are not HTTP have no preview', async ({ onTestFinished }) => {
+test('bytes that are not HTTP cannot be loaded', async ({ onTestFinished }) => {
   const { load } = await serve(onTestFinished, (_, response) => {
     response.socket?.end('nothing like HTTP\r\n\r\n');
   });
-  expect(await load()).toBeNull();
+  expect(await load()).toBeUndefined();
 });

@@ -5,12 +5,12 @@ import { makeResolver } from '../../src/delivery/outbound/resolver.js';
 import type { ApiError } from '../../src/errors.js';
 import { limits } from '../../src/limits.js';
 import { createPreviews } from '../../src/previews/previews.js';
-import { systemTime } from '../../src/time.js';
 import { certificate, type OnFinished } from '../delivery/fixture.js';
 import { startReceiver } from '../support/receivers.js';
 import { startCluster, type TestCluster, type TestNode } from '../support/store.js';
+import { VirtualTime } from '../support/virtual_time.js';
 
-const guard = makeGuard({ allow: ['127.0.0.1/32'], resolver: makeResolver() });
+const guard = makeGuard({ allow: ['127.0.0.1/32', '::1/128'], resolver: makeResolver() });
 let cluster: TestCluster;
 let node: TestNode;
 let nextUser = 1_000;
@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => cluster?.close());
 
-/** Starts a server whose pages answer when `release` is called. */
+/** Starts a server whose pages answer when `release` is called. Its page `quick` always answers. */
 async function serve(onTestFinished: OnFinished, status = 200) {
   const open: Array<() => void> = [];
   let isReleased = false;
@@ -30,14 +30,16 @@ async function serve(onTestFinished: OnFinished, status = 200) {
       if (response.headersSent) return;
       response.writeHead(status, { 'content-type': 'text/html' }).end(`<title>Page ${url}</title>`);
     };
-    if (isReleased) answer();
+    if (isReleased || url === '/quick') answer();
     else open.push(answer);
   });
   onTestFinished(() => receiver.close());
   return {
     receiver,
     open,
-    url: (path: string) => `https://127.0.0.1:${receiver.port}/${path}`,
+    url: (path: string, host = '127.0.0.1') => `https://${host}:${receiver.port}/${path}`,
+    /** Returns a page of one of two hosts. A front can load pages of both to its limit. */
+    slow: (n: number) => `https://${n % 2 ? 'localhost' : '127.0.0.1'}:${receiver.port}/slow${n}`,
     release() {
       isReleased = true;
       for (const answer of open) answer();
@@ -45,8 +47,8 @@ async function serve(onTestFinished: OnFinished, status = 200) {
   };
 }
 
-const previewsOf = (held = () => false) =>
-  createPreviews({ store: node.store, guard, time: systemTime, certificate: certificate.cert, held });
+const previewsOf = ({ isHeld = false, time = new VirtualTime() } = {}) =>
+  createPreviews({ store: node.store, guard, time, certificate: certificate.cert, held: () => isHeld });
 
 const kindOf = (work: Promise<unknown>) =>
   work.then(
@@ -120,32 +122,26 @@ test('calls that wait for their turn share the answer of the first of them', asy
   const { receiver, open, url, release } = await serve(onTestFinished);
   const { find } = previewsOf();
   const user = ++nextUser;
-  const slow = Array.from({ length: limits.preview_loads_per_person_at_once }, (_, i) =>
-    find(user, url(`slow${i}`)),
-  );
-  await expect.poll(() => open.length).toBe(slow.length);
+  const slow = find(user, url('slow'));
+  await expect.poll(() => open.length).toBe(1);
   const same = [find(user, url('same')), find(user, url('same'))];
   // The calls wait for their turn before further commands are answered.
   for (let n = 0; n < 10; n++) await node.store.linkPreviews.read(url('none'));
-  open[0]?.();
-  await expect.poll(() => open.length).toBe(slow.length + 1);
-  open[slow.length]?.();
-  await same[0];
   release();
-  expect(await Promise.all(same)).toEqual(Array(2).fill({ ...(await same[0]), title: 'Page /same' }));
-  await Promise.all(slow);
-  expect(receiver.requests()).toBe(slow.length + 1);
+  expect(await Promise.all(same)).toEqual(Array(2).fill({ ...(await slow), title: 'Page /same' }));
+  expect(receiver.requests()).toBe(2);
 });
 
-test('a person can load few pages at a time, and has a rate limit', async ({ onTestFinished }) => {
+test('a front loads one page for a person at a time, and a person has a rate limit', async ({
+  onTestFinished,
+}) => {
   const { open, url, release, receiver } = await serve(onTestFinished);
   const { find } = previewsOf();
   const user = ++nextUser;
-  const most = limits.preview_loads_per_person_at_once + limits.preview_loads_per_person_waiting_max;
+  const most = 1 + limits.preview_loads_per_person_waiting_max;
   const outcomes = Array.from({ length: most + 1 }, (_, i) => kindOf(find(user, url(`b${i}`))));
-  const refused = () => Promise.race(outcomes);
-  expect(await refused()).toBe('too_many_requests');
-  await expect.poll(() => open.length).toBe(limits.preview_loads_per_person_at_once);
+  expect(await Promise.race(outcomes)).toBe('too_many_requests');
+  await expect.poll(() => open.length).toBe(1);
   release();
   expect((await Promise.all(outcomes)).filter((one) => one === 'answered')).toHaveLength(most);
   expect(receiver.requests()).toBe(most);
@@ -156,21 +152,68 @@ test('a person can load few pages at a time, and has a rate limit', async ({ onT
   expect(taken).toContain('too_many_requests');
 });
 
-test('a front loads a limited number of pages at a time', async ({ onTestFinished }) => {
-  const { open, url, release } = await serve(onTestFinished);
-  const { find } = previewsOf();
+test('a call that waits too long for a load of the front is refused', async ({ onTestFinished }) => {
+  const { open, slow, release } = await serve(onTestFinished);
+  const time = new VirtualTime();
+  const { find, waiting } = previewsOf({ time });
   const most = limits.preview_loads_at_once + limits.preview_loads_waiting_max;
-  const outcomes = Array.from({ length: most + 1 }, (_, i) => kindOf(find(++nextUser, url(`c${i}`))));
+  const outcomes = Array.from({ length: most + 1 }, (_, i) => kindOf(find(++nextUser, slow(i))));
   expect(await Promise.race(outcomes)).toBe('too_many_requests');
   await expect.poll(() => open.length).toBe(limits.preview_loads_at_once);
+  await expect.poll(waiting).toBe(limits.preview_loads_waiting_max);
+  await time.advance(limits.preview_wait_ms_max);
   release();
-  expect((await Promise.all(outcomes)).filter((one) => one === 'answered')).toHaveLength(most);
+  const refused = (await Promise.all(outcomes)).filter((one) => one === 'too_many_requests');
+  expect(refused.length).toBeGreaterThan(1);
+  expect(waiting()).toBe(0);
+});
+
+test('people with slow pages get half of the loads of a front', async ({ onTestFinished }) => {
+  const { open, slow, url, release } = await serve(onTestFinished);
+  const time = new VirtualTime();
+  const { find, loads } = previewsOf({ time });
+  const users = Array.from({ length: limits.preview_loads_at_once }, () => ++nextUser);
+  const first = users.map((user, i) => find(user, slow(i)));
+  await expect.poll(() => open.length).toBe(users.length);
+  await time.advance(limits.preview_ms_max);
+  expect(await Promise.all(first)).toEqual(users.map(() => null));
+  expect(loads).toEqual({ found: 0, none: 0, failed: users.length });
+  const again = users.map((user, i) => find(user, slow(users.length + i)));
+  await expect.poll(() => open.length).toBe(users.length * 1.5);
+  expect(await find(++nextUser, url('quick'))).toMatchObject({ title: 'Page /quick' });
+  expect(open.length).toBe(users.length * 1.5);
+  release();
+  await Promise.all(again);
+});
+
+test('people who view one slow page use one load of the front', async ({ onTestFinished }) => {
+  const { open, url, release } = await serve(onTestFinished);
+  const { find, loads, waiting } = previewsOf();
+  const same = Array.from({ length: 2 * limits.preview_loads_at_once }, () => find(++nextUser, url('same')));
+  await expect.poll(() => open.length).toBe(1);
+  expect(await find(++nextUser, url('quick'))).toMatchObject({ title: 'Page /quick' });
+  expect(waiting()).toBe(0);
+  release();
+  expect(new Set((await Promise.all(same)).map((one) => one?.title))).toEqual(new Set(['Page /same']));
+  expect(loads).toEqual({ found: 2, none: 0, failed: 0 });
+});
+
+test('a slow host leaves loads of the front for pages of other hosts', async ({ onTestFinished }) => {
+  const { open, url, release } = await serve(onTestFinished);
+  const { find } = previewsOf();
+  const most = limits.preview_loads_per_host_at_once;
+  const slow = Array.from({ length: most }, (_, i) => find(++nextUser, url(`slow${i}`)));
+  await expect.poll(() => open.length).toBe(most);
+  expect(await kindOf(find(++nextUser, url('quick')))).toBe('too_many_requests');
+  expect(await find(++nextUser, url('quick', 'localhost'))).toMatchObject({ title: 'Page /quick' });
+  release();
+  await Promise.all(slow);
 });
 
 test('no page is loaded during a drill, and cached pages stay available', async ({ onTestFinished }) => {
   const { receiver, url, release } = await serve(onTestFinished);
   release();
-  const { find } = previewsOf(() => true);
+  const { find } = previewsOf({ isHeld: true });
   expect(await find(1, url('a'))).toBeNull();
   expect(receiver.requests()).toBe(0);
   expect(await previewsOf().find(1, url('a'))).toMatchObject({ title: 'Page /a' });
