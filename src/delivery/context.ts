@@ -55,6 +55,8 @@ export interface DrainContext {
 }
 
 export interface AttemptFacts {
+  /** The owner whose share of the process the attempt used. */
+  readonly owner: number;
   /** The number of this attempt, counted from 1. */
   readonly tries: number;
   /** The time of the next attempt in ms, by the clock of Redis, or null if there is none. */

@@ -336,7 +336,7 @@ export class Drain {
   }
 
   #facts({ secrets }: Destination, tries: number, nextAtMs: number | null = null): AttemptFacts {
-    return { tries: tries + 1, nextAtMs, secrets, isReplay: this.#isReplay };
+    return { owner: this.#owner, tries: tries + 1, nextAtMs, secrets, isReplay: this.#isReplay };
   }
 
   #giveUp(opened: InFlight, reason: DeadReason, outcome: Outcome | null, to: Destination): void {

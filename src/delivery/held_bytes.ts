@@ -1,11 +1,11 @@
-/** Divides the memory for fetched updates in one process among owners, by the rule of `slots.ts`. */
+/** Divides the memory for updates in one process among owners, by the rule of `slots.ts`. */
 export type HeldBytes = ReturnType<typeof createHeldBytes>;
 
 export function createHeldBytes(max: number) {
   const owners = new Map<number, number>();
   let total = 0;
   return {
-    /** Counts bytes that a queue of the owner fetched. A negative number counts released bytes. */
+    /** Counts bytes that are held for the owner. A negative number counts released bytes. */
     add(owner: number, bytes: number): void {
       const own = (owners.get(owner) ?? 0) + bytes;
       total += bytes;

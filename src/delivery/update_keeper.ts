@@ -1,13 +1,14 @@
 /**
  * Collects delivered updates, and writes them to Postgres twice a second. Deliveries never wait for the write. A process
  * that is killed loses the updates that it has not written. While Postgres is down, updates beyond a limit are only
- * counted.
+ * counted. One owner gets at most half of the buffer.
  */
 import { botOf } from '../store/core/queue_ids.js';
 import { packUpdate } from '../store/updates/update_record.js';
 import type { Delivery } from '../store/webhooks/deliveries.js';
 import type { KeptUpdate, KeptUpdates } from '../store/webhooks/kept_updates.js';
 import type { Time, Timer } from '../time.js';
+import { createHeldBytes } from './held_bytes.js';
 import { deliveryLimits as limits } from './limits.js';
 
 export interface UpdateKeeperOptions {
@@ -16,10 +17,19 @@ export interface UpdateKeeperOptions {
   readonly time: Time;
 }
 
+/** The bytes that a small update counts as, so that the limit of bytes is also the limit of waiting updates. */
+const bytes_min = Math.ceil(limits.delivery_records_waiting_bytes_max / limits.delivery_attempts_waiting_max);
+
+interface Waiting {
+  readonly owner: number;
+  readonly bytes: number;
+  readonly update: KeptUpdate;
+}
+
 export class UpdateKeeper {
   readonly #options: UpdateKeeperOptions;
-  #waiting: KeptUpdate[] = [];
-  #bytes = 0;
+  readonly #held = createHeldBytes(limits.delivery_records_waiting_bytes_max);
+  #waiting: Waiting[] = [];
   #unkept = 0;
   #timer: Timer | undefined;
   #writing: Promise<void> | undefined;
@@ -29,25 +39,28 @@ export class UpdateKeeper {
   }
 
   /** Keeps a delivered update. Nobody waits for the answer to an old inline query, so it is not kept. */
-  note(queue: number, { entry, fields, bytes }: Delivery): void {
+  note(owner: number, queue: number, { entry, fields, bytes: size }: Delivery): void {
     if (entry.kind === 'inline_query') return;
-    const isFull =
-      this.#waiting.length >= limits.delivery_attempts_waiting_max ||
-      this.#bytes + bytes > limits.delivery_records_waiting_bytes_max;
-    if (isFull || bytes > limits.delivery_record_kept_bytes_max) {
+    const bytes = Math.max(size, bytes_min);
+    if (bytes > this.#held.room(owner) || size > limits.delivery_record_kept_bytes_max) {
       this.#unkept++;
       return;
     }
-    const record = packUpdate(fields);
-    this.#bytes += record.length;
-    this.#waiting.push({
+    this.#held.add(owner, bytes);
+    const update = {
       bot: botOf(queue),
       updateId: entry.shownId,
       at: this.#options.time.now(),
       user: entry.from.id > 0 ? entry.from.id : 0,
-      record,
-    });
+      record: packUpdate(fields),
+    };
+    this.#waiting.push({ owner, bytes, update });
     this.#arm();
+  }
+
+  /** How many delivered updates wait for Postgres. */
+  waiting(): number {
+    return this.#waiting.length;
   }
 
   /** How many delivered updates were not kept, because they were too large or too many waited. */
@@ -65,12 +78,12 @@ export class UpdateKeeper {
     const taken = this.#waiting.splice(0, limits.kept_updates_batch_max);
     if (taken.length === 0) return;
     try {
-      await this.#options.append(taken);
+      await this.#options.append(taken.map(({ update }) => update));
     } catch (error) {
       this.#waiting.unshift(...taken);
       throw error;
     }
-    for (const { record } of taken) this.#bytes -= record.length;
+    for (const { owner, bytes } of taken) this.#held.add(owner, -bytes);
     await this.#write();
   }
 

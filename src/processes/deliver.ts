@@ -34,13 +34,17 @@ function createKeeper({ config, time, store, figures, troubles }: Backends): Upd
     append: store.keptUpdates.append,
     onError: troubles.onDelay('delivered updates', 'delivered updates are kept later', isLate),
   });
-  figures.push({
-    name: 'petrel_updates_unkept_total',
-    help: 'Delivered updates that UPDATES_DAYS did not keep, because they were too large or too many waited for Postgres.',
-    kind: 'counter',
-    labels: [],
-    read: () => [[[], keeper.unkept()]],
-  });
+  const help = {
+    petrel_updates_unkept_total:
+      'Delivered updates that UPDATES_DAYS did not keep, because they were too large or too many waited for Postgres.',
+    petrel_updates_kept_waiting: 'Delivered updates that wait until UPDATES_DAYS stores them in Postgres.',
+  };
+  figures.push(
+    ...figuresOf(help, () => ({
+      petrel_updates_unkept_total: keeper.unkept(),
+      petrel_updates_kept_waiting: keeper.waiting(),
+    })),
+  );
   return keeper;
 }
 
@@ -98,7 +102,7 @@ function createParts(backends: Backends, aroundSend: (send: Send) => Send, keepe
       const [bot, slot] = [botOf(queue), slotOf(queue)];
       recorder.note(queue, delivery, outcome, dead, attempt);
       if (keeper && outcome !== null && isDelivered(outcome) && !attempt.isReplay)
-        keeper.note(queue, delivery);
+        keeper.note(attempt.owner, queue, delivery);
       meter.note(delivery, outcome, dead, attempt);
       traced?.(bot, delivery, outcome, dead, attempt);
       if (dead !== null)

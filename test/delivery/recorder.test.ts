@@ -12,7 +12,7 @@ const answered = (status: number): Outcome => ({
   ...{ status, retryAfterMs: undefined, body: Buffer.alloc(0), truncated: false },
   ...{ latencyMs: 3, address: '127.0.0.1' },
 });
-const facts = { tries: 1, nextAtMs: null, secrets: [] };
+const facts = { owner: 1, tries: 1, nextAtMs: null, secrets: [] };
 const tick_ms = limits.delivery_attempts_flush_ms;
 
 let time: VirtualTime;

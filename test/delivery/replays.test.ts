@@ -269,8 +269,8 @@ test('kept updates are all replayed, are not kept a second time, and are deleted
   onTestFinished,
 }) => {
   const { node, worker } = await world.worker({
-    onOutcome: (queue, delivery, outcome, _, { isReplay }) => {
-      if (outcome !== null && isDelivered(outcome) && !isReplay) keeper.note(queue, delivery);
+    onOutcome: (queue, delivery, outcome, _, { owner, isReplay }) => {
+      if (outcome !== null && isDelivered(outcome) && !isReplay) keeper.note(owner, queue, delivery);
     },
   });
   const { store, errors } = node;
@@ -332,16 +332,24 @@ test('the deletion of a bot does not wait until all kept updates are deleted', a
   await expect.poll(kept).toBe(0);
 });
 
-test('updates wait while Postgres is away, and those above the limit are counted', async () => {
-  const { bot, say } = await makeChats(world.front, 1);
+test('updates wait while Postgres is away, and one owner uses at most half of the buffer', async () => {
+  const { bot, users, say } = await makeChats(world.front, 1);
   await say(0, 'one');
   const to = await keepBooks();
   const delivered: Delivery[] = [];
-  const { worker } = await world.worker({ onOutcome: (_, delivery) => delivered.push(delivery) });
+  const owners: number[] = [];
+  const { worker } = await world.worker({
+    onOutcome: (_, delivery, _outcome, _dead, { owner }) => {
+      delivered.push(delivery);
+      owners.push(owner);
+    },
+  });
   await routes().set(bot.id, settingsFor(to), keepQueue);
   await to.tookIn(1);
   await worker.stop();
   await to.close();
+  const owner = users[0]?.id as number;
+  expect(owners).toEqual([owner]);
   let away = true;
   const stored: KeptUpdate[] = [];
   const keeper = new UpdateKeeper({
@@ -353,16 +361,22 @@ test('updates wait while Postgres is away, and those above the limit are counted
     onError: () => undefined,
   });
   const update = delivered[0] as Delivery;
-  for (let n = 0; n < deliveryLimits.delivery_attempts_waiting_max + 3; n++) keeper.note(bot.id, update);
-  keeper.note(bot.id, { ...update, bytes: deliveryLimits.delivery_record_kept_bytes_max + 1 });
-  keeper.note(bot.id, { ...update, entry: { ...update.entry, kind: 'inline_query' } });
-  expect(keeper.unkept()).toBe(4);
+  const half = deliveryLimits.delivery_attempts_waiting_max / 2;
+  for (let n = 0; n < half + 3; n++) keeper.note(owner, bot.id, update);
+  keeper.note(owner, bot.id, { ...update, bytes: deliveryLimits.delivery_record_kept_bytes_max + 1 });
+  keeper.note(owner, bot.id, { ...update, entry: { ...update.entry, kind: 'inline_query' } });
+  expect([keeper.waiting(), keeper.unkept()]).toEqual([half, 4]);
+  const other = { owner: owner + 1, bot: bot.id + 1 };
+  keeper.note(other.owner, other.bot, update);
+  expect([keeper.waiting(), keeper.unkept()]).toEqual([half + 1, 4]);
   away = false;
   await keeper.stop();
-  expect(stored.length).toBe(deliveryLimits.delivery_attempts_waiting_max);
+  expect(keeper.waiting()).toBe(0);
+  expect(stored.length).toBe(half + 1);
   expect(stored[0]).toMatchObject({
     bot: bot.id,
     updateId: update.entry.shownId,
     user: update.entry.from.id,
   });
+  expect(stored[half]?.bot).toBe(other.bot);
 });

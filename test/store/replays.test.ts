@@ -128,7 +128,7 @@ const answered = (status: number): Outcome => ({
   ...{ status, retryAfterMs: undefined, body: Buffer.alloc(0), truncated: false },
   ...{ latencyMs: 3, address: '127.0.0.1' },
 });
-const facts = { tries: 1, nextAtMs: null, secrets: [] };
+const facts = { owner: 1, tries: 1, nextAtMs: null, secrets: [] };
 
 test('only the latest successes are stored, but all are counted', async () => {
   const { bot, deliveries } = await bury('one');
