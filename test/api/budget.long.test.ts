@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { eventually } from '../clients/event_source.js';
-import { openMasters } from '../support/cluster.js';
+import { openMasters, openMonitor } from '../support/cluster.js';
 import {
   itemsOf,
   resultOf,
@@ -36,7 +36,7 @@ beforeAll(async () => {
   // Only the front stays connected to Redis.
   await Promise.all([service.deliver.stop(), service.flush.stop()]);
   masters = openMasters(service.redis);
-  monitors = await Promise.all(masters.map((client) => client.monitor()));
+  monitors = await Promise.all(masters.map(openMonitor));
   for (const [i, monitor] of monitors.entries()) {
     monitor.on('monitor', (time: string, args: string[], source: string) => {
       if (args.some((arg) => arg.endsWith(':auth_nodes')) && source !== 'lua') renewals.push(Number(time));

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { makeToken } from '../../src/rules/token.js';
 import { eventually } from '../clients/event_source.js';
-import { openMasters } from '../support/cluster.js';
+import { openMasters, openMonitor } from '../support/cluster.js';
 import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
 
 const burst = 5;
@@ -42,7 +42,7 @@ beforeAll(async () => {
   postgres = new pg.Client(service.databaseUrl);
   await postgres.connect();
   masters = openMasters(service.redis);
-  monitors = await Promise.all(masters.map((client) => client.monitor()));
+  monitors = await Promise.all(masters.map(openMonitor));
   for (const monitor of monitors)
     monitor.on('monitor', (_time, args: string[], source: string) => {
       const own = args.some((arg) => /:(auth_nodes|nodes|figures)$/.test(arg));

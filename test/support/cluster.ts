@@ -48,6 +48,26 @@ export function openMasters({ url, cluster = [url] }: FreshRedis): Redis[] {
   return cluster.map((master) => new Redis(master));
 }
 
+/**
+ * Opens a client that emits `monitor` for each command of this server. Unlike ioredis' `monitor()`, it accepts that a
+ * busy server sends the first commands in one packet with the reply to MONITOR.
+ */
+export async function openMonitor(server: Redis): Promise<Redis> {
+  const monitor = server.duplicate({ monitor: true });
+  const sendCommand = monitor.sendCommand.bind(monitor);
+  monitor.sendCommand = (command, stream) => {
+    const { resolve } = command;
+    if (command.name === 'monitor')
+      command.resolve = (reply) => {
+        Object.assign(monitor, { status: 'monitoring' });
+        resolve(reply);
+      };
+    return sendCommand(command, stream);
+  };
+  await once(monitor, 'monitoring');
+  return monitor;
+}
+
 /** Opens one client for commands on one key, wherever the key is stored. Its `keys` lists the keys of all masters. */
 export function openAnywhere({ url, cluster }: FreshRedis): Redis {
   if (!cluster) return new Redis(url);

@@ -1,6 +1,8 @@
+import { Redis } from 'ioredis';
 import pg from 'pg';
 import { expect, inject, test } from 'vitest';
 import { checkRedis } from '../../src/redis/check.js';
+import { openMonitor } from './cluster.js';
 import { freshDatabase, freshRedis } from './servers.js';
 
 async function query(url: string, text: string): Promise<unknown[]> {
@@ -35,4 +37,16 @@ test('a fresh Redis is separate from the shared one', async () => {
   await checkRedis(inject('redisUrl'));
   await redis.stop();
   await expect(checkRedis(redis.url, 1_000)).rejects.toThrow(/ECONNREFUSED/);
+});
+
+test('MONITOR can be started while the server runs commands', async () => {
+  const client = new Redis(inject('redisUrl'));
+  let isDone = false;
+  const load = (async () => {
+    while (!isDone) await Promise.all(Array.from({ length: 200 }, () => client.ping()));
+  })();
+  for (let i = 0; i < 10; i++) (await openMonitor(client)).disconnect();
+  isDone = true;
+  await load;
+  client.disconnect();
 });
