@@ -16,7 +16,7 @@ interface Bound {
   readonly values: readonly unknown[];
 }
 
-/** The parts of a connection of `pg` that its types lack. */
+/** Members of a `pg` connection that its type definitions lack. */
 interface Connection {
   readonly stream: { cork(): void; uncork(): void };
   /** The texts of the statements that this connection has prepared, by name. */

@@ -186,7 +186,7 @@ beforeAll(async () => {
   channel = (await resultOf(service.app(ann, 'POST', '/api/chats', { type: 'channel', title: 'News' }))).id;
 });
 
-test('the chosen result is sent as a message from the person with `via_bot`, and the bot gets chosen_inline_result', async () => {
+test('the chosen result becomes a message from the person, `via_bot` names the bot, and the bot gets chosen_inline_result', async () => {
   await drop(other);
   const { shown } = await asked(ben, 'dogs', [
     article('d', '<b>dog</b>', {

@@ -110,7 +110,7 @@ test('deliveries of a bot with a leaked token are paused until the bot has a new
   await service.openChat(person, bot);
   const certificate = makeCertificate({ addresses: ['127.0.0.1'] });
   const received: string[] = [];
-  // If calls in webhook answers ran, a thief who set the webhook could act as the bot.
+  // If Petrel executed the call in a webhook answer, a thief who set the webhook could act as the bot.
   const call = { method: 'sendMessage', chat_id: person.id, text: 'by the thief' };
   const receiver = await startReceiver(certificate, (_, response, body) => {
     received.push(JSON.parse(body.toString()).message.text);

@@ -78,7 +78,7 @@ export interface LibraryBot {
   readonly calls: Calls;
   /** Every update in the order received, as the library passes it to its middleware. */
   readonly received: readonly Json[];
-  /** The refusals of duplicate answers to callback queries. The bot answers each query twice. */
+  /** The errors of repeated answers. The bot answers each callback query twice, and the second answer is refused. */
   readonly lateAnswers: readonly Refusal[];
   /** The times, in seconds, for which 429 answers asked the bot to wait. */
   readonly waits: readonly number[];

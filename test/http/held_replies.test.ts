@@ -38,7 +38,7 @@ describe('counting', () => {
     expect(held.bytes).toBeLessThanOrEqual(ofAll);
   });
 
-  test('counts an undroppable reply until it ends, and drops other replies of its caller', () => {
+  test('counts a reply that cannot be dropped until it ends, and drops other replies of the same caller', () => {
     const { held, dropped, add } = world();
     expect(held.hold(1, ofCaller + 1)).toBeNull();
     const release = held.hold(1, ofCaller - mebibyte);
@@ -50,7 +50,7 @@ describe('counting', () => {
     expect(held.bytes).toBe(mebibyte);
   });
 
-  test('refuses an undroppable reply while all replies together are at the limit', () => {
+  test('refuses a reply that cannot be dropped while the replies of all callers have reached the limit', () => {
     const { held, dropped, add } = world();
     const releases = Array.from({ length: ofAll / ofCaller }, (_, i) => held.hold(i, ofCaller));
     expect(releases).not.toContain(null);

@@ -28,7 +28,7 @@ const versionOf = (id: string) => Number(id.split('-')[0]);
 
 export class OutboxReplay {
   readonly #replay: Replay;
-  /** The entries by the number of their update. */
+  /** The entries. The key is the number of the update. */
   readonly #entries = new Map<number, Entry>();
 
   constructor(client: Redis) {

@@ -162,7 +162,7 @@ test('interface §5.11, §5.12: in a channel, can_edit_messages lets a bot pin a
   expect(service?.record).toMatchObject({ post: 0, origin: { service: { pinned: id } } });
 });
 
-test('behaviour §11: history and event stream show the replied-to message of a reply, even if that message was evicted', async () => {
+test('behaviour §11: history and event stream show a reply together with the message that it answers, even after an eviction', async () => {
   const { chat, bot, user } = await makeDirect(a);
   const question = await a.store.messages.send(chat, bot.sender, text('question'));
   await a.store.messages.send(chat, bot.sender, text('between'));

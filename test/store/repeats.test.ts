@@ -80,7 +80,7 @@ async function newGroup(type: 'group' | 'channel' = 'group', rights = {}): Promi
   return made;
 }
 
-test('behaviour §5: repeating a pin that had no effect does not replace a later pin', async () => {
+test('behaviour §5: if a pin had no effect, the repeated call leaves a later pin in place', async () => {
   const [a, b] = [await send(), await send()];
   await one.store.pins.pin(chat, bot.sender, a, true);
   const result = await again('pinChatMessage', { chat_id: user.id, message_id: a }, () =>

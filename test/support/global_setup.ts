@@ -13,9 +13,9 @@ import { killProcessesOf, processesOf } from './run_processes.mjs';
 import { startTestServers, temporaryFolder } from './servers.js';
 
 const watcher = fileURLToPath(new URL('./run_processes.mjs', import.meta.url));
-/** The maximum time in which processes end after their parent has ended. */
+/** The time limit for processes to end after their parent has ended. */
 const ending_ms_max = 10_000;
-/** The maximum time in which a worker stops its service. */
+/** The time limit for a worker to stop its service. */
 const worker_ms_max = 60_000;
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {

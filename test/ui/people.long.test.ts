@@ -85,7 +85,7 @@ test('the members of a group link to the pages of people', async () => {
   await page.context().close();
 });
 
-test('after a block neither person can write, until the person is unblocked', async () => {
+test('after one person blocks another, neither can write until the block ends', async () => {
   const chat = await openChat();
   await app(alice, 'POST', `/api/chats/${chat}/messages`, { text: 'Hello Bob' });
   const [page, other] = [await world.open(alice, `#/chat/${chat}`), await world.open(bob, `#/chat/${chat}`)];

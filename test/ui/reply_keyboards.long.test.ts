@@ -101,7 +101,7 @@ test('a one-time keyboard closes after a press and can be opened again, and a pe
   await page.context().close();
 });
 
-test('a forced reply opens the reply field once, and again after a reload until the person has replied', async () => {
+test('a forced reply opens the reply field once per page load, until the person has replied', async () => {
   const page = await world.open(alice, `#/chat/${bot.id}`);
   await fieldOf(page).waitFor();
   const forced = { force_reply: true, input_field_placeholder: 'Full name' };

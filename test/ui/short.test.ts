@@ -169,6 +169,10 @@ test('a link shows a preview of its page, and nothing moves when the preview arr
     release = resolve;
   });
   let asked = 0;
+  let answered = 0;
+  page.on('requestfinished', (request) => {
+    if (request.url().endsWith('/link_preview')) answered++;
+  });
   await page.route('**/link_preview', async (route) => {
     asked++;
     await held;
@@ -193,6 +197,7 @@ test('a link shows a preview of its page, and nothing moves when the preview arr
   await card.getByText('A walk').waitFor();
   expect(await card.getAttribute('href')).toBe(`${pages.url}/found`);
   expect(await places()).toEqual(before);
+  await expect.poll(() => answered).toBe(2);
   // A page without a title keeps its card while the message is shown, and has none when it is drawn again.
   await page.goto(`${world.wire.url}/app#/settings`);
   await log.waitFor({ state: 'detached' });

@@ -72,7 +72,7 @@ export const loadUnclosed = (sql: Sql, bot: number) => sql.first<ReplayRow>`
 export const isOfOwner = (sql: Sql, id: number): Promise<boolean> => sql.some`
   select 1 from history_replays r join bots b on b.id = r.bot_id where r.id = ${id} and r.started_at >= b.owned_since`;
 
-/** Ends a replay. Its queue must still be closed. Returns false if the replay was ended before. */
+/** Ends a replay. The caller must then close its queue. Returns false if the replay had already ended. */
 export const endReplay = (
   sql: Sql,
   bot: number,

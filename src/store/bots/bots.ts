@@ -170,7 +170,7 @@ export class Bots extends Transfers {
     return (await this.parts.control.read('descriptions', id)) ?? noDescriptions;
   }
 
-  /** Sets texts by language. An empty text removes the stored text. Afterwards no node shows a previous name. */
+  /** Sets texts by language. An empty text removes the stored text. Afterwards no node shows the previous texts. */
   async setTexts(id: number, texts: TextsByKind) {
     if (!(await this.#changeTexts(id, null, texts))) fail('bot_not_found');
   }

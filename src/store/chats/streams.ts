@@ -127,8 +127,8 @@ async function readChanges(
     rows.push(...(read.rows as RawRow[]));
   }
   const version = upTo ?? after;
-  // Reports only changes up to `version`, because the next read returns the later ones again. Reports a gap
-  // immediately, although the next read may report the same gap again.
+  // Leaves out changes after `version`, because the next read returns them. Reports a gap immediately, even if the next
+  // read then reports it a second time.
   const shown = rows.filter((row) => Number(row[3]) <= version || String(row[1]) === 'gap');
   return { version, rows: shown };
 }

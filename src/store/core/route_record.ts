@@ -18,7 +18,7 @@ export interface RouteSettings {
   readonly mask: number;
   /** The chats as texts of keys (`chatText`), sorted, or null. */
   readonly chats: readonly string[] | null;
-  /** The percentage of chats, 1 to 100. */
+  /** The percentage of chats that the route takes, 1 to 100. */
   readonly percent: number;
   /** The commands, in lowercase. Null or absent if the route does not depend on commands. */
   readonly commands?: RouteCommands | null;

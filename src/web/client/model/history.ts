@@ -436,7 +436,7 @@ export class History extends Signal {
   }
 
   async #deliver(outgoing: Outgoing): Promise<void> {
-    // The person may have stopped the message before its turn.
+    // The person may have stopped the message before its turn to be sent.
     if (outgoing.failed !== undefined || !this.outgoing.includes(outgoing)) return;
     // Fails if sending an earlier message failed. Otherwise, if the connection returned between the two calls, this
     // message would overtake the earlier message.

@@ -28,7 +28,7 @@ interface BlockProps {
   changed: () => void | Promise<void>;
 }
 
-/** Blocks a person after a question, or unblocks the person. */
+/** Asks for confirmation and blocks the person, or unblocks the person without asking. */
 function Block({ person, name, isBlocked, changed }: BlockProps) {
   const [asking, setAsking] = useState(false);
   const set = (verb: 'POST' | 'DELETE') =>

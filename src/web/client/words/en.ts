@@ -315,7 +315,7 @@ export const en = {
   spoiler: 'Show hidden content',
   start: 'Start',
   start_chats: 'Who can start a chat with me',
-  start_chats_hint: 'Chats that you already have stay open.',
+  start_chats_hint: 'Your existing chats stay open.',
   theme_dark: 'Dark',
   theme_light: 'Light',
   theme_system: 'System',
