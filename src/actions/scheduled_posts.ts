@@ -1,7 +1,7 @@
 /** Schedules posts of people in channels, and publishes them (decision 0087). */
 import { ApiError, type ErrorName, fail } from '../errors.js';
 import type { EntityInput } from '../rules/entities/format.js';
-import type { Content, Profile } from '../store/core/codec.js';
+import type { Content, Media, MediaType, Profile } from '../store/core/codec.js';
 import type { User } from '../store/core/control.js';
 import type { ChatRef } from '../store/core/keys.js';
 import type { StoredMessage } from '../store/core/stored_message.js';
@@ -10,16 +10,43 @@ import type { NewMessage } from '../store/messages/messages.js';
 import type { ClaimedPost, ScheduledPost } from '../store/posts/scheduled_posts.js';
 import type { Store } from '../store/store.js';
 import { viewEntities } from '../view/messages.js';
-import { textContent, userSender } from './compose.js';
+import { captionContent, textContent, userSender } from './compose.js';
 
-/** Returns the content of a post. Errors: those of `textContent`. */
-export const scheduledContent = async (
+interface Words {
+  readonly text: string;
+  readonly entities: readonly EntityInput[] | undefined;
+}
+
+/**
+ * Returns the text of a post, or the caption of its file. Errors: those of `textContent` and of `captionContent`,
+ * `parameter_wrong` for the caption of a video note.
+ */
+export async function scheduledWords(
   store: Store,
   author: number,
   chat: ChatRef,
-  text: string,
-  entities: readonly EntityInput[] | undefined,
-): Promise<Content> => textContent(store, { id: author, isBot: false, chat }, { text, entities });
+  { text, entities }: Words,
+  file: { readonly type: MediaType | undefined; readonly above?: boolean | undefined },
+): Promise<Content> {
+  const writer = { id: author, isBot: false, chat };
+  if (file.type === undefined) return textContent(store, writer, { text, entities });
+  if (file.type === 'video_note' && text !== '')
+    fail('parameter_wrong', { name: 'text', what: 'absent if "video_note" is given' });
+  const given = { caption: text, caption_entities: entities, show_caption_above_media: file.above };
+  return captionContent(store, writer, given);
+}
+
+/** Replaces the text or the caption of a post, and keeps its file. Errors: those of `scheduledWords`. */
+export async function rewordedContent(
+  store: Store,
+  author: number,
+  chat: ChatRef,
+  words: Words,
+  { media, above }: Pick<Content, 'media' | 'above'>,
+): Promise<Content> {
+  const content = await scheduledWords(store, author, chat, words, { type: media?.type, above });
+  return media === undefined ? content : { ...content, media };
+}
 
 /** Checks the time of a post, in Unix seconds. Error: `schedule_time_wrong`. */
 export function checkTime(store: Store, at: number): number {
@@ -28,6 +55,17 @@ export function checkTime(store: Store, at: number): number {
   return isValid ? at : fail('schedule_time_wrong');
 }
 
+/** Leaves out the id of the file, because the file is removed with the post. Another message must not use it. */
+const viewFile = ({ type, name, mime, size, width, height, duration }: Media) => ({
+  type,
+  ...(name === undefined ? {} : { file_name: name }),
+  ...(mime === undefined ? {} : { mime_type: mime }),
+  ...(size === undefined ? {} : { file_size: size }),
+  ...(width === undefined ? {} : { width }),
+  ...(height === undefined ? {} : { height }),
+  ...(duration === undefined ? {} : { duration }),
+});
+
 export function viewScheduled({ id, chat, content, publishAt, failure }: ScheduledPost) {
   const entities = viewEntities(content.entities);
   return {
@@ -35,6 +73,7 @@ export function viewScheduled({ id, chat, content, publishAt, failure }: Schedul
     chat_id: chat.id,
     text: content.text ?? '',
     ...(entities === undefined ? {} : { entities }),
+    ...(content.media === undefined ? {} : { media: viewFile(content.media) }),
     publish_at: publishAt,
     ...(failure === null ? {} : { failure: new ApiError(failure).message }),
   };
@@ -52,8 +91,8 @@ async function send(store: Store, post: ClaimedPost, author: User | null): Promi
   const messageOf = async (): Promise<NewMessage> => {
     if (author.state === 'suspended') return fail('posting_not_allowed');
     const { text = '', entities } = post.content;
-    const input = entities?.map(inputOf);
-    const content = await scheduledContent(store, author.id, post.chat, text, input);
+    const words = { text, entities: entities?.map(inputOf) };
+    const content = await rewordedContent(store, author.id, post.chat, words, post.content);
     return { content, markup: null, flags: 0, replyTo: 0, allowMissingReply: false };
   };
   return store.under(post.seed, true).messages.send(post.chat, userSender(author), messageOf);

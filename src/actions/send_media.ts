@@ -1,9 +1,9 @@
 /** Contains the code shared by the methods and endpoints that send media (behaviour §4). */
 import { z } from 'zod';
-import type { ErrorName } from '../errors.js';
+import { type ErrorName, fail } from '../errors.js';
 import { mediaOf } from '../files/file_id.js';
 import type { MethodContext } from '../server/method.js';
-import type { Content, MediaType } from '../store/core/codec.js';
+import { type Content, type MediaType, mediaTypes } from '../store/core/codec.js';
 import type { ChatRef } from '../store/core/keys.js';
 import type { StoredMessage } from '../store/core/stored_message.js';
 import type { NewMessage, Sender } from '../store/messages/messages.js';
@@ -86,6 +86,27 @@ export const mediaDescriptor = json(
   ),
 );
 export type MediaDescriptor = z.infer<typeof mediaDescriptor>;
+
+/** The types of files that people send. */
+export const personFileTypes = mediaTypes.filter((type) => type !== 'sticker');
+
+/**
+ * Returns the kind of content that a call gives, or undefined if it gives none. An uploaded part with the name of a kind
+ * counts as content of this kind, unless a parameter refers to the part. Error: `parameter_wrong` for several kinds.
+ */
+export function onlyKind<K extends string>(
+  kinds: readonly K[],
+  p: { readonly [name in K]?: unknown },
+  uploads: MediaContext['uploads'],
+): K | undefined {
+  const named = new Set(kinds.map((kind) => p[kind]));
+  const [kind, second] = kinds.filter(
+    (one) => p[one] !== undefined || (uploads.has(one) && !named.has(`attach://${one}`)),
+  );
+  if (kind !== undefined && second !== undefined)
+    fail('parameter_wrong', { name: second, what: `absent if "${kind}" is given` });
+  return kind;
+}
 
 export const mediaParams = { ...sendingParams, ...captionParams, reply_markup: replyMarkup };
 

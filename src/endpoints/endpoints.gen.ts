@@ -43,7 +43,7 @@ import { pinMessage, unpinMessage } from './chats/pin.js';
 import { getPoll, vote } from './chats/polls.js';
 import { readChat } from './chats/read.js';
 import { getReplyKeyboard } from './chats/reply_keyboard.js';
-import { changeScheduledPost, deleteScheduledPost, listScheduledPosts, publishScheduledPost, schedulePost } from './chats/scheduled_posts.js';
+import { changeScheduledPost, deleteScheduledPost, downloadScheduledFile, listScheduledPosts, publishScheduledPost, schedulePost } from './chats/scheduled_posts.js';
 import { postAlbum, postMessage } from './chats/send.js';
 import { putPhoto, removePhoto, updateChat } from './chats/update.js';
 import { downloadFile } from './files/download.js';
@@ -173,6 +173,7 @@ export const endpoints: readonly Endpoint[] = [
   getReplyKeyboard,
   changeScheduledPost,
   deleteScheduledPost,
+  downloadScheduledFile,
   listScheduledPosts,
   publishScheduledPost,
   schedulePost,

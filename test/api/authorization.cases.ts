@@ -166,6 +166,7 @@ export const endpointRows: Readonly<Record<string, Row>> = {
     'chat',
     { scheduled_post_id: 1, text: 'x' },
   ],
+  'GET /api/chats/{chat_id}/scheduled_posts/{scheduled_post_id}/file': ['chat', { scheduled_post_id: 1 }],
   'DELETE /api/chats/{chat_id}/scheduled_posts/{scheduled_post_id}': ['chat', { scheduled_post_id: 1 }],
   'POST /api/chats/{chat_id}/scheduled_posts/{scheduled_post_id}/publish': ['chat', { scheduled_post_id: 1 }],
   'POST /api/chats/{chat_id}/draft/stop': ['chat', { draft_id: 1 }],

@@ -745,7 +745,7 @@ export const rows: Readonly<Record<string, Row>> = {
       'POST /api/chats/{chat_id}/scheduled_posts',
       'PATCH /api/chats/{chat_id}/scheduled_posts/{scheduled_post_id}',
     ],
-    { bytes: message.bytes, why: 'one text and its entities, as in a message' },
+    { bytes: message.bytes, why: 'one text or caption and its entities, as in a message' },
   ),
   ...all(['forwardMessages', 'POST /api/chats/{chat_id}/forward'], references),
   stopPoll: onePoll,
@@ -785,10 +785,10 @@ export const rows: Readonly<Record<string, Row>> = {
   ...all(['GET /api/stream', 'GET /api/stream/posts', 'GET /api/me/export'], {
     ...{ bytes: 1024 * kib, why: 'a stream: the largest backlog of a reader before the stream is closed' },
   }),
-  'GET /api/files/{file_id}': {
+  ...all(['GET /api/files/{file_id}', 'GET /api/chats/{chat_id}/scheduled_posts/{scheduled_post_id}/file'], {
     bytes: 50 * 1024 * kib,
     why: 'one stored file, sent as fast as the client reads',
-  },
+  }),
 };
 
 export async function makeWorld(service: Service): Promise<World & { end(): Promise<void> }> {

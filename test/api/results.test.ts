@@ -406,6 +406,14 @@ test('answers about scheduled posts match their schemas', async () => {
     await resultOf(service.app(ann, 'POST', path, given)),
     await resultOf(service.app(ann, 'POST', path, given)),
   ];
+  const form = new FormData();
+  form.set('publish_at', `${given.publish_at}`);
+  form.set('document', new Blob(['paper']), 'paper.txt');
+  const headers = { authorization: `Bearer ${ann.token}` };
+  const url = `${service.fronts[0]?.url}${path}`;
+  const answer = await fetch(url, { method: 'POST', headers, body: form });
+  const { result } = (await answer.json()) as { result: { id: number } };
+  expect(await (await fetch(`${url}/${result.id}/file`, { headers })).text()).toBe('paper');
   await itemsOf(service.app(ann, 'GET', path));
   await resultOf(service.app(ann, 'PATCH', `${path}/${first.id}`, { text: 'y' }));
   await resultOf(service.app(ann, 'POST', `${path}/${first.id}/publish`));

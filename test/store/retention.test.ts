@@ -202,7 +202,7 @@ test('all old messages in a chat are removed, even if this takes more than one b
   expect(await node.store.history.list(sharedChat(group.id), 0, 10)).toEqual([]);
 });
 
-test('old files are removed, except pictures of bots, current photos of chats and files in sets of stickers', async () => {
+test('old files are removed, except pictures, current photos of chats, stickers and files of scheduled posts', async () => {
   const hour = 3_600_000;
   const key = (n: number) => n.toString(16).padStart(32, '0');
   const all = Array.from({ length: limits.retention_batch_max + 20 }, (_, n) => ({
@@ -221,6 +221,9 @@ test('old files are removed, except pictures of bots, current photos of chats an
   const stickers = [sticker, { ...sticker, key: key(14) }, { ...sticker, key: key(16) }];
   await node.store.stickerSets.add({ bot: bot.id, name: 'aging', title: 'T', stickers });
   await node.store.stickerSets.take(bot.id, 'aging', key(14));
+  const channel = await node.store.chats.create('channel', 'News', ann.id);
+  const post = { content: { text: 'x' }, files: [key(22)] };
+  await node.store.scheduledPosts.add(channel, ann.id, post, Math.floor(Date.now() / 1_000) + 3_600);
   // Every file was recorded at its upload. Three files were recorded but never written: the first and the last by key,
   // and a young file.
   const [early, late, young] = ['0'.padStart(31, '0'), 'f'.repeat(32), 'e'.repeat(32)];
@@ -244,7 +247,7 @@ test('old files are removed, except pictures of bots, current photos of chats an
   expect(first?.more).toBe(true);
   const second = await node.store.retention.files(hour, files);
   expect(second?.more).toBe(false);
-  const wanted = all.filter(({ at }, n) => at < Date.now() - hour && ![4, 6, 10, 12, 16, 20].includes(n));
+  const wanted = all.filter(({ at }, n) => at < Date.now() - hour && ![4, 6, 10, 12, 16, 20, 22].includes(n));
   expect(removed).toEqual([early, ...wanted.map((file) => file.key), late]);
   expect([first?.removed, second?.removed].map(Number).reduce((a, b) => a + b)).toBe(wanted.length);
   expect(await node.store.retention.files(hour, files)).toBe(null);

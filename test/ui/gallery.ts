@@ -310,6 +310,17 @@ async function fillScheduled(service: Service, { alice, channel }: Gallery): Pro
         publish_at: day + days * 86_400,
       }),
     );
+  const schedule = async (days: number, kind: string, bytes: Buffer, name: string, text: string) => {
+    const form = new FormData();
+    form.set('text', text);
+    form.set('publish_at', `${day + days * 86_400}`);
+    form.set(kind, new Blob([new Uint8Array(bytes)]), name);
+    const url = `${service.fronts[0]?.url}/api/chats/${channel}/scheduled_posts`;
+    const headers = { authorization: `Bearer ${alice.token}` };
+    await (await fetch(url, { method: 'POST', headers, body: form })).json();
+  };
+  await schedule(5, 'photo', await picture(205), 'pass.jpg', 'The pass this morning.');
+  await schedule(7, 'document', Buffer.alloc(48_000, 'gpx'), 'a-long-walk-along-the-ridge.gpx', '');
 }
 
 async function fillPlaces(service: Service, { alice, bob, channel }: Gallery): Promise<void> {

@@ -457,6 +457,21 @@ export function scenesOf({ bob, guide, quiet, fresh, group, channel, post }: Gal
         await items.first().locator('textarea').waitFor();
       },
     },
+    {
+      name: 'scheduled_file',
+      anew: true,
+      path: `#/chat/${channel}`,
+      act: async (page, w) => {
+        await page
+          .getByLabel(w.attach ?? '', { exact: true })
+          .last()
+          .setInputFiles([{ name: 'pass.jpg', mimeType: 'image/jpeg', buffer: await picture(24) }]);
+        await page.getByRole('combobox').fill('Snow above 2,000 m **tonight**.');
+        await press(page, w.scheduled_posts);
+        await page.getByRole('dialog').getByRole('listitem').nth(1).waitFor();
+        await page.waitForTimeout(300);
+      },
+    },
     // This scene is the last one, because its draft reopens the results, which cover the messages.
     {
       name: 'inline_results',

@@ -1,6 +1,7 @@
 /** Tests how authors schedule posts of a channel in the application. */
 import type { Page } from 'playwright-core';
 import { beforeEach, expect, test, vi } from 'vitest';
+import { png } from '../support/samples.js';
 import { itemsOf, resultOf, type TestUser } from '../support/service.js';
 import { onSharedWorld, type World } from './world.js';
 
@@ -98,5 +99,53 @@ test('the list follows changes in other windows', async () => {
   await dialog(page).getByText('From elsewhere').waitFor();
   await app('DELETE', `${path}/${id}`);
   await dialog(page).getByText('There are no scheduled posts.').waitFor();
+  await page.context().close();
+});
+
+test('an author schedules a photo with a caption and a document without one, and both are published', async () => {
+  const page = await world.open(alice, `#/chat/${channel}`);
+  const attach = (name: string, mimeType: string, buffer: Buffer) =>
+    page.getByLabel('Attach files').last().setInputFiles([{ name, mimeType, buffer }]);
+  const scheduleIt = async () => {
+    await button(page, 'Schedule').click();
+    await dialog(page).waitFor({ state: 'detached' });
+  };
+  await attach('snow.png', 'image/png', png(64, 48));
+  await composer(page).fill('First **snow**');
+  await button(page, 'Scheduled posts').click();
+  await dialog(page).getByRole('img', { name: 'snow.png' }).waitFor();
+  await scheduleIt();
+  expect(await listed()).toMatchObject([{ text: 'First snow', media: { type: 'photo', width: 64 } }]);
+  await expect.poll(() => page.getByRole('list', { name: 'Attached files' }).count()).toBe(0);
+  await attach('paper.txt', 'text/plain', Buffer.from('plain text'));
+  await button(page, 'Scheduled posts').click();
+  await dialog(page).getByText('paper.txt').waitFor();
+  await scheduleIt();
+
+  await button(page, 'Scheduled posts').click();
+  const items = dialog(page).getByRole('listitem');
+  await expect.poll(() => items.count()).toBe(2);
+  const shown = items.getByRole('img', { name: 'Photo' });
+  await expect.poll(() => shown.evaluate((image: HTMLImageElement) => image.naturalWidth)).toBe(64);
+  await items.getByText('paper.txt').waitFor();
+  await items
+    .first()
+    .getByRole('button', { name: /^Edit the post/ })
+    .click();
+  await items.first().getByLabel('Add a caption').fill('More snow');
+  await items.first().getByRole('button', { name: 'Save' }).click();
+  await items.first().getByText('More snow').waitFor();
+  await shown.waitFor();
+  for (const left of [1, 0]) {
+    await items
+      .first()
+      .getByRole('button', { name: /^Publish the post/ })
+      .click();
+    await expect.poll(() => items.count()).toBe(left);
+  }
+  await page.keyboard.press('Escape');
+  await page.getByRole('log').getByText('More snow').waitFor();
+  await page.getByRole('log').getByText('paper.txt').waitFor();
+  expect(world.faults()).toEqual([]);
   await page.context().close();
 });

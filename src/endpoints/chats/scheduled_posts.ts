@@ -1,20 +1,27 @@
 /** Lets the authors of a channel schedule posts (decision 0087). */
 import { z } from 'zod';
 import { chatOfUser } from '../../actions/compose.js';
+import { takeMedia, thumbnailErrors, withMedia } from '../../actions/media.js';
 import { readableChat } from '../../actions/reading.js';
 import {
   checkTime,
   isFinal,
   publishClaimed,
-  scheduledContent,
+  rewordedContent,
+  scheduledWords,
   viewScheduled,
 } from '../../actions/scheduled_posts.js';
+import { amount, movingParams, onlyKind, personFileTypes } from '../../actions/send_media.js';
 import { viewOwn } from '../../actions/shown_messages.js';
 import { fail } from '../../errors.js';
+import { type MediaFile, mediaOf } from '../../files/file_id.js';
 import { ruleLimits as limits } from '../../rules/limits.js';
-import { defineEndpoint } from '../../server/endpoint.js';
+import { defineEndpoint, type EndpointContext, replied } from '../../server/endpoint.js';
 import { pageById } from '../../server/pages.js';
-import { isDirect } from '../../store/core/keys.js';
+import type { Content } from '../../store/core/codec.js';
+import type { User } from '../../store/core/control.js';
+import { type ChatRef, isDirect } from '../../store/core/keys.js';
+import type { ScheduledPost } from '../../store/posts/scheduled_posts.js';
 import { appChatId, numberCursor, pageSize } from '../../wire/fields.js';
 import { message } from '../../wire/results.js';
 import { scheduledPost, scheduledPosts } from '../../wire/scheduled_results.js';
@@ -25,8 +32,44 @@ const onePath = `${path}/{scheduled_post_id}`;
 
 const textErrors = ['text_empty', 'text_too_long', 'entities_too_long'] as const;
 
+const uploadErrors = [
+  'sending_not_permitted',
+  'caption_too_long',
+  'wrong_file_id',
+  'file_type_mismatch',
+  'file_empty',
+  'file_too_big',
+  'too_much_stored',
+  'photo_invalid',
+  'video_note_invalid',
+  ...thumbnailErrors,
+] as const;
+
 const publishAt = integer().describe('Unix time in seconds, 1 minute to 365 days ahead');
 const postText = text.describe(`Up to ${limits.text_length_max} characters`);
+const upload = optional(text).describe('An uploaded part or `attach://<name>` of an uploaded part');
+
+const scheduleParams = z.object({
+  chat_id: appChatId,
+  text: optional(text).describe(
+    `Up to ${limits.text_length_max} characters, or up to ${limits.caption_length_max} as a caption`,
+  ),
+  entities,
+  photo: upload,
+  video: upload,
+  animation: upload,
+  audio: upload,
+  voice: upload,
+  document: upload,
+  video_note: upload.describe('A square video, as an uploaded part. It has no caption'),
+  ...movingParams,
+  length: amount.describe('Sides of a video note. Used only if Petrel cannot measure the file itself'),
+  performer: optional(text).describe('Performer of an audio file'),
+  title: optional(text).describe('Title of an audio file'),
+  publish_at: publishAt,
+});
+type ScheduleParams = z.output<typeof scheduleParams>;
+
 const one = { chat_id: appChatId, scheduled_post_id: integer().describe('`id` of the scheduled post') };
 
 export const listScheduledPosts = defineEndpoint({
@@ -48,30 +91,70 @@ export const listScheduledPosts = defineEndpoint({
   },
 });
 
+const keysOf = (file?: MediaFile): string[] =>
+  [file?.key, file?.thumb?.key].filter((key) => key !== undefined);
+
+/** Schedules the post of a call. If the post is refused, removes the uploaded file. */
+async function addPost(
+  context: EndpointContext<User>,
+  p: ScheduleParams,
+  chat: ChatRef,
+): Promise<ScheduledPost | null> {
+  const { user, store, files, uploads } = context;
+  const type = onlyKind(personFileTypes, p, uploads);
+  const given = { text: p.text ?? '', entities: p.entities };
+  const words = await scheduledWords(store, user.id, chat, given, {
+    type,
+    above: p.show_caption_above_media,
+  });
+  const check = async () => {
+    await readableChat(store, user, p.chat_id);
+    checkTime(store, p.publish_at);
+  };
+  const add = (file?: MediaFile) => {
+    const content = file ? { ...words, media: mediaOf(files, file, p.has_spoiler) } : words;
+    return store.scheduledPosts.add(chat, user.id, { content, files: keysOf(file) }, p.publish_at);
+  };
+  if (type === undefined) {
+    await store.unlessApplied(check);
+    return add();
+  }
+  const side = type === 'video_note' ? { width: p.length, height: p.length } : {};
+  const take = async () => {
+    const taken = await takeMedia(context, type, type, p[type], { ...p, ...side });
+    return taken.uploaded ? taken : fail('wrong_file_id');
+  };
+  return withMedia(context, take, async (taking) => {
+    let file: MediaFile | undefined;
+    // A repeated call that was applied does not store its file again.
+    await store.unlessApplied(async () => {
+      await check();
+      file = (await taking()).file;
+    });
+    return add(file);
+  });
+}
+
 export const schedulePost = defineEndpoint({
   verb: 'POST',
   path,
-  summary: 'Schedules a post in a channel.',
-  params: z.object({ chat_id: appChatId, text: postText, entities, publish_at: publishAt }),
+  summary: 'Schedules a post in a channel: a text, or an uploaded file with an optional caption.',
+  params: scheduleParams,
   errors: [
     'chat_not_found',
     'not_chat_member',
     'not_a_channel',
     'posting_not_allowed',
     ...textErrors,
+    ...uploadErrors,
     'schedule_time_wrong',
     'too_many_scheduled_posts',
   ],
   result: scheduledPost,
-  handler: async ({ user, store }, p) => {
-    const chat = chatOfUser(user.id, p.chat_id);
+  handler: async (context, p) => {
+    const chat = chatOfUser(context.user.id, p.chat_id);
     if (isDirect(chat)) fail('not_a_channel');
-    await store.unlessApplied(async () => {
-      await readableChat(store, user, p.chat_id);
-      checkTime(store, p.publish_at);
-    });
-    const content = await scheduledContent(store, user.id, chat, p.text, p.entities);
-    const post = await store.scheduledPosts.add(chat, user.id, content, p.publish_at);
+    const post = await addPost(context, p, chat);
     return viewScheduled(post ?? fail('scheduled_post_not_found'));
   },
 });
@@ -80,11 +163,12 @@ export const changeScheduledPost = defineEndpoint({
   verb: 'PATCH',
   path: onePath,
   summary:
-    'Changes the text or the time of a scheduled post. A post that could not be published is scheduled again.',
+    'Changes the text, caption or time of a scheduled post, and keeps its file. A post that could not be published is scheduled again.',
   params: z.object({ ...one, text: optional(postText), entities, publish_at: optional(publishAt) }),
   errors: [
     'chat_not_found',
     ...textErrors,
+    'caption_too_long',
     'schedule_time_wrong',
     'too_many_scheduled_posts',
     'scheduled_post_not_found',
@@ -100,10 +184,31 @@ export const changeScheduledPost = defineEndpoint({
       // A failed post whose time has passed needs a new time.
       if (post !== null && post.publishAt * 1_000 <= store.time.now()) fail('schedule_time_wrong');
     });
-    const content =
-      p.text === undefined ? null : await scheduledContent(store, user.id, chat, p.text, p.entities);
+    let content: Content | null = null;
+    if (p.text !== undefined) {
+      const former = (await store.scheduledPosts.find(user.id, id))?.content ?? {};
+      const words = { text: p.text, entities: p.entities };
+      content = await rewordedContent(store, user.id, chat, words, former);
+    }
     const post = await store.scheduledPosts.change(chat, user.id, id, content, at);
     return viewScheduled(post ?? fail('scheduled_post_not_found'));
+  },
+});
+
+export const downloadScheduledFile = defineEndpoint({
+  verb: 'GET',
+  path: `${onePath}/file`,
+  summary: 'Downloads the file of a scheduled post, or a range of its bytes.',
+  params: z.object(one),
+  errors: ['chat_not_found', 'scheduled_post_not_found', 'range_not_satisfiable'],
+  contentType: 'application/octet-stream',
+  handler: async ({ user, store, files, downloads, request }, p) => {
+    const chat = chatOfUser(user.id, p.chat_id);
+    const post = await store.scheduledPosts.find(user.id, p.scheduled_post_id);
+    const media = post?.chat.id === chat.id ? post.content.media : undefined;
+    if (media === undefined) return fail('scheduled_post_not_found');
+    await downloads.send(request, files.fileOf(media.id), user.id);
+    return replied;
   },
 });
 

@@ -8,13 +8,15 @@ import {
   fileErrors,
   media,
   movingParams,
+  onlyKind,
+  personFileTypes,
   sendFile,
 } from '../../actions/send_media.js';
 import { contactOf, contactParams, locationOf, locationParams } from '../../actions/send_object.js';
 import { viewAllOwn, viewOwn } from '../../actions/shown_messages.js';
 import { fail } from '../../errors.js';
 import { defineEndpoint, type EndpointContext } from '../../server/endpoint.js';
-import { type ContentObject, type MediaType, mediaTypes } from '../../store/core/codec.js';
+import type { ContentObject, MediaType } from '../../store/core/codec.js';
 import type { User } from '../../store/core/control.js';
 import type { StoredMessage } from '../../store/core/stored_message.js';
 import { appChatId } from '../../wire/fields.js';
@@ -49,26 +51,20 @@ type Context = EndpointContext<User>;
 
 const objects = { location: locationOf, contact: contactOf } as const;
 type ObjectName = keyof typeof objects;
-const fileTypes = mediaTypes.filter((type) => type !== 'sticker');
-const kinds = [...fileTypes, ...(Object.keys(objects) as ObjectName[])] as const;
+const kinds = [...personFileTypes, ...(Object.keys(objects) as ObjectName[])] as const;
 type Kind = (typeof kinds)[number];
 
 const wordless: readonly Kind[] = ['video_note', 'location', 'contact'];
 
 /**
- * Returns the kind of content that the call sends, or undefined for a text. An uploaded part with the name of a kind
- * counts as content of this kind, unless a parameter refers to the part. Error: `parameter_wrong` for several kinds,
+ * Returns the kind of content that the call sends, or undefined for a text. Error: `parameter_wrong` for several kinds,
  * for a caption that the kind cannot have, and for a text with a caption.
  */
 function kindOf(p: Params, { uploads }: Context): Kind | undefined {
   if (p.text !== undefined && p.caption !== undefined)
     fail('parameter_wrong', { name: 'text', what: 'absent if "caption" is given' });
-  const named = new Set(kinds.map((kind) => p[kind]));
-  const [kind, second] = kinds.filter(
-    (one) => p[one] !== undefined || (uploads.has(one) && !named.has(`attach://${one}`)),
-  );
+  const kind = onlyKind(kinds, p, uploads);
   if (kind === undefined) return undefined;
-  if (second !== undefined) fail('parameter_wrong', { name: second, what: `absent if "${kind}" is given` });
   const words = p.caption !== undefined ? 'caption' : p.text !== undefined ? 'text' : undefined;
   if (words !== undefined && wordless.includes(kind))
     fail('parameter_wrong', { name: words, what: `absent if "${kind}" is given` });

@@ -2,6 +2,7 @@
 import { noteAudit } from '../bots/audit.js';
 import { notifyPerson } from '../bots/notices.js';
 import { closePersonChats } from '../chats/people.js';
+import { deleteScheduledBy } from '../chats/scheduled_posts.js';
 import { type Database, fragment, noteStale, type Sql } from '../sql.js';
 import { endBots } from './removal.js';
 
@@ -19,7 +20,6 @@ const onlyShownToThem = [
   ...['notices', 'management_talks', 'bot_writers', 'bot_menu_buttons', 'read_marks'],
   ...['chat_invitations', 'join_requests', 'stranger_adds', 'bot_creations'],
   ...['chat_mutes', 'chat_places', 'push_subscriptions', 'push_due', 'person_blocks'],
-  'scheduled_posts',
 ];
 
 async function declineOffers(sql: Sql, user: number): Promise<void> {
@@ -52,6 +52,7 @@ export function endAccount(db: Database, user: number, holdMs: number): Promise<
       where id = ${user}`;
     for (const table of [...onlyShownToThem, 'user_tokens', 'leaks'])
       await sql.run`delete from ${fragment(table)} where user_id = ${user}`;
+    await deleteScheduledBy(sql, user);
     await declineOffers(sql, user);
     const bots = await sql.column<number>`
       select id from bots where owner_id = ${user} order by id for no key update`;

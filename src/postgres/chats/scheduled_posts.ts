@@ -2,6 +2,7 @@
 import { fail } from '../../errors.js';
 import { hasRight } from '../../rules/rights.js';
 import { lockPerson } from '../accounts/users.js';
+import { noteUnused } from '../bots/pictures.js';
 import { postgresLimits as limits } from '../limits.js';
 import { type Database, fragment, type Sql, seconds } from '../sql.js';
 import { loadStanding, outside } from './events.js';
@@ -16,6 +17,12 @@ export interface ScheduledPostRow {
   readonly publish_at: number;
   /** The name of the error with which the publication was refused. */
   readonly failure: string | null;
+}
+
+export interface ScheduledContent {
+  readonly content: Buffer;
+  /** Keys of the uploaded files. They are removed with the post, unless it was published. */
+  readonly files: readonly string[];
 }
 
 export interface ClaimedPost extends ScheduledPostRow {
@@ -61,7 +68,7 @@ export const addScheduled = (
   db: Database,
   chat: number,
   author: number,
-  content: Buffer,
+  { content, files }: ScheduledContent,
   at: number,
 ): Promise<number> =>
   db.transaction(async (sql) => {
@@ -72,8 +79,9 @@ export const addScheduled = (
     await lockPerson(sql, author);
     await checkRoom(sql, chat, author, content.length);
     return sql.value<number>`
-      insert into scheduled_posts (chat_id, user_id, content, publish_at, next_at)
-      values (${chat}, ${author}, ${content}, to_timestamp(${at}::bigint), to_timestamp(${at}::bigint)) returning id`;
+      insert into scheduled_posts (chat_id, user_id, content, files, publish_at, next_at)
+      values (${chat}, ${author}, ${content}, ${files}::text[], to_timestamp(${at}::bigint),
+        to_timestamp(${at}::bigint)) returning id`;
   });
 
 export interface ScheduledChange {
@@ -120,9 +128,21 @@ export const changeScheduled = (
 export const deleteScheduled = (db: Database, chat: number, author: number, id: number): Promise<boolean> =>
   db.transaction(async (sql) => {
     await lockScheduled(sql, chat, author, id);
-    await sql.run`delete from scheduled_posts where id = ${id}`;
+    const files = await sql.column<string>`
+      with gone as (delete from scheduled_posts where id = ${id} returning files) select unnest(files) from gone`;
+    await noteUnused(sql, files);
     return true;
   });
+
+/**
+ * Deletes all posts of a person. The file of a post that is being published is kept, because the message may exist.
+ */
+export async function deleteScheduledBy(sql: Sql, author: number): Promise<void> {
+  const files = await sql.column<string>`
+    with gone as (delete from scheduled_posts where user_id = ${author} returning files, tried_at)
+    select unnest(files) from gone where tried_at is null`;
+  await noteUnused(sql, files);
+}
 
 export const loadScheduled = (sql: Sql, chat: number, author: number, after: number, limit: number) =>
   sql.rows<ScheduledPostRow>`
@@ -166,9 +186,13 @@ export async function claimOne(db: Database, chat: number, author: number, id: n
 export const deletePublished = (sql: Sql, id: number) => sql.run`
   delete from scheduled_posts where id = ${id}`;
 
-/** Records why a post was not published. The post is not tried again until its author changes it. */
+/**
+ * Records why a post was not published. The post is not tried again until its author changes it. If the outcome is
+ * unknown, a message may use the files, so they are no longer removed with the post.
+ */
 export const noteFailure = (sql: Sql, id: number, failure: string) => sql.run`
-  update scheduled_posts set failure = ${failure}, tried_at = null, next_at = 'infinity'
+  update scheduled_posts set failure = ${failure}, tried_at = null, next_at = 'infinity',
+    files = case when ${failure}::text = 'publication_unknown' then '{}' else files end
   where id = ${id} and tried_at is not null`;
 
 /** Schedules a post for its own time again, after an attempt to publish it earlier was refused. */
@@ -176,13 +200,28 @@ export const putBack = (sql: Sql, id: number) => sql.run`
   update scheduled_posts set tried_at = null, next_at = publish_at where id = ${id} and tried_at is not null`;
 
 /** Deletes failed posts that are older than `ageMs`. */
-export const deleteOldFailures = (sql: Sql, ageMs: number) => sql.run`
-  delete from scheduled_posts where failure is not null
-    and publish_at < now() - ${ageMs}::bigint * interval '1 millisecond'`;
+export const deleteOldFailures = (db: Database, ageMs: number): Promise<number> =>
+  db.transaction(async (sql) => {
+    const files = await sql.column<string>`
+      with gone as (
+        delete from scheduled_posts where failure is not null
+          and publish_at < now() - ${ageMs}::bigint * interval '1 millisecond' returning files)
+      select unnest(files) from gone`;
+    await noteUnused(sql, files);
+    return files.length;
+  });
 
 /**
  * Deletes the posts of deleted accounts. Nodes of a version without scheduled posts leave them when they delete an
- * account.
+ * account. Keeps files like `deleteScheduledBy`.
  */
-export const deleteOfDeleted = (sql: Sql) => sql.run`
-  delete from scheduled_posts p using users u where u.id = p.user_id and u.deleted_at is not null`;
+export const deleteOfDeleted = (db: Database): Promise<number> =>
+  db.transaction(async (sql) => {
+    const files = await sql.column<string>`
+      with gone as (
+        delete from scheduled_posts p using users u where u.id = p.user_id and u.deleted_at is not null
+        returning p.files, p.tried_at)
+      select unnest(files) from gone where tried_at is null`;
+    await noteUnused(sql, files);
+    return files.length;
+  });

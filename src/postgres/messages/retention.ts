@@ -136,7 +136,10 @@ export const estimateRows = async (sql: Sql, partition: Partition) =>
   (await sql.firstValue<number>`
     select greatest(reltuples, 0)::bigint as rows from pg_class where oid = ${partition}::regclass`) ?? 0;
 
-/** Returns those of the given files that are pictures of bots, current photos of chats, or in a set of stickers. */
+/**
+ * Returns those of the given files that are pictures of bots, current photos of chats, in a set of stickers, or in a
+ * scheduled post.
+ */
 export async function picturesAmong(sql: Sql, keys: readonly string[]): Promise<Set<string>> {
   const pictures = await sql.column<string>`
     select k.key from unnest(${keys}::text[]) k (key),
@@ -144,6 +147,7 @@ export async function picturesAmong(sql: Sql, keys: readonly string[]): Promise<
     where exists (select from bots b where b.pictures @> jsonb_build_object('avatar', sizes)
       or b.pictures @> jsonb_build_object('start_picture', sizes))
       or exists (select from chats c where c.photo @> sizes)
-      or exists (select from sticker_sets s where s.stickers @> sizes)`;
+      or exists (select from sticker_sets s where s.stickers @> sizes)
+      or exists (select from scheduled_posts p where p.files @> array[k.key])`;
   return new Set(pictures);
 }

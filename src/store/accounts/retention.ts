@@ -279,8 +279,8 @@ export class Retention {
   }
 
   /**
-   * Removes uploaded files older than `ageMs`, in steps like `messages`. Keeps pictures of bots, current photos of chats
-   * and files in sets of stickers.
+   * Removes uploaded files older than `ageMs`, in steps like `messages`. Keeps pictures of bots, current photos of
+   * chats, and files in sets of stickers and in scheduled posts.
    */
   async files(ageMs: number, { list, remove }: AgedFiles): Promise<Removed | null> {
     const { db, time } = this.#context;

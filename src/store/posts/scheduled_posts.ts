@@ -2,7 +2,7 @@
 import type { ErrorName } from '../../errors.js';
 import * as rows from '../../postgres/chats/scheduled_posts.js';
 import { tellScheduled } from '../chats/person_hints.js';
-import { type Content, packContent, unpack } from '../core/codec.js';
+import { type Content, pack, packContent, unpack } from '../core/codec.js';
 import type { StoreContext } from '../core/context.js';
 import { type ChatRef, sharedChat } from '../core/keys.js';
 import { storeLimits as limits } from '../limits.js';
@@ -17,6 +17,11 @@ export interface ScheduledPost {
   readonly failure: ErrorName | null;
 }
 
+export interface NewPost {
+  readonly content: Content;
+  readonly files: readonly string[];
+}
+
 export interface ClaimedPost extends ScheduledPost {
   /** The seed of `Store.under` for each attempt to publish the post. */
   readonly seed: string;
@@ -25,13 +30,23 @@ export interface ClaimedPost extends ScheduledPost {
 }
 
 /**
+ * Packs a post with a file under the name `post`. Programs without files in scheduled posts then find no text, and refuse
+ * to publish the post instead of publishing it without its file. Error: `entities_too_long`.
+ */
+function packPost(content: Content): Buffer {
+  const bytes = packContent(content);
+  return content.media === undefined ? bytes : pack({ post: content });
+}
+
+/**
  * Returns the content of a row, or content without a text if the row is corrupt. One corrupt row then stops neither the
- * other posts of a batch nor a list, and its own publication fails, because posts need a text.
+ * other posts of a batch nor a list, and its own publication fails, because posts need a text or a file.
  */
 function contentOf(bytes: Buffer): Content {
   try {
-    const content = unpack<Content | null>(bytes);
-    return typeof content?.text === 'string' ? content : {};
+    const packed = unpack<(Content & { readonly post?: Content }) | null>(bytes);
+    const content = packed?.post ?? packed;
+    return typeof (content?.media?.id ?? content?.text) === 'string' ? (content as Content) : {};
   } catch {
     return {};
   }
@@ -63,15 +78,24 @@ export function createScheduledPosts(context: StoreContext) {
   };
   return {
     find,
-    /** `at` is Unix time in seconds. Returns null if the post was published or deleted in the meantime. */
-    async add(chat: ChatRef, author: number, content: Content, at: number): Promise<ScheduledPost | null> {
-      const id = await rows.addScheduled(db, chat.id, author, packContent(content), at);
+    /**
+     * Schedules a post with uploaded files, of which `files` are the keys. `at` is Unix time in seconds. Returns null if
+     * the post was published or deleted in the meantime.
+     */
+    async add(
+      chat: ChatRef,
+      author: number,
+      { content, files }: NewPost,
+      at: number,
+    ): Promise<ScheduledPost | null> {
+      const post = { content: packPost(content), files };
+      const id = await rows.addScheduled(db, chat.id, author, post, at);
       await tellScheduled(context, author, chat);
       return find(author, id);
     },
     /** Returns null if the post was published or deleted in the meantime. */
     async change(chat: ChatRef, author: number, id: number, content: Content | null, at: number | null) {
-      await rows.changeScheduled(db, chat.id, author, id, { content: content && packContent(content), at });
+      await rows.changeScheduled(db, chat.id, author, id, { content: content && packPost(content), at });
       await tellScheduled(context, author, chat);
       return find(author, id);
     },

@@ -570,8 +570,22 @@ export type BlockedPerson = {
 export type ScheduledPost = {
   id: number;
   chat_id: number;
+  /** The text, or the caption of a file */
   text: string;
   entities?: Array<MessageEntity>;
+  /** The file of the post. Absent for a text */
+  media?: {
+    /** As the name of the parameter, for instance `photo` */
+    type: string;
+    file_name?: string;
+    mime_type?: string;
+    /** In bytes */
+    file_size?: number;
+    width?: number;
+    height?: number;
+    /** In seconds */
+    duration?: number;
+  };
   /** Unix time in seconds */
   publish_at: number;
   /** Why the post was not published. Absent if it still waits */

@@ -21,14 +21,14 @@ function useObjectUrl(file: File): string {
 }
 
 /** Shows the picture. For a video, shows its first frame. */
-function Preview({ file }: { file: File }) {
+export function Preview({ file }: { file: File }) {
   const url = useObjectUrl(file) || undefined;
   if (kindOf(file) === 'photo') return <img src={url} alt={file.name} />;
   return <video src={url} muted playsInline aria-label={file.name} />;
 }
 
 /** Shows the icon, the name and a detail of a file that has no picture. */
-function FileName({ file, detail }: { file: File; detail: string }) {
+export function FileName({ file, detail }: { file: File; detail: string }) {
   return (
     <>
       <span className="file-icon">

@@ -470,7 +470,7 @@ function Row({ props: { bot, commands, editing, placeholder, schedule }, own, ke
       <ReplyKeysButton keys={keys} />
       {left < 200 && <span className={left < 0 ? 'counter over' : 'counter'}>{left}</span>}
       <IconButton icon="smile" label={t('emoji')} expanded={emoji} onClick={toggleEmoji} />
-      {schedule && !editing && count === 0 && (
+      {schedule && !editing && count < 2 && (
         <IconButton icon="clock" label={t('scheduled_posts')} onClick={schedule} />
       )}
       {own.isEmpty && !editing && canRecord() && (

@@ -1,20 +1,25 @@
-/** Shows the scheduled posts of a channel, and schedules the text of the composer. */
+/** Shows the scheduled posts of a channel, and schedules the text and the file of the composer. */
 import { type FormEvent, type ReactNode, useEffect, useState } from 'react';
 import { ApiFailure, call, get } from '../api.js';
 import { reasonOf } from '../failures.js';
-import { scheduledIn } from '../model/chats.js';
+import { formOf, isVisual } from '../model/attachments.js';
+import { historyOf, scheduledIn } from '../model/chats.js';
 import { draftOf, setDraft } from '../model/drafts.js';
 import { readMarks, writeMarks } from '../model/marks.js';
 import { say } from '../notes.js';
 import { useCell } from '../signal.js';
-import type { Page, ScheduledPost } from '../types.js';
+import type { MediaKind, Page, ScheduledPost } from '../types.js';
 import { fullDate, t } from '../words.js';
 import '../words/later.js';
+import { FileName, Preview } from './attachments.js';
+import { Icon } from './icons.js';
+import { mediumName, sizeText } from './media.js';
 import { RichText } from './text.js';
-import { Confirm, Dialog, Failure, Field, IconButton, lengthOf, Spinner } from './ui.js';
+import { Confirm, Dialog, Failure, Field, IconButton, lengthOf, Spinner, useFile } from './ui.js';
 
 const minute_ms = 60_000;
 const text_max = 4_096;
+const caption_max = 1_024;
 
 /** Returns the local time in the format of a date field. */
 const fieldOf = (ms: number): string =>
@@ -72,6 +77,25 @@ function TimeForm({ initial, action, isValid = true, save, children }: TimeFormP
   );
 }
 
+/** Shows the file of a scheduled post: a picture, or the name and the size of another file. */
+function PostFile({ media, path }: { media: NonNullable<ScheduledPost['media']>; path: string }) {
+  const isPhoto = media.type === 'photo';
+  const { url } = useFile(isPhoto ? `${path}/file` : undefined);
+  const kind = media.type as MediaKind;
+  if (isPhoto) return <img className="scheduled-picture" src={url || undefined} alt={mediumName(kind)} />;
+  return (
+    <span className="file">
+      <span className="file-icon">
+        <Icon name={kind === 'document' ? 'file' : 'play'} />
+      </span>
+      <span className="file-text">
+        <strong dir="auto">{media.file_name ?? mediumName(kind)}</strong>
+        <small>{sizeText(media.file_size ?? 0)}</small>
+      </span>
+    </span>
+  );
+}
+
 interface ItemProps {
   post: ScheduledPost;
   path: string;
@@ -81,6 +105,7 @@ interface ItemProps {
 function Edit({ post, path, changed, close }: ItemProps & { close: () => void }) {
   const [source, setSource] = useState(() => writeMarks(post.text, post.entities));
   const length = lengthOf(readMarks(source).text.trim());
+  const [min, max] = post.media ? [0, caption_max] : [1, text_max];
   const former = post.publish_at * 1_000;
   const initial = former > Date.now() ? former : upToMinute(Date.now() + minute_ms);
   const save = async (at: string) => {
@@ -91,8 +116,16 @@ function Edit({ post, path, changed, close }: ItemProps & { close: () => void })
     close();
   };
   return (
-    <TimeForm initial={initial} action={t('save')} isValid={length > 0 && length <= text_max} save={save}>
-      <Field label={t('schedule_text')} value={source} set={setSource} max={text_max} multiline />
+    <TimeForm initial={initial} action={t('save')} isValid={length >= min && length <= max} save={save}>
+      {post.media?.type !== 'video_note' && (
+        <Field
+          label={t(post.media ? 'add_caption' : 'schedule_text')}
+          value={source}
+          set={setSource}
+          max={max}
+          multiline
+        />
+      )}
     </TimeForm>
   );
 }
@@ -128,9 +161,10 @@ function Item({ post, path, changed }: ItemProps) {
         <Failure text={t('schedule_failed', { reason: reasonOf(new ApiFailure(400, post.failure)) })} />
       )}
       <Failure text={failure} />
+      {post.media && <PostFile media={post.media} path={path} />}
       {isEditing ? (
         <Edit post={post} path={path} changed={changed} close={() => setEditing(false)} />
-      ) : (
+      ) : post.text === '' ? null : (
         <p className="scheduled-text" dir="auto">
           <RichText text={post.text} entities={post.entities} />
         </p>
@@ -161,13 +195,40 @@ async function loadAll(path: string): Promise<ScheduledPost[]> {
   return found.sort((a, b) => a.publish_at - b.publish_at || a.id - b.id);
 }
 
+/** Returns the body of the call that schedules a text, or a file with an optional caption. */
+function bodyOf(text: string, file: File | undefined, publish_at: number) {
+  const words = wordsOf(text);
+  if (file === undefined) return { ...words, publish_at };
+  const form = formOf([file], '', undefined, undefined);
+  form.append('text', words.text);
+  form.append('entities', JSON.stringify(words.entities));
+  form.append('publish_at', String(publish_at));
+  return form;
+}
+
+function NewFile({ file }: { file: File }) {
+  if (isVisual(file))
+    return (
+      <div className="scheduled-new">
+        <Preview file={file} />
+      </div>
+    );
+  return (
+    <span className="file">
+      <FileName file={file} detail={sizeText(file.size)} />
+    </span>
+  );
+}
+
 interface ScheduledProps {
   chat: number;
   close: () => void;
 }
 
 export default function Scheduled({ chat, close }: ScheduledProps) {
+  const { tray } = historyOf(chat);
   const [text] = useState(() => draftOf(chat).trim());
+  const [file] = useState(() => tray.files[0]);
   const path = `/api/chats/${chat}/scheduled_posts`;
   const [posts, setPosts] = useState<readonly ScheduledPost[]>();
   const [failure, setFailure] = useState('');
@@ -185,23 +246,32 @@ export default function Scheduled({ chat, close }: ScheduledProps) {
     if (posts === undefined || change.chat === chat) void load();
   }, [change]);
   const schedule = async (at: string) => {
-    await call('POST', path, { ...wordsOf(text), publish_at: secondsOf(at) });
+    await call('POST', path, bodyOf(text, file, secondsOf(at)));
     say(t('schedule_done', { date: fullDate(secondsOf(at)) }));
     setDraft(chat, '');
+    tray.set([]);
     close();
   };
   return (
     <Dialog title={t('scheduled_posts')} close={close}>
-      {text !== '' && (
-        <TimeForm initial={upToMinute(Date.now() + 60 * minute_ms)} action={t('schedule')} save={schedule}>
-          <p className="scheduled-text" dir="auto">
-            <RichText {...wordsOf(text)} />
-          </p>
+      {(text !== '' || file) && (
+        <TimeForm
+          initial={upToMinute(Date.now() + 60 * minute_ms)}
+          action={t('schedule')}
+          isValid={lengthOf(wordsOf(text).text) <= (file ? caption_max : text_max)}
+          save={schedule}
+        >
+          {file && <NewFile file={file} />}
+          {text !== '' && (
+            <p className="scheduled-text" dir="auto">
+              <RichText {...wordsOf(text)} />
+            </p>
+          )}
         </TimeForm>
       )}
       <Failure text={failure} />
       {posts === undefined && failure === '' && <Spinner />}
-      {posts?.length === 0 && text === '' && <p className="muted">{t('schedule_none')}</p>}
+      {posts?.length === 0 && text === '' && !file && <p className="muted">{t('schedule_none')}</p>}
       {posts && posts.length > 0 && (
         <ul className="sessions">
           {posts.map((post) => (
