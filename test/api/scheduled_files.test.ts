@@ -53,8 +53,9 @@ const refusal = async (answer: Promise<Pick<Answer, 'status' | 'body'>>) => {
 };
 const listed = (who = ann) => itemsOf(app(who, 'GET', at()));
 const messages = () => itemsOf(app(ann, 'GET', `/api/chats/${channel}/messages`));
-const download = (id: number, who = ann) =>
-  fetch(`${service.fronts[0]?.url}${at()}/${id}/file`, { headers: { authorization: `Bearer ${who.token}` } });
+const fetchFile = (path: string, who = ann) =>
+  fetch(service.fronts[0]?.url + path, { headers: { authorization: `Bearer ${who.token}` } });
+const download = (id: number, who = ann) => fetchFile(`${at()}/${id}/file`, who);
 const storedBytes = async (who = ann) => (await ok(who, 'GET', '/api/me/uploads')).bytes;
 const makeAuthor = (status = 'administrator') =>
   ok(ann, 'PUT', `/api/chats/${channel}/members/${ben.id}`, {
@@ -110,7 +111,7 @@ test('a photo is scheduled with a caption, shown to its author only, and publish
   await expect.poll(() => listed()).toEqual([]);
   expect(await unused(keys)).toEqual([]);
   const { file_id } = message.photo[0];
-  expect((await app(ann, 'GET', `/api/files/${file_id}`)).status).toBe(200);
+  expect((await fetchFile(`/api/files/${file_id}`)).status).toBe(200);
 });
 
 test('a post without a caption keeps its file when the caption or the time changes', async () => {

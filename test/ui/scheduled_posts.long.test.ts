@@ -136,6 +136,13 @@ test('an author schedules a photo with a caption and a document without one, and
   await items.first().getByRole('button', { name: 'Save' }).click();
   await items.first().getByText('More snow').waitFor();
   await shown.waitFor();
+  await items
+    .first()
+    .getByRole('button', { name: /^Edit the post/ })
+    .click();
+  await items.first().getByLabel('Add a caption').fill('');
+  await items.first().getByRole('button', { name: 'Save' }).click();
+  await expect.poll(listed).toMatchObject([{ text: '', media: { type: 'photo' } }, {}]);
   for (const left of [1, 0]) {
     await items
       .first()
@@ -144,7 +151,7 @@ test('an author schedules a photo with a caption and a document without one, and
     await expect.poll(() => items.count()).toBe(left);
   }
   await page.keyboard.press('Escape');
-  await page.getByRole('log').getByText('More snow').waitFor();
+  await page.getByRole('log').getByRole('button', { name: 'Open the picture' }).waitFor();
   await page.getByRole('log').getByText('paper.txt').waitFor();
   expect(world.faults()).toEqual([]);
   await page.context().close();

@@ -46,14 +46,14 @@ const uploadErrors = [
 ] as const;
 
 const publishAt = integer().describe('Unix time in seconds, 1 minute to 365 days ahead');
-const postText = text.describe(`Up to ${limits.text_length_max} characters`);
+const postText = text.describe(
+  `Up to ${limits.text_length_max} characters, or up to ${limits.caption_length_max} as a caption`,
+);
 const upload = optional(text).describe('An uploaded part or `attach://<name>` of an uploaded part');
 
 const scheduleParams = z.object({
   chat_id: appChatId,
-  text: optional(text).describe(
-    `Up to ${limits.text_length_max} characters, or up to ${limits.caption_length_max} as a caption`,
-  ),
+  text: optional(postText),
   entities,
   photo: upload,
   video: upload,
@@ -164,7 +164,7 @@ export const changeScheduledPost = defineEndpoint({
   path: onePath,
   summary:
     'Changes the text, caption or time of a scheduled post, and keeps its file. A post that could not be published is scheduled again.',
-  params: z.object({ ...one, text: optional(postText), entities, publish_at: optional(publishAt) }),
+  params: z.object({ ...one, text: postText.optional(), entities, publish_at: optional(publishAt) }),
   errors: [
     'chat_not_found',
     ...textErrors,
