@@ -169,9 +169,9 @@ describe.each(endpoints.map((endpoint) => [`${endpoint.verb} ${endpoint.path}`, 
     if (caller === 'user' && verb === 'GET')
       test('the endpoint serves a person who has access to the bot or chat', async () => {
         const { status, text } = await callEndpoint(verb, path, row, owner?.token);
-        // No picture was set, no file has this identifier, and link previews are off, so calls to these paths may get 400
-        // or 404.
-        const absent = /avatar|start_picture|files|link_preview/.test(path);
+        // No picture was set, no file or scheduled post has this identifier, and link previews are off, so calls to these
+        // paths may get 400 or 404.
+        const absent = /avatar|start_picture|files|link_preview|scheduled_post_id/.test(path);
         expect(absent ? [400, 404] : [200], text).toContain(status);
       });
   },
