@@ -1,5 +1,5 @@
 --[[
-@summary Opens a sealed partition under its previous incarnation.
+@summary Opens a sealed partition without raising its incarnation.
 @why     The seal proves that nothing was lost, and Postgres allowed this run id to use it.
 @key     meta         {NN}:meta   HASH
 @arg     run          text        run id of the connected Redis; added by the runner

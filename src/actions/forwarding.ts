@@ -98,7 +98,9 @@ export const readSources = (
   ids: readonly number[],
 ): Promise<Array<StoredMessage | null>> => sourcesOf(byBot(store, bot, chats), way, ids);
 
-/** Removes those fields of a profile that become outdated or depend on the viewer. The rest is stored as an origin. */
+/**
+ * Returns a profile without the fields that become outdated or depend on the viewer. The result is stored as an origin.
+ */
 const named = ({ m: _members, g: _language, ...profile }: Profile): Profile => profile;
 
 /**

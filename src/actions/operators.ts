@@ -104,7 +104,7 @@ function troublesOf({ slot, webhook, info }: SeenQueue, failing: SeenBot['failin
   };
 }
 
-/** Returns the rates and latencies of a queue. One outcome counts all successful deliveries. */
+/** Returns the rates and latencies of a queue. All successful deliveries count as one outcome. */
 function figuresOf(outcomes: readonly OutcomeRow[]) {
   const success = outcomes.find(({ delivered }) => delivered);
   const sum = (delivered: boolean) =>

@@ -185,8 +185,8 @@ export async function changeWithStickers(
 }
 
 /**
- * Returns the set and the key of a sticker from `getStickerSet`. Errors: `wrong_file_id`, `sticker_set_invalid` for a
- * file that is not from a set.
+ * Returns the set and the key that a `file_id` from `getStickerSet` names. Errors: `wrong_file_id`,
+ * `sticker_set_invalid` for a file that is not from a set.
  */
 export function placeOfSticker(files: FileIds, id: string): { readonly set: string; readonly key: string } {
   const { type, set, key } = files.fileOf(id);

@@ -17,7 +17,7 @@ export interface UpdateKeeperOptions {
   readonly time: Time;
 }
 
-/** The bytes that a small update counts as, so that the limit of bytes is also the limit of waiting updates. */
+/** The minimum number of bytes that an update counts as. The limit of bytes thus also limits the number of updates. */
 const bytes_min = Math.ceil(limits.delivery_records_waiting_bytes_max / limits.delivery_attempts_waiting_max);
 
 interface Waiting {

@@ -26,7 +26,7 @@ export const httpLimits = {
    */
   held_replies_bytes_max: 256 * 1024 * 1024,
   caller_held_replies_bytes_max: 32 * 1024 * 1024,
-  /** How long a large reply counts whose end the engine does not report. */
+  /** How long a large reply counts if the engine does not report its end. */
   held_reply_ms: 60_000,
   /** How long a stream that ends may still send buffered text to its client. */
   stream_end_ms_max: 2_000,

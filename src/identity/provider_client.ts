@@ -21,7 +21,7 @@ export interface TokenAnswer {
   readonly accessToken: string;
 }
 
-/** The query of the browser is not an answer of this provider. Anyone can send such a query. */
+/** The error if the query of the browser is no answer of this provider. Anyone can send such a query. */
 export class AnswerError extends Error {}
 
 /** Statuses of answers that cannot have a body. */

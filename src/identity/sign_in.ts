@@ -42,7 +42,7 @@ interface Flow {
 
 const owner = 'installation:sign-in';
 
-/** Errors with which the provider says that this person, code or moment is refused. Others concern the settings. */
+/** Errors with which the provider refuses this person or code, or asks for an action. Others concern the settings. */
 const refusals = new Set([
   ...['access_denied', 'invalid_grant', 'login_required', 'consent_required'],
   ...['interaction_required', 'account_selection_required'],
@@ -51,7 +51,7 @@ const refusals = new Set([
 /** Codes of the library for an ID token that does not belong to this sign-in. */
 const wrongToken = new Set<string>([oauth.JWT_CLAIM_COMPARISON, oauth.JWT_TIMESTAMP_CHECK]);
 
-/** Returns whether the provider answered, and refused. Otherwise it gave no valid answer. */
+/** Returns whether the sign-in was refused. After any other error, there is no valid answer from the provider. */
 function isRefusal(error: unknown): boolean {
   if (error instanceof oauth.AuthorizationResponseError || error instanceof oauth.ResponseBodyError)
     return refusals.has(error.error);
@@ -70,7 +70,7 @@ function reasonOf(error: unknown): string {
 
 type Report = SignInOptions['onFailure'];
 
-/** Returns a function that runs a step that needs the provider, and converts its errors. */
+/** Returns a function that runs a step of a sign-in. The function converts errors of the provider, and reports them. */
 function createAsking(report: Report) {
   return async <T>(step: () => Promise<T>): Promise<T> => {
     try {

@@ -4,7 +4,7 @@ import { findName } from '../postgres/accounts/users.js';
 import { asDatabase } from '../postgres/sql.js';
 import { type Backends, StartError } from '../processes/backends.js';
 
-/** Returns the id for an id or a username. Throws a StartError for an unknown username. */
+/** Returns the id of an account that is named by id or username. Throws a StartError for an unknown username. */
 async function idOf({ pool }: Backends, name: string): Promise<number> {
   if (/^\d{1,13}$/.test(name)) return Number(name);
   const id = await findName(asDatabase(pool), name.replace(/^@/, ''));

@@ -24,7 +24,7 @@ const systems: ReadonlyArray<readonly [RegExp, string]> = [
 const nameIn = (text: string, names: ReadonlyArray<readonly [RegExp, string]>): string =>
   names.find(([form]) => form.test(text))?.[1] ?? '';
 
-/** Headers are longer than this only if a client lies. */
+/** The headers of real browsers are shorter than this. */
 const read_length_max = 512;
 
 /** Returns for example `Firefox on Linux`, or '' for an unknown browser. The header itself is not stored. */

@@ -103,7 +103,10 @@ export interface StartedSignIn {
   readonly record: string;
 }
 
-/** Counts a sign-up. The result takes the sign-up back. Error: `too_many_requests`. */
+/**
+ * Counts a sign-up. Returns a function that removes it from the count, or undefined if there are no limits. Error:
+ * `too_many_requests`.
+ */
 export type CountSignUp = () => Promise<(() => Promise<void>) | undefined>;
 
 /** Signs people in through an OpenID Connect provider. `identity/` implements this interface. */
@@ -114,9 +117,9 @@ export interface SignInProvider {
   begin(): Promise<StartedSignIn>;
   /**
    * Returns the id of the person. `answer` is the query with which the provider sent the browser back. Creates a person
-   * for an unknown subject if the settings allow it, and calls `count` before, which may reject. Calls the result of
-   * `count` if another sign-in has just created the person. Errors:
-   * `sign_in_expired`, `sign_in_refused`, `account_missing`, `identity_provider_unavailable`, `too_many_requests`.
+   * for an unknown subject if the settings allow it. First calls `count`, which may reject. If another sign-in has just
+   * created the person, calls the function that `count` returned. Errors: `sign_in_expired`, `sign_in_refused`,
+   * `account_missing`, `identity_provider_unavailable`, `too_many_requests`.
    */
   finish(record: string, answer: string, count: CountSignUp): Promise<number>;
 }

@@ -46,7 +46,7 @@ async function showPost(
 /** No request for a page has a body. */
 export const admitPostPage = () => fail('method_not_allowed');
 
-/** Browsers get a page for the errors that pass by themselves. Other clients get all errors as JSON. */
+/** For temporary errors, browsers get a page. Other clients get all errors as JSON. */
 function refuse({ postPages }: CallContext, request: ApiRequest, error: unknown): void {
   const passes = error instanceof ApiError && error.retryAfter !== undefined;
   if (!passes || postPages === undefined || !request.acceptedTypes.includes('text/html')) throw error;

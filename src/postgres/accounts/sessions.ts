@@ -58,8 +58,8 @@ export interface UnusedStep {
 }
 
 /**
- * Removes the sessions that were not used for `days`, among the next `limit` tokens after the token id `after`. Days are
- * counted by UTC.
+ * Reads the next `limit` tokens after the token id `after`, and removes the sessions among them that were not used for
+ * `days`. Days are counted by UTC.
  */
 export async function removeUnused(
   sql: Sql,

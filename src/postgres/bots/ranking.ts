@@ -7,7 +7,9 @@ export interface Counted {
   readonly count: number;
 }
 
-/** Loads the bots whose webhook or one of whose routes is failing. The first to fail come first. */
+/**
+ * Loads bots with a failing webhook or a failing route. Bots that have been failing for the longest time come first.
+ */
 export const loadFailing = (sql: Sql, limit: number) => sql.column<number>`
   select bot_id as id from (
     select bot_id, failing_since as since from webhooks where url_box is not null and failing_since is not null

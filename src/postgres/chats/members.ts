@@ -188,8 +188,9 @@ export async function changeMember(
 
 /**
  * Fails if the person `by` is not allowed to change this member. Callers have already checked copies in Redis, but a
- * copy may lack a change that was just committed. Only persons with `can_restrict_members` may add a banned person.
- * Adding the person ends the ban. Errors: `not_enough_rights`, `person_banned`, `chat_not_found` for a chat of two people.
+ * copy may lack a change that was just committed. Only people with `can_restrict_members` may add a banned person.
+ * Adding the person ends the ban. Errors: `not_enough_rights`, `person_banned`, `chat_not_found` for a chat of two
+ * people.
  */
 export async function mayChange(
   sql: Sql,

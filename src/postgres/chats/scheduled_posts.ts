@@ -32,7 +32,7 @@ export interface ClaimedPost extends ScheduledPostRow {
 }
 
 const columns = fragment(`id, chat_id, user_id, content, ${seconds('publish_at')} as publish_at, failure`);
-/** Whether no attempt is running. After a process has died, an attempt counts as running until it is tried again. */
+/** Whether no attempt is running. If a process dies, its attempt counts as running until the next attempt has ended. */
 const isIdle = fragment('tried_at is null');
 
 /** Whether the author of a post may still post in its channel. */
@@ -42,7 +42,7 @@ const mayPost = fragment(`exists (
 
 /**
  * Error: `too_many_scheduled_posts` if the channel or the author has no room for a post of this size. Posts of former
- * authors take no room of the channel, because nobody else can see or delete them.
+ * authors do not count for the channel, because nobody else can see or delete them.
  */
 async function checkRoom(sql: Sql, chat: number, author: number, bytes: number, except = 0): Promise<void> {
   const totals = await sql.one<{ in_chat: number; chat_bytes: number; own: number; own_bytes: number }>`
@@ -195,7 +195,7 @@ export const noteFailure = (sql: Sql, id: number, failure: string) => sql.run`
     files = case when ${failure}::text = 'publication_unknown' then '{}' else files end
   where id = ${id} and tried_at is not null`;
 
-/** Schedules a post for its own time again, after an attempt to publish it earlier was refused. */
+/** If an attempt to publish a post early was refused, schedules the post for its original time again. */
 export const putBack = (sql: Sql, id: number) => sql.run`
   update scheduled_posts set tried_at = null, next_at = publish_at where id = ${id} and tried_at is not null`;
 

@@ -615,7 +615,7 @@ export interface Scripts {
       | { status: 'ok' }
       | { status: 'stale_run' };
   };
-  /** Opens a sealed partition under its previous incarnation. */
+  /** Opens a sealed partition without raising its incarnation. */
   'partition/unseal': {
     keys: { meta: string };
     args: { expected: string; seal: string; high_water: number | string; bytes_max: number | string };

@@ -158,9 +158,9 @@ export class FairUse {
   }
 
   /**
-   * Counts a sign-up against the client address and against all sign-ups. Returns a function for a sign-up that created
-   * no account: it takes the sign-up back from all sign-ups. The client address keeps it, so that nobody can try
-   * usernames without a limit. Error: `too_many_requests`.
+   * Counts a sign-up against the client address and against all sign-ups. If the sign-up creates no account, call the
+   * returned function. It removes the sign-up from the count of all sign-ups, but not from the count of the client
+   * address, so that nobody can try usernames without a limit. Error: `too_many_requests`.
    */
   async signUp(address: string): Promise<() => Promise<void>> {
     const { sign_up: ofAddress, sign_ups: ofAll } = this.#rates;

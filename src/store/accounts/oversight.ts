@@ -72,10 +72,11 @@ export function createOversight(
     person: (id: number) => seen.loadOverseenPerson(db, id),
     failingSlots: (bot: number) => seen.loadFailingSlots(db, bot),
     /**
-     * Finds people and bots with ids below `before`, or from the newest one if `before` is null. Then those with exactly
-     * this id or username come first, by an index. The search of parts of names reads up to
-     * limits.search_accounts_rows_max accounts, so even an answer without accounts can have a `next`. The words must be in
-     * the form that `foldCase` returns. Error: `unavailable` if Postgres takes longer than limits.search_timeout_ms.
+     * Finds people and bots with ids below `before`, or from the newest one if `before` is null. If `before` is null,
+     * accounts with exactly this id or username come first, found by an index. The search for parts of names reads up
+     * to limits.search_accounts_rows_max accounts, so even an answer without accounts can have a `next`. The words must
+     * be in the form that `foldCase` returns. Error: `unavailable` if Postgres takes longer than
+     * limits.search_timeout_ms.
      */
     async search(words: readonly string[], before: number | null, limit: number): Promise<FoundAccounts> {
       const { id, username } = exactOf(words);

@@ -92,13 +92,16 @@ class Waiter {
     this.#wake();
   }
 
-  /** Requests a check for a new update, unless the stream waits for something else when its present step ends. */
+  /**
+   * Requests a check because of a new update. Has no effect if the stream waits for something else, now or when its
+   * present step ends.
+   */
   onUpdate(): void {
     if (this.wanted === 'updates') this.requestCheck();
     else if (this.wanted === 'anything') this.#updateArrived = true;
   }
 
-  /** Requests a check when the promise resolves. Does nothing if a former promise is still pending. */
+  /** Requests a check when the promise resolves. Does nothing if an earlier promise is still pending. */
   checkAfter(event: () => Promise<void>): void {
     if (this.#expecting) return;
     this.#expecting = true;

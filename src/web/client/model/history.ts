@@ -364,7 +364,7 @@ export class History extends Signal {
 
   /**
    * Sends a message again, together with the other unsent messages of its send. First sends the earlier messages that
-   * had no connection.
+   * failed because there was no connection.
    */
   retry(outgoing: Outgoing): void {
     const at = this.outgoing.indexOf(outgoing);

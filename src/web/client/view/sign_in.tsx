@@ -58,7 +58,7 @@ async function demoPeople(): Promise<DemoPerson[]> {
   }
 }
 
-/** The ways to sign in where the service offers none, or does not say. */
+/** The ways to sign in if the service offers no others, or does not answer. */
 const tokenOnly: SignInWays = { sign_up: false };
 
 /** Finishes a sign-in if the identity provider has redirected the browser to this page. */
