@@ -78,7 +78,7 @@ export const storeLimits = {
   /** How many consumers may share a bot's queue, and how long a consumer's name may be. */
   consumers_max: 64,
   consumer_name_length_max: 32,
-  /** How long a consumer may make no poll step before it loses its chats to other consumers. */
+  /** How long a consumer may go without a poll step before it loses its chats to other consumers. */
   consumer_lease_s_default: 4,
   consumer_lease_s_max: 60,
   /** The minimum time between two steps of a waiting poll with a consumer name. */

@@ -293,7 +293,7 @@ export const callbackQuery = z
 
 const flag = z.boolean();
 
-/** A chat member. Libraries expect more flags than this service has rights. */
+/** A chat member. It has more flags than this service has rights, because libraries expect them. */
 export const botChatMember = z
   .strictObject({
     user,

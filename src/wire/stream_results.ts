@@ -47,7 +47,7 @@ export const streamEvents = {
   chat_settings: z.strictObject({ chat_id: chatId }).meta({
     id: 'ChatSettingsEvent',
     description:
-      'The caller muted, pinned or archived a chat, or undid such a change, in this or another session. Or one person of a chat of two people blocked or unblocked the other. Read the chat again.',
+      'The caller muted, pinned or archived a chat, or undid such a change, in this or another session. Or, in a chat of two people, one person blocked or unblocked the other. Read the chat again.',
   }),
   scheduled_posts: z.strictObject({ chat_id: chatId }).meta({
     id: 'ScheduledPostsEvent',

@@ -55,7 +55,7 @@ test('members of a group and the other person of a chat see the action and the n
   expect(await itemsOf(service.app(ben, 'GET', `/api/chats/${chat}/messages`))).toEqual([]);
 });
 
-test('bots and channels show no action of a person', async () => {
+test('actions of people are shown neither to bots nor in channels', async () => {
   const bot = await service.newBot(ann, 'quiet');
   await service.openChat(ann, bot);
   const group = await service.newGroup(ann, 'Team', [bot, ben]);

@@ -195,7 +195,7 @@ test('a post whose outcome is unknown no longer removes its file', async () => {
   expect(await unused(keys)).toEqual([]);
 });
 
-test('the files of scheduled posts are released with the account, unless the post is being published', async () => {
+test('deleting an account releases the files of its scheduled posts, except of a post that is being published', async () => {
   const [first, second] = [await schedule({ photo }), await schedule({ document: paper })];
   const [kept, released] = [await keysOf(first.id), await keysOf(second.id)];
   await sql(

@@ -169,7 +169,7 @@ test('a bot has at most ten routes', async () => {
   await clear();
 });
 
-test('the routes of a bot have at most 16 KiB', async () => {
+test('the routes of a bot take at most 16 KiB in total', async () => {
   const long = { url: `${books.url}?${'x'.repeat(1_900)}`, secret_token: 's'.repeat(256) };
   const answers = [];
   for (let n = 0; n < 10; n++) answers.push(await set(`r${n}`, long));

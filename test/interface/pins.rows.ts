@@ -231,7 +231,7 @@ const rightRows = places.flatMap(({ kind, right, other, shape }) => {
   });
 });
 
-/** Makes a row on the notification about a pin (§6) and the optional parameter disable_notification (§4.3). */
+/** Makes a row that tests the notification about a pin (§6) and the optional parameter disable_notification (§4.3). */
 const loud = (title: string, given: object, notify: boolean) =>
   row({
     title,

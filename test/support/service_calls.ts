@@ -4,7 +4,7 @@ import { holdEndpoint, holdMethod } from './results.js';
 import type { Front } from './role_process.js';
 import { type Answer, resultOf, type Service } from './service.js';
 
-/** How long the calls that prepare a test are repeated while a busy machine makes a front answer 503. */
+/** How long the calls that prepare a test are repeated while a front answers 503 because the machine is busy. */
 const patience_ms = 60_000;
 
 /** Repeats a call while it answers 503, as a client does, for up to a minute. */

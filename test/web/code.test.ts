@@ -69,7 +69,7 @@ describe('the colours of code', () => {
     ]);
   });
 
-  test('code with another name of a known language is coloured, and code in an unknown language is not', () => {
+  test('code is coloured if its language is given by another known name, and is not coloured if the language is unknown', () => {
     for (const [name, language] of [
       ['ts', 'typescript'],
       ['TS ', 'typescript'],

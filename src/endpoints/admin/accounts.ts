@@ -60,7 +60,7 @@ export const inspectBot = defineAdminEndpoint({
   verb: 'GET',
   path: '/api/admin/bots/{id}',
   summary:
-    'Returns the owner, state, queues, delivery attempts by outcome and limits of a bot. The answer contains no token, no secret, and only the host of each URL.',
+    'Returns the owner, state, queues and limits of a bot, and its delivery attempts by outcome. The answer contains no token and no secret, and shows only the host of each URL.',
   params: z.object({ id: userId }),
   errors: ['bot_not_found'],
   result: operatorBot,

@@ -997,7 +997,7 @@ export type ChatReadEvent = {
   message_id: number;
 };
 
-/** The caller muted, pinned or archived a chat, or undid such a change, in this or another session. Or one person of a chat of two people blocked or unblocked the other. Read the chat again. */
+/** The caller muted, pinned or archived a chat, or undid such a change, in this or another session. Or, in a chat of two people, one person blocked or unblocked the other. Read the chat again. */
 export type ChatSettingsEvent = {
   /** Id of the chat */
   chat_id: number;
