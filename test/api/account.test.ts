@@ -176,7 +176,7 @@ describe('accounts are deleted', () => {
   });
 });
 
-/** Returns the lines of an export, after each was validated against its schema in the OpenAPI document. */
+/** Validates each line of an export against its schema in the OpenAPI document, and returns the lines. */
 async function exported(by: { readonly token: string }): Promise<ExportLine[]> {
   const answer = await request(`${service.fronts[0].url}/api/me/export`, {
     headers: { authorization: `Bearer ${by.token}` },

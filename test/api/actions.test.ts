@@ -38,7 +38,7 @@ const refusal = async (who: TestUser, chat: number, action?: string) => {
   return [status, body.description];
 };
 
-test('members of a group and the other person of a chat see the action and the name, and nothing is stored', async () => {
+test('the others in a group or a chat of two people see who shows which action, and nothing is stored', async () => {
   const [group, chat] = [await service.newGroup(ann, 'Team', [ben]), await openChat(ann, ben)];
   const [own, others] = [await listen(ann), await listen(ben, 1)];
   await resultOf(show(ann, group));
@@ -71,7 +71,7 @@ test('actions of people are shown neither to bots nor in channels', async () => 
   expect(JSON.stringify(updates)).not.toContain('typing');
 });
 
-test('after a block, a chat of two people shows nothing', async () => {
+test('after one person blocks another, neither can show actions in their chat', async () => {
   const chat = await openChat(ann, ben);
   await resultOf(service.app(ben, 'POST', `/api/people/${ann.username}/block`, {}));
   const closed = [403, "Forbidden: you can't write to this person"];
@@ -86,7 +86,7 @@ test('an action needs the same membership and permission as the message that it 
   expect(await refusal(ann, group, 'dance')).toEqual([400, 'Bad Request: wrong parameter action in request']);
 });
 
-test('a person shows a limited number of actions', async () => {
+test('a person can show a limited number of actions', async () => {
   const group = await service.newGroup(ann, 'Team', [ben]);
   const answers = await Promise.all(
     Array.from({ length: 3 * limits.actions_per_person_max }, () => show(ann, group)),

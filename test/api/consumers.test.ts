@@ -183,7 +183,7 @@ test('a poll without a consumer is refused while consumers are active', async ()
   await expect.poll(async () => (await call({})).status, { timeout: 40_000 }).toBe(200);
 });
 
-test.each(['x'.repeat(33), 'a b', 'a:b', 'é'])('refuses the name "%s"', async (consumer) => {
+test.each(['x'.repeat(33), 'a b', 'a:b', 'é'])('the consumer name "%s" is refused', async (consumer) => {
   const { status, body } = await call({ consumer });
   expect([status, body.description]).toEqual([
     400,

@@ -70,7 +70,7 @@ test.each([
   ['shared_chats', 'invited', 'member'],
   ['nobody', 'invited', 'invited'],
 ])(
-  'with the choice %s, a person becomes %s when a stranger adds them, and %s when somebody who shares a chat with them does so',
+  'with the choice %s, a person added by a stranger is %s, and a person added by somebody from a shared chat is %s',
   async (choice, stranger, known) => {
     await choose(vera, choice);
     const group = await service.newGroup(ann, 'By a stranger');

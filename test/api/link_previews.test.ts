@@ -81,7 +81,7 @@ test('a message without a link, with an internal address or without a text shows
 });
 
 describe('link_preview_options', () => {
-  test('a message has the link preview options that are on', async () => {
+  test('a message shows only the link preview options that are on', async () => {
     const options = { is_disabled: false, prefer_small_media: true, show_above_text: true };
     const { message_id, ...sent } = await send(urlOf('options'), { link_preview_options: options });
     const on = { prefer_small_media: true, show_above_text: true };
@@ -154,7 +154,7 @@ describe('a service without link previews', () => {
     plain = running;
   });
 
-  test('says so', async () => {
+  test('refuses a request for a preview with the reason that previews are off', async () => {
     const user = await plain.newUser('reader');
     const group = await plain.newGroup(user, 'Readers', []);
     const sent = await resultOf(plain.app(user, 'POST', `/api/chats/${group}/messages`, { text: 'x' }));

@@ -179,7 +179,7 @@ test.each([
     undefined,
     null,
   ],
-])('accepts an upload with %s', async (_, head, options, name, attach) => {
+])('an upload with %s is accepted', async (_, head, options, name, attach) => {
   const parts = [
     { head, body: Buffer.from('some bytes') },
     ...(attach ? [field('document', attach)] : []),
@@ -378,7 +378,7 @@ test('no file of an upload remains after its message is refused', async () => {
   expect(await storedFiles()).toBe(before);
 });
 
-test('a file_id is refused after its file was removed because of its age', async () => {
+test('a file_id is refused after its file was removed from the file store', async () => {
   const { document } = await upload('sendDocument', 'document', Buffer.from('to be gone'), 'gone.txt');
   const { file_path } = await resultOf(service.bot(bot, 'getFile', { file_id: document.file_id }));
   const folder = service.env.FILES_DIR as string;

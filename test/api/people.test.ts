@@ -62,7 +62,7 @@ test('two fronts that open the same chat at the same moment get the same chat', 
   }
 });
 
-test('a chat is listed once it has a message', async () => {
+test('a chat is listed only after its first message', async () => {
   const { id } = await open(ann, ben);
   expect(await listed(ann)).toEqual([]);
   expect(await listed(ben)).toEqual([]);
@@ -159,7 +159,7 @@ test('a chat of two people keeps its two members', async () => {
   ]);
 });
 
-test('after a block nobody writes in the chat until the person is unblocked', async () => {
+test('after one person blocks another, neither can write in their chat until the block ends', async () => {
   const { id } = await open(ann, ben);
   const { message_id } = await say(ann, id, 'Hello');
   await ok(ben, 'POST', `/api/people/${ann.username}/block`, {}, 1);
@@ -207,7 +207,7 @@ test('a block prevents a chat from being opened', async () => {
   expect(await query('select 1 from person_chats where opener_id = any($1)', [[ann.id, ben.id]])).toEqual([]);
 });
 
-test('a blocked person cannot add the person who blocked them, who can still join', async () => {
+test('a blocked person cannot add the blocker to groups or channels, but the blocker can join them', async () => {
   const shared = (await ok(ann, 'POST', '/api/chats', { type: 'group', title: 'Shared' })).id;
   await ok(ann, 'PUT', `/api/chats/${shared}/members/${ben.id}`, {});
   await ok(ben, 'POST', `/api/people/${ann.username}/block`);
@@ -263,7 +263,7 @@ test('no message enters a chat after a block, even if the chat is opened at the 
   }
 });
 
-test('a person sets who may start a chat', async () => {
+test('a person chooses who may start a chat with them', async () => {
   const [fred, gus] = [await service.newUser('fred'), await service.newUser('gus')];
   await service.newGroup(ben, 'Friends', [fred]);
   const existing = await open(gus, ben);
@@ -301,7 +301,7 @@ test('an id finds only people with whom the caller shares a chat', async () => {
   expect((await ok(ann, 'POST', `/api/people/${ben.id}/chat`)).user_id).toBe(ben.id);
 });
 
-test('a chat of two people does not let one of them add the other to groups', async () => {
+test('a chat of two people does not count as a shared chat when one adds the other to a group', async () => {
   await ok(ben, 'PATCH', '/api/me', { add_to_groups: 'shared_chats' });
   await open(ann, ben);
   const group = await service.newGroup(ann, 'Unwanted');
@@ -321,7 +321,7 @@ async function storeChats(count: number, { opener = 0, peer = 0, stranger = true
   );
 }
 
-test('a person opens a limited number of chats with strangers a day', async () => {
+test('a person can open a limited number of chats with strangers per day', async () => {
   await storeChats(limits.stranger_chats_opened_per_day_max, { opener: ann.id });
   const { status, body } = await app(ann, 'POST', `/api/people/${ben.username}/chat`);
   expect(status).toBe(429);
@@ -330,7 +330,7 @@ test('a person opens a limited number of chats with strangers a day', async () =
   await open(ann, ben);
 });
 
-test('strangers open a limited number of chats with one person a day', async () => {
+test('strangers together can open a limited number of chats with one person per day', async () => {
   await storeChats(limits.stranger_chats_received_per_day_max, { peer: ben.id });
   expect((await app(ann, 'POST', `/api/people/${ben.username}/chat`)).status).toBe(429);
   await query("update person_chats set created_at = now() - interval '25 hours' where peer_id = $1", [
@@ -339,13 +339,13 @@ test('strangers open a limited number of chats with one person a day', async () 
   await open(ann, ben);
 });
 
-test('others open a limited number of chats with one person, which do not count against the person’s chats', async () => {
+test('after others have opened the maximum number of chats with a person, only the person can open more', async () => {
   await storeChats(limits.chats_opened_by_others_max, { peer: ben.id, stranger: false });
   expect(await refusal(app(ann, 'POST', `/api/people/${ben.username}/chat`))).toEqual(closed);
   expect((await open(ben, ann)).user_id).toBe(ann.id);
 });
 
-test('a person blocks a limited number of people', async () => {
+test('a person can block a limited number of people', async () => {
   await query(
     `with people as (insert into users (id, first_name) select nextval('ids'), 'x' from generate_series(1, $2::int) returning id)
      insert into person_blocks (user_id, blocked_id) select $1, id from people`,
@@ -362,7 +362,7 @@ test('a person blocks a limited number of people', async () => {
   ).toHaveLength(2);
 });
 
-test('the export has the whole chat, and the people whom the person blocked', async () => {
+test('an export contains all messages of a chat of two people, and the ids of blocked people', async () => {
   const { id } = await open(ann, ben);
   await say(ann, id, 'From Ann');
   await say(ben, id, 'From Ben');
@@ -382,7 +382,7 @@ test('the export has the whole chat, and the people whom the person blocked', as
   expect(lines.find(({ kind }) => kind === 'blocked_person')).toMatchObject({ user_id: ben.id });
 });
 
-test('after a person deleted their account, the other keeps their messages in a closed chat', async () => {
+test('when one person deletes their account, their chat closes and keeps only the messages of the other person', async () => {
   const { id } = await open(ann, ben);
   await say(ann, id, 'From Ann');
   await say(ben, id, 'From Ben');

@@ -356,7 +356,7 @@ test('the result of stopPoll contains every accepted vote and no other vote', as
   }
 });
 
-test('people who do not see the message cannot see the poll or vote', async () => {
+test('people who cannot read the message can neither see the poll nor vote', async () => {
   const message = await send();
   for (const answer of [service.app(eve, 'GET', at(message)), vote(eve, message, [0])])
     expect((await answer).body).toMatchObject({ ok: false });

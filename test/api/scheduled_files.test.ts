@@ -76,7 +76,7 @@ const makeDue = (id: number) =>
   sql("update scheduled_posts set publish_at = now() - interval '1 s', next_at = now() where id = $1", id);
 const keysOf = async (id: number): Promise<string[]> =>
   (await sql('select files from scheduled_posts where id = $1', id))[0]?.files;
-/** Returns those of the files that the sweep will remove. */
+/** Returns those of the given files that the sweep will remove. */
 const unused = async (keys: readonly string[]): Promise<string[]> =>
   (await sql('select key from unused_files where key = any($1::text[])', keys)).map(({ key }) => key);
 
@@ -160,7 +160,7 @@ test('a refused post stores no file', async () => {
   expect(await listed()).toEqual([]);
 });
 
-test('a repeated call stores its file once', async () => {
+test('a call that is repeated under its idempotency key stores its file once', async () => {
   const [given, options] = [{ text: 'Once', publish_at: soon() }, { key: 'one post' }];
   const post = await schedule({ photo }, given, options);
   const bytes = await storedBytes();
@@ -183,7 +183,7 @@ test('a post that could not be published keeps its file for the next attempt', a
   await expect.poll(async () => (await messages())[0]?.caption).toBe('By Ben');
 });
 
-test('a post whose outcome is unknown no longer removes its file', async () => {
+test('deleting a post whose outcome is unknown keeps its file, because a message may use the file', async () => {
   const { id } = await schedule({ photo });
   const keys = await keysOf(id);
   await sql(
@@ -195,7 +195,7 @@ test('a post whose outcome is unknown no longer removes its file', async () => {
   expect(await unused(keys)).toEqual([]);
 });
 
-test('deleting an account releases the files of its scheduled posts, except of a post that is being published', async () => {
+test('deleting an account releases the files of its scheduled posts, except the file of a post that is being published', async () => {
   const [first, second] = [await schedule({ photo }), await schedule({ document: paper })];
   const [kept, released] = [await keysOf(first.id), await keysOf(second.id)];
   await sql(

@@ -144,7 +144,7 @@ test('only authors of a channel schedule posts, and each sees only their own', a
   expect((await listed()).map(({ text }) => text)).toEqual(['By Ann']);
 });
 
-test('the time must be one minute to 365 days ahead', async () => {
+test('a post must be scheduled one minute to 365 days ahead', async () => {
   const wrong = [400, 'Bad Request: a post can be scheduled 1 minute to 365 days ahead'];
   for (const seconds of [-10, 30, 366 * 86_400])
     expect(await refusal(app(ann, 'POST', at(), { text: 'x', publish_at: soon(seconds) }))).toEqual(wrong);
@@ -226,7 +226,7 @@ test('a channel and a person have a limited number of scheduled posts', async ()
   expect(await refusal(app(ann, 'POST', at(), { text: 'x', publish_at: soon() }))).toEqual(full);
 });
 
-test('the posts of an author who may no longer post leave room in the channel', async () => {
+test('posts of an author who may no longer post do not count against the limit of the channel', async () => {
   await makeAuthor();
   await fill(limits.scheduled_posts_per_chat_max, ben);
   expect(await refusal(app(ann, 'POST', at(), { text: 'x', publish_at: soon() }))).toEqual(full);

@@ -122,7 +122,7 @@ test('a search finds no messages from direct chats of other people', async () =>
   expect(await idsOf(inChat(ann, 'ibex', {}, bot.id))).toEqual([mine]);
 });
 
-test('a search of all chats follows the order of the chat list, with up to three messages of each', async () => {
+test('a search of all chats shows up to three messages of each chat, in the order of the chat list', async () => {
   const person = await service.newUser('collector');
   const other = await service.newGroup(person, 'Other', [ben]);
   const busy = await service.newGroup(person, 'Busy', [ben]);

@@ -172,7 +172,7 @@ describe('a sign-in through the provider', () => {
     expect(await fullAt()).toBe(before + interval_us);
   });
 
-  test('a username that is taken or invalid is left out', async () => {
+  test('a new person gets no username if the username at the provider is already taken', async () => {
     const grace = await service.newUser('grace');
     const { user } = await resultOf(signInAs(service, grace.username));
     expect(user.id).not.toBe(grace.id);

@@ -66,7 +66,7 @@ describe('with SIGN_UP=open', () => {
     );
   });
 
-  test('refused sign-ups do not count against all sign-ups', async () => {
+  test('refused sign-ups do not count against the limit of all sign-ups', async () => {
     for (let i = 0; i < 12; i++)
       await refused(400, 'Bad Request: username is already taken', () =>
         signUp('ann_first', from(`192.0.2.${20 + i}`, { front: i % 2 })),
@@ -74,7 +74,7 @@ describe('with SIGN_UP=open', () => {
     expect((await signUp('after_refusals', from('192.0.2.40'))).status).toBe(200);
   });
 
-  test('a body that pages of other origins can send is refused', async () => {
+  test('a sign-up is refused if its content type is one that pages of other origins can send', async () => {
     const body = JSON.stringify({ first_name: 'Ann', username: 'ann_other' });
     for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'text/plain;application/json'])
       await refused(400, 'Bad Request', () =>
@@ -91,7 +91,7 @@ describe('with SIGN_UP=open', () => {
     await refused(400, 'Bad Request: username is already taken', () => signUp('keyed_one', keyed));
   });
 
-  test('the limits of an address and of all sign-ups are held by all fronts together', async () => {
+  test('all fronts share the limit of sign-ups per address and the limit of all sign-ups', async () => {
     for (const [i, front] of [0, 1, 0].entries())
       await resultOf(signUp(`flood_${i}`, from('192.0.2.4', { front })));
     const limited = (answer: { readonly status: number; readonly body: unknown }) => {

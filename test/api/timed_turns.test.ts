@@ -33,7 +33,7 @@ async function tire({ time, call, end }: ReturnType<typeof makeTurns>, accounts:
   await Promise.all(calls);
 }
 
-test('one call of an account runs at a time, and a call beyond the limit is refused', async () => {
+test('an account runs one call at a time, and is refused a call beyond its limit of waiting calls', async () => {
   const { time, call, running, end } = makeTurns();
   const calls = [call(1, 'a'), call(1, 'b')];
   await time.advance(0);
@@ -45,7 +45,7 @@ test('one call of an account runs at a time, and a call beyond the limit is refu
   expect(await Promise.all(calls)).toEqual(['a', 'b']);
 });
 
-test('accounts with long calls get half of the slots, so another account does not wait', async () => {
+test('accounts with long calls get at most half of the slots, so other accounts need not wait', async () => {
   const made = makeTurns();
   const { time, call, running, end } = made;
   await tire(made, [1, 2, 3, 4]);

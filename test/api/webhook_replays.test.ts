@@ -74,7 +74,7 @@ test.each([
   expect((await resultOf(own('GET', 'replays'))).items).toEqual([]);
 });
 
-test('a replay gives a new route the delivered updates and the dead letters of the bot, and keeps both', async () => {
+test('a replay sends delivered updates and dead letters to a new route, and keeps the dead letters', async () => {
   const broken = await keepBooks(() => 503);
   const began = Math.floor(Date.now() / 1_000);
   await call('setWebhook', to(books));

@@ -141,7 +141,7 @@ test('getWebhookRoutes shows the routes in order, with their settings', async ()
   await clear();
 });
 
-test('a route takes only its commands, which getWebhookRoutes and the owner see', async () => {
+test('a route with commands takes only these, and getWebhookRoutes and the owner see them', async () => {
   await resultOf(set('orders', { commands: ['/pay', 'order', 'pay'], percent: 100 }));
   expect(await routes()).toMatchObject([{ name: 'orders', commands: ['pay', 'order'] }]);
   expect((await resultOf(own('GET', 'routes'))).items).toEqual(await routes());

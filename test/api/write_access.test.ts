@@ -123,7 +123,7 @@ test('when the write access policy changes several times, each change applies im
   }
 });
 
-test('after setting the write access policy, no node accepts messages from excluded people', async () => {
+test('after the write access policy is set, no node accepts messages from excluded people', async () => {
   await service.openChat(other, bot);
   for (let round = 0; round < 3; round++) {
     await set('all');
