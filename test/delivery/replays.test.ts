@@ -332,7 +332,7 @@ test('the deletion of a bot does not wait until all kept updates are deleted', a
   await expect.poll(kept).toBe(0);
 });
 
-test('updates wait while Postgres is away, and one owner uses at most half of the buffer', async () => {
+test('updates to keep are buffered while Postgres is unavailable, and one owner gets at most half of the buffer', async () => {
   const { bot, users, say } = await makeChats(world.front, 1);
   await say(0, 'one');
   const to = await keepBooks();

@@ -47,7 +47,7 @@ test('an owner with eleven queues gets at most half of the slots', () => {
   expect(takeAll(slots, 2)).toBeGreaterThan(80);
 });
 
-test('an owner with one queue gets the same number of slots beside an owner with eleven queues as beside one with two', () => {
+test('an owner with one queue gets about as many slots beside an owner of eleven queues as beside an owner of two', () => {
   const beside = (queues: number) =>
     compete(createSlots(1_000), [...Array.from({ length: queues }, () => 1), 2]).at(-1) as number;
   expect(beside(2)).toBe(100);
@@ -77,7 +77,7 @@ test('owners take turns, and the queues of an owner are notified in order of arr
   expect(woken).toEqual(['a', 'd', 'b']);
 });
 
-test('a freed slot reaches a queue that may take it behind queues of its owner that may not', () => {
+test('a freed slot skips waiting queues that may not take it, and goes to a later queue of the same owner', () => {
   const slots = createSlots(16);
   const held = Array.from({ length: 5 }, () => takeAll(slots, 1));
   expect(held).toEqual([3, 2, 1, 1, 1]);
@@ -89,7 +89,7 @@ test('a freed slot reaches a queue that may take it behind queues of its owner t
   expect(woken).toEqual([5]);
 });
 
-test('fetched bytes reduce the room of their owner by twice their number, and the room of others by their number', () => {
+test('fetched bytes count twice against the room of their owner, and once against the room of other owners', () => {
   const held = createHeldBytes(1_000);
   held.add(1, 300);
   expect([held.room(1), held.room(2)]).toEqual([400, 700]);

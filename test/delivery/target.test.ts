@@ -81,7 +81,7 @@ describe('a webhook URL without HTTPS is refused', () => {
     'data:text/plain,x',
     'unix:/var/run/docker.sock',
     'httpss://example.com',
-  ])('refuses the URL %s', (url) => {
+  ])('the webhook URL %s is refused', (url) => {
     expect(refusalOf(url)).toBe('Bad Request: bad webhook: An HTTPS URL must be provided for webhook');
   });
 });
@@ -127,7 +127,7 @@ describe('an invalid webhook URL is refused', () => {
     'https://us%FFer@example.com/',
     '',
     ' ',
-  ])('refuses the URL %j', (url) =>
+  ])('the webhook URL %j is refused', (url) =>
     expect(refusalOf(url)).toBe('Bad Request: invalid webhook URL specified'),
   );
 });

@@ -18,7 +18,7 @@ afterAll(async () => {
   await service?.stop();
 });
 
-test('killing a process after the publication and before its mark causes no second publication', async () => {
+test('a process that is killed after it published a post and before it marked the post causes no second publication', async () => {
   const made = { type: 'channel', title: 'News' };
   const { id: channel } = await resultOf(service.app(ann, 'POST', '/api/chats', made));
   const path = `/api/chats/${channel}/scheduled_posts`;
@@ -47,7 +47,7 @@ test('killing a process after the publication and before its mark causes no seco
   expect(await texts()).toEqual(['Once']);
 });
 
-test('a published post counts as published, although its author is suspended before the mark', async () => {
+test('a published post counts as published even if its author is suspended before the post is marked', async () => {
   const made = { type: 'channel', title: 'Notes' };
   const author = await service.newUser('author');
   const { id: channel } = await resultOf(service.app(author, 'POST', '/api/chats', made));

@@ -24,7 +24,7 @@ test.each<[of: string, Partial<Amounts>]>([
   ['streams', { streams: 'all' }],
   ['one stream', { pollers: 1, streams: 'alone' }],
 ])(
-  'no update of %s is lost or overtaken in its chat when Redis, fronts and clients are killed and fronts and clients are stopped',
+  'killing Redis, and killing and stopping fronts and clients, loses no update of %s and keeps the order of each chat',
   async (of, more) => {
     const redis = await durableRedis();
     const running = await startService({ combined: true, fronts: 2, redis });

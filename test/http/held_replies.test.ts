@@ -7,7 +7,7 @@ import { type Fixture, headOf, RawClient, start } from './fixture.js';
 const { caller_held_replies_bytes_max: ofCaller, held_replies_bytes_max: ofAll } = httpLimits;
 const mebibyte = 2 ** 20;
 
-describe('counting', () => {
+describe('HeldReplies', () => {
   const world = () => {
     const held = new HeldReplies();
     const dropped: string[] = [];
@@ -19,7 +19,7 @@ describe('counting', () => {
     return { held, dropped, add };
   };
 
-  test('drops the oldest replies of a caller that is above its limit, and no reply of another caller', () => {
+  test('HeldReplies drops the oldest replies of a caller that is above its limit, and no reply of another caller', () => {
     const { held, dropped, add } = world();
     add(2, 'other', mebibyte);
     for (const name of ['a', 'b', 'c']) add(1, name, ofCaller / 2);
@@ -27,7 +27,7 @@ describe('counting', () => {
     expect(held.bytes).toBe(ofCaller + mebibyte);
   });
 
-  test('drops replies of the caller with the most bytes when all replies together are above the limit', () => {
+  test('HeldReplies drops replies of the caller with the most bytes when all replies together are above the limit', () => {
     const { held, dropped, add } = world();
     const callers = ofAll / ofCaller;
     for (let i = 0; i < callers - 1; i++) add(i, `small ${i}`, ofCaller - mebibyte);
@@ -38,7 +38,7 @@ describe('counting', () => {
     expect(held.bytes).toBeLessThanOrEqual(ofAll);
   });
 
-  test('counts a reply that cannot be dropped until it ends, and drops other replies of the same caller', () => {
+  test('HeldReplies counts a reply that cannot be dropped until it ends, and drops other replies of the same caller', () => {
     const { held, dropped, add } = world();
     expect(held.hold(1, ofCaller + 1)).toBeNull();
     const release = held.hold(1, ofCaller - mebibyte);
@@ -50,7 +50,7 @@ describe('counting', () => {
     expect(held.bytes).toBe(mebibyte);
   });
 
-  test('refuses a reply that cannot be dropped while the replies of all callers have reached the limit', () => {
+  test('HeldReplies refuses a reply that cannot be dropped while the replies of all callers have reached the limit', () => {
     const { held, dropped, add } = world();
     const releases = Array.from({ length: ofAll / ofCaller }, (_, i) => held.hold(i, ofCaller));
     expect(releases).not.toContain(null);
@@ -61,7 +61,7 @@ describe('counting', () => {
     expect(held.hold('other', ofCaller)).not.toBeNull();
   });
 
-  test('stops counting a reply that was read, and ignores a reply that was dropped', () => {
+  test('HeldReplies stops counting a reply that was read, and ignores a reply that was dropped', () => {
     const { held, dropped, add } = world();
     const first = add(1, 'first', ofCaller);
     add(1, 'second', ofCaller);
@@ -102,7 +102,7 @@ describe('over connections', () => {
   test.each([
     ['a connection that stays open', ['Content-Length: 0']],
     ['a connection that the client ends', ['Content-Length: 0', 'Connection: close']],
-  ] as const)('closes the oldest slow connection of one caller: %s', async (_, headers) => {
+  ] as const)('the server closes the oldest slow connection of one caller: %s', async (_, headers) => {
     const other = await slow(2, headers);
     const clients: RawClient[] = [];
     for (let i = 0; i < fitting + 2; i++) clients.push(await slow(1, headers));
@@ -116,7 +116,7 @@ describe('over connections', () => {
     expect(fixture.faults).toEqual([]);
   });
 
-  test('closes the newest connection of one caller after a chunked body', async () => {
+  test('the server closes the newest connection of one caller after a chunked body', async () => {
     const clients: RawClient[] = [];
     for (let i = 0; i < fitting + 1; i++) {
       clients.push(await slow(3, ['Transfer-Encoding: chunked'], '0\r\n\r\n'));

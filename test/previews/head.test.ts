@@ -8,7 +8,7 @@ import { previewLimits as limits } from '../../src/previews/limits.js';
 const card = (html: string, url = 'https://example.org/a') => cardOf(url, readHead(html));
 const titleOf = (html: string) => card(html)?.title;
 
-test('a preview has the texts for previews, and the host of the page', () => {
+test('a preview shows the texts that a page provides for previews, and the host of the page', () => {
   const html = `<!doctype html><html><head>
     <title>Plain title</title>
     <meta name="description" content="Plain description">
@@ -22,7 +22,7 @@ test('a preview has the texts for previews, and the host of the page', () => {
   });
 });
 
-test('a page without texts for previews has its title and its description', () => {
+test('the preview of a page that provides no texts for previews shows its title and description', () => {
   expect(card('<title>A &amp; B</title><META NAME=Description CONTENT="c">')).toEqual({
     ...{ host: 'example.org', title: 'A & B', description: 'c' },
   });
@@ -87,7 +87,7 @@ describe('the encoding of a page', () => {
   const read = (bytes: Buffer, type = 'text/html') => readPage(bytes, type).title;
   const named = (meta: string) => Buffer.concat([Buffer.from(meta), windows1251]);
 
-  test('the header names the encoding of a page, or else the page does', () => {
+  test('the encoding of a page is taken from the Content-Type header, or else from the page itself', () => {
     expect(read(windows1251, 'text/html; charset="windows-1251"')).toBe('Привет');
     expect(read(named('<meta charset=windows-1251>'))).toBe('Привет');
     expect(read(named('<meta http-equiv="Content-Type" content="text/html; charset=windows-1251">'))).toBe(

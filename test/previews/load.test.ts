@@ -81,7 +81,9 @@ describe('redirects', () => {
     expect(requests).toHaveLength(2 * (max + 1));
   });
 
-  test('redirects to an address that the guard refuses reach nobody', async ({ onTestFinished }) => {
+  test('no connection is opened for a redirect to an address that the guard refuses', async ({
+    onTestFinished,
+  }) => {
     const inner = await startListener();
     onTestFinished(() => inner.close());
     const guard = makeGuard({ allow: ['127.0.0.1/32'], resolver: makeResolver() });

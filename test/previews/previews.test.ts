@@ -38,7 +38,7 @@ async function serve(onTestFinished: OnFinished, status = 200) {
     receiver,
     open,
     url: (path: string, host = '127.0.0.1') => `https://${host}:${receiver.port}/${path}`,
-    /** Returns a page of one of two hosts. A front can load pages of both to its limit. */
+    /** Returns a page on one of two hosts, because the limit per host is below the limit of a front. */
     slow: (n: number) => `https://${n % 2 ? 'localhost' : '127.0.0.1'}:${receiver.port}/slow${n}`,
     release() {
       isReleased = true;
@@ -93,7 +93,7 @@ test('the cache keeps a page for some time, in a slot whose key and value do not
   expect(await client.pttl(key)).toBeLessThanOrEqual(limits.link_preview_absent_ms);
 });
 
-test('another page in the same slot is not taken for the page', async () => {
+test('a cached preview is not used for another page in the same slot', async () => {
   const { linkPreviews } = node.store;
   const { client } = node.connection;
   const [url, other] = ['https://one.example/', 'https://other.example/'];
@@ -118,7 +118,7 @@ test('calls for a page that is being loaded share its answer', async ({ onTestFi
   expect(receiver.requests()).toBe(1);
 });
 
-test('calls that wait for their turn share the answer of the first of them', async ({ onTestFinished }) => {
+test('waiting calls for the same page share the answer of the first call', async ({ onTestFinished }) => {
   const { receiver, open, url, release } = await serve(onTestFinished);
   const { find } = previewsOf();
   const user = ++nextUser;
@@ -152,7 +152,7 @@ test('a front loads one page for a person at a time, and a person has a rate lim
   expect(taken).toContain('too_many_requests');
 });
 
-test('a call that waits too long for a load of the front is refused', async ({ onTestFinished }) => {
+test('a call is refused if it waits too long for the front to load its page', async ({ onTestFinished }) => {
   const { open, slow, release } = await serve(onTestFinished);
   const time = new VirtualTime();
   const { find, waiting } = previewsOf({ time });
@@ -168,7 +168,9 @@ test('a call that waits too long for a load of the front is refused', async ({ o
   expect(waiting()).toBe(0);
 });
 
-test('people with slow pages get half of the loads of a front', async ({ onTestFinished }) => {
+test('people with slow pages get at most half of the simultaneous loads of a front', async ({
+  onTestFinished,
+}) => {
   const { open, slow, url, release } = await serve(onTestFinished);
   const time = new VirtualTime();
   const { find, loads } = previewsOf({ time });
@@ -186,7 +188,7 @@ test('people with slow pages get half of the loads of a front', async ({ onTestF
   await Promise.all(again);
 });
 
-test('people who view one slow page use one load of the front', async ({ onTestFinished }) => {
+test('people who view the same slow page share one load of the front', async ({ onTestFinished }) => {
   const { open, url, release } = await serve(onTestFinished);
   const { find, loads, waiting } = previewsOf();
   const same = Array.from({ length: 2 * limits.preview_loads_at_once }, () => find(++nextUser, url('same')));
@@ -198,7 +200,7 @@ test('people who view one slow page use one load of the front', async ({ onTestF
   expect(loads).toEqual({ found: 2, none: 0, failed: 0 });
 });
 
-test('a slow host leaves loads of the front for pages of other hosts', async ({ onTestFinished }) => {
+test('a slow host cannot use all simultaneous loads of a front', async ({ onTestFinished }) => {
   const { open, url, release } = await serve(onTestFinished);
   const { find } = previewsOf();
   const most = limits.preview_loads_per_host_at_once;
