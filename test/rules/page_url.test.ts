@@ -10,7 +10,7 @@ describe('pageUrl', () => {
     ['HTTPS://EXAMPLE.org', 'https://example.org/'],
     ['https://example.org:8443/', 'https://example.org:8443/'],
     ['https://пример.рф/', 'https://xn--e1afmkfd.xn--p1ai/'],
-  ])('turns %s into %s', (given, wanted) => {
+  ])('pageUrl turns %s into %s', (given, wanted) => {
     expect(pageUrl(given)).toBe(wanted);
   });
 
@@ -26,11 +26,11 @@ describe('pageUrl', () => {
     [`https://example.org/${'я'.repeat(1_000)}`],
     ['https://'],
     [''],
-  ])('refuses %s', (given) => {
+  ])('pageUrl refuses %s', (given) => {
     expect(pageUrl(given)).toBeUndefined();
   });
 
-  test('resolves the target of a redirect against the page that redirects', () => {
+  test('pageUrl resolves the target of a redirect against the page that redirects', () => {
     expect(pageUrl('../b', 'https://example.org/x/a')).toBe('https://example.org/b');
     expect(pageUrl('//other.example/b', 'https://example.org/x/a')).toBe('https://other.example/b');
     expect(pageUrl('http://other.example/b', 'https://example.org/')).toBe('https://other.example/b');
@@ -51,14 +51,14 @@ describe('linkedPage', () => {
     of('text_link', 'this', { url: 'https://hidden.example/' }),
   ];
 
-  test('returns the first link whose page can have a preview', () => {
+  test('linkedPage returns the first link whose page can have a preview', () => {
     expect(linkedPage({ text, entities })).toBe('https://example.org/a');
     expect(linkedPage({ text, entities: entities.slice(3) })).toBe('https://hidden.example/');
     expect(linkedPage({ text, entities: entities.slice(0, 2) })).toBeUndefined();
     expect(linkedPage({ text: 'example.org' })).toBeUndefined();
   });
 
-  test('the options of the message replace the page or turn the preview off', () => {
+  test('the link preview options of a message replace the linked page or turn the preview off', () => {
     const url = 'other.example';
     expect(linkedPage({ text, entities, preview: { url } })).toBe('https://other.example/');
     expect(linkedPage({ text, entities, preview: { url: 'ftp://x.example' } })).toBeUndefined();

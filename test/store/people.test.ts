@@ -45,7 +45,7 @@ test('a repeated block or unblock takes effect, even if the process of the first
   for (const by of [ann, ben]) await say(by);
 });
 
-test('the chat of a deleted account is closed and nameless, even if its copy is refreshed before that of the person', async () => {
+test('the chat of a deleted account is closed and nameless, even if the copy of the chat is refreshed first', async () => {
   expect(await node.store.users.find(ben.id)).toMatchObject({ firstName: 'Ann' });
   await expect(dead.store.accounts.end(ben.id)).rejects.toThrow('died');
   await node.store.chats.refresh(chat);

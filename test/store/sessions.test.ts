@@ -19,7 +19,7 @@ const setUsed = (id: number, daysAgo: number) => one.db.run`
   update user_tokens set created_at = now() - interval '1 year', last_used_on = current_date - ${daysAgo}::int
   where id = ${id}`;
 
-test('a session is accepted by every node, and by none once it was ended', async () => {
+test('every node accepts a session until it is ended, and refuses it afterwards', async () => {
   const { id, token } = await makeUser(one);
   const first = await one.store.sessions.start(id, 'Firefox on Linux');
   const second = await other.store.sessions.start(id, '');
@@ -34,7 +34,7 @@ test('a session is accepted by every node, and by none once it was ended', async
   for (const each of [token, first]) expect(await accepts(each)).toEqual([true, true]);
 });
 
-test('sessions of others and tokens cannot be ended as sessions', async () => {
+test('a person cannot end sessions of other people, and cannot end tokens as sessions', async () => {
   const [ann, bob] = [await makeUser(one), await makeUser(one)];
   const ofBob = await one.store.sessions.start(bob.id, '');
   const [session] = await one.store.sessions.list(bob.id, '');
@@ -48,7 +48,7 @@ test('sessions of others and tokens cannot be ended as sessions', async () => {
   for (const each of [ann.token, bob.token, ofBob]) expect(await accepts(each)).toEqual([true, true]);
 });
 
-test('the caller can end their own session, or all others', async () => {
+test('a caller can end the current session, or all their other sessions', async () => {
   const { id, token } = await makeUser(one);
   const tokens: string[] = [];
   for (let i = 0; i < 4; i++) tokens.push(await one.store.sessions.start(id, `${i}`));
@@ -86,7 +86,7 @@ test('a sign-in above the limit ends the session that has been unused for the lo
   expect(await one.store.users.tokens(id, 0, 100)).toHaveLength(2);
 });
 
-test('sessions that were not used for the given days end, and tokens stay valid', async () => {
+test('a session ends when it was unused for more than the given number of days, and tokens stay valid', async () => {
   const { id, token } = await makeUser(one);
   const start = async (daysAgo: number | null) => {
     const made = await one.store.sessions.start(id, '');

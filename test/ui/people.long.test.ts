@@ -114,7 +114,7 @@ test('after one person blocks another, neither can write until the block ends', 
   await Promise.all([page, other].map((window) => window.context().close()));
 });
 
-test('a person sets who may start a chat', async () => {
+test('a person chooses who may start a chat with them', async () => {
   const [page, other] = [
     await world.open(bob, '#/settings'),
     await world.open(alice, `#/person/${bob.username}`),

@@ -184,7 +184,7 @@ test('a person ends one session or all others, and their windows are signed out 
   for (const page of [here, there]) await page.context().close();
 });
 
-test('a token still signs in, and the settings say that it is not a session', async () => {
+test('a person can still sign in with a token, and the settings name the token instead of a session', async () => {
   const page = await world.open(null, '#/settings');
   await page.getByText('Sign in with a token').click();
   await page.getByLabel('Your token').fill(alice.token);

@@ -123,14 +123,14 @@ describe('the highlighter', () => {
     vi.useRealTimers();
   });
 
-  test('starts no worker for an unknown language or for long code', async () => {
+  test('the highlighter starts no worker for an unknown language or for long code', async () => {
     expect(await highlighter.find('unknown', 'a')).toBeNull();
     expect(highlighter.known('unknown', 'a')).toBeNull();
     expect(await highlighter.find('js', 'a'.repeat(code_length_max + 1))).toBeNull();
     expect(workers).toEqual([]);
   });
 
-  test('gives one code at a time to one worker, and remembers the answers', async () => {
+  test('the highlighter sends one code block at a time to one worker, and remembers the answers', async () => {
     const found = [highlighter.find('js', 'a'), highlighter.find('py', 'b'), highlighter.find('js', 'a')];
     expect(last().jobs).toEqual([{ language: 'javascript', code: 'a' }]);
     last().answer(parts);
@@ -144,7 +144,7 @@ describe('the highlighter', () => {
     expect(workers).toHaveLength(1);
   });
 
-  test('ends a worker that takes too long, leaves its code without colours, and continues with the next', async () => {
+  test('the highlighter ends a worker that takes too long, and continues with the next code block', async () => {
     const [slow, next] = [highlighter.find('js', 'slow'), highlighter.find('js', 'next')];
     vi.advanceTimersByTime(job_ms_max);
     expect(await slow).toBeNull();
@@ -157,7 +157,7 @@ describe('the highlighter', () => {
     expect(last().isEnded).toBe(false);
   });
 
-  test('replaces a worker that cannot be loaded', async () => {
+  test('the highlighter replaces a worker that cannot be loaded', async () => {
     const found = highlighter.find('js', 'a');
     last().onerror?.(undefined as never);
     expect(await found).toBeNull();
@@ -167,7 +167,7 @@ describe('the highlighter', () => {
     expect(workers.map(({ isEnded }) => isEnded)).toEqual([true, false]);
   });
 
-  test('refuses code while too many code blocks wait', async () => {
+  test('the highlighter refuses code while too many code blocks wait', async () => {
     const found = Array.from({ length: 300 }, (_, i) => highlighter.find('js', `${i}`));
     expect(await Promise.race(found)).toBeNull();
     while (last().onmessage) last().answer(parts);

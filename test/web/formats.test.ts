@@ -51,7 +51,7 @@ test.each<[Format, string, string]>([
   expect(formatted(format, given)).toBe(wanted);
 });
 
-test('every format of a selection inside a word, beside white space and in quotes is read as one entity', () => {
+test('in each format, a selection inside a word, beside white space or in quotes is read as one entity', () => {
   const types = { quote: 'blockquote', link: 'text_link' } as Record<Format, string>;
   for (const format of formats)
     for (const given of ['a «b» c', 'a«b»c', '“«b»”', '«b c»', 'a\n«b»\nc', '« b»', '«中文»', 'é«é»é']) {

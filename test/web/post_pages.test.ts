@@ -145,7 +145,7 @@ describe('readers without an account can open a post of a public channel', () =>
     `"><script>alert(1)</script><img src=x onerror='alert(2)'>`,
     `</title></p><!-- body --><!-- head --> $& $1 $' \` &lt;b&gt; &amp;`,
     `' onmouseover='x" autofocus onfocus="y`,
-  ])('escapes the hostile text %s', async (text) => {
+  ])('the page escapes the hostile text %s', async (text) => {
     const { external_id } = await write(await newChannel({ title: text }), { text });
     const { text: page } = await load(`/post/${external_id}`);
     expect(elementOf(page, 'title')).toBe(text);
