@@ -249,6 +249,8 @@ export const storeLimits = {
   leak_place_length_max: 512,
   talk_age_ms_max: 24 * 3_600_000,
   notices_batch_max: 50,
+  /** How long a process may send claimed notices before another process sends them. */
+  notice_claim_ms: 30_000,
   notice_retry_ms: 1_000,
   notice_retry_ms_max: 60_000,
   notice_tries_max: 1_500,

@@ -60,49 +60,48 @@ export type NoticeOutcome =
   | { readonly how: 'later'; readonly delayMs: number };
 
 /**
- * Takes at most `limit` due notices and records the outcome of each. A person's older notices come first. Skips rows
- * that another sweep is processing. If a process dies, its rows are taken again later. Returns how many rows this call
- * took.
+ * Claims at most `limit` due notices for `claimMs`, and records the outcome of each. A person's older notices come first.
+ * Skips notices that another sweep has claimed. If a process dies, its notices are due again when the claim ends. Holds
+ * no lock while it sends, because sending may need locks of the person. Returns how many notices this call claimed.
  */
 export async function takeNotices(
   db: Database,
   limit: number,
+  claimMs: number,
   send: (row: NoticeRow) => Promise<NoticeOutcome>,
 ): Promise<number> {
-  // Checks for due notices first, because usually there are none. A transaction would need several round trips to find
-  // that out.
-  const some = await db.some`select 1 from notices where told_at is null and next_at <= now() limit 1`;
-  if (!some) return 0;
-  return db.transaction(async (sql) => {
-    const rows = await sql.rows<NoticeRow>`
-      select id, user_id, notice, tries from notices
-      where told_at is null and next_at <= now() order by id limit ${limit} for update skip locked`;
-    const byUser = new Map<number, NoticeRow[]>();
-    for (const row of rows) byUser.set(row.user_id, [...(byUser.get(row.user_id) ?? []), row]);
-    const handled = await Promise.all(
-      [...byUser.values()].map(async (own) => {
-        const each: Array<readonly [id: number, outcome: NoticeOutcome]> = [];
-        for (const row of own) {
-          // If an earlier notice to the same person was postponed, postpones this one too, to keep their order.
-          const last = each.at(-1)?.[1];
-          each.push([row.id, last?.how === 'later' ? last : await send(row)]);
-        }
-        return each;
-      }),
-    );
-    const all = handled.flat();
-    const done = all.filter(([, { how }]) => how !== 'later');
-    const later = all.filter(([, { how }]) => how === 'later');
-    await sql.run`
-      update notices set told_at = now(), refused = nullif(given.refused, '')
-      from unnest(${done.map(([id]) => id)}::bigint[],
-        ${done.map(([, one]) => (one.how === 'refused' ? one.why : ''))}::text[]) as given (id, refused)
-      where notices.id = given.id`;
-    await sql.run`
-      update notices set tries = tries + 1, next_at = now() + given.delay * interval '1 millisecond'
-      from unnest(${later.map(([id]) => id)}::bigint[],
-        ${later.map(([, one]) => (one.how === 'later' ? one.delayMs : 0))}::int[]) as given (id, delay)
-      where notices.id = given.id`;
-    return rows.length;
-  });
+  const rows = await db.rows<NoticeRow>`
+    update notices set next_at = now() + ${claimMs} * interval '1 millisecond' where id in (
+      select id from notices where told_at is null and next_at <= now()
+      order by id limit ${limit} for update skip locked)
+    returning id, user_id, notice, tries`;
+  if (rows.length === 0) return 0;
+  const byUser = new Map<number, NoticeRow[]>();
+  for (const row of rows.sort((a, b) => a.id - b.id))
+    byUser.set(row.user_id, [...(byUser.get(row.user_id) ?? []), row]);
+  const handled = await Promise.all(
+    [...byUser.values()].map(async (own) => {
+      const each: Array<readonly [id: number, outcome: NoticeOutcome]> = [];
+      for (const row of own) {
+        // If an earlier notice to the same person was postponed, postpones this one too, to keep their order.
+        const last = each.at(-1)?.[1];
+        each.push([row.id, last?.how === 'later' ? last : await send(row)]);
+      }
+      return each;
+    }),
+  );
+  const all = handled.flat();
+  const done = all.filter(([, { how }]) => how !== 'later');
+  const later = all.filter(([, { how }]) => how === 'later');
+  await db.run`
+    update notices set told_at = now(), refused = nullif(given.refused, '')
+    from unnest(${done.map(([id]) => id)}::bigint[],
+      ${done.map(([, one]) => (one.how === 'refused' ? one.why : ''))}::text[]) as given (id, refused)
+    where notices.id = given.id`;
+  await db.run`
+    update notices set tries = tries + 1, next_at = now() + given.delay * interval '1 millisecond'
+    from unnest(${later.map(([id]) => id)}::bigint[],
+      ${later.map(([, one]) => (one.how === 'later' ? one.delayMs : 0))}::int[]) as given (id, delay)
+    where notices.id = given.id`;
+  return rows.length;
 }

@@ -60,7 +60,7 @@ export function createNotices({ db }: StoreContext, store: () => Sending, onErro
       profile: () => Promise<Profile>,
       write: (notice: Notice, language: string | null) => NoticeMessage,
     ) =>
-      takeNotices(db, limits.notices_batch_max, async ({ id, user_id, notice, tries }) => {
+      takeNotices(db, limits.notices_batch_max, limits.notice_claim_ms, async ({ id, user_id, notice, tries }) => {
         try {
           const user = await store().users.find(user_id);
           if (user === null) return { how: 'refused', why: 'user_not_found' };
