@@ -3,7 +3,7 @@ import type { GoalResult, LatencyResult, Results, ScenarioResult } from '../src/
 import { whole } from '../src/loadtest/table.js';
 import { shareOf } from '../src/loadtest/verdict.js';
 
-/** A server that uses more than this share of its core counts as fully loaded. */
+/** The share of its core above which a server counts as fully loaded. */
 const saturated = 0.9;
 /** The limit for p99 at half of the service's rate, as a multiple of the p99 of the floor server. */
 const p99_times_max = 3;

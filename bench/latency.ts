@@ -19,7 +19,7 @@ import type { Scenario } from './scenarios/scenario.js';
 export const half = 0.5;
 /** The shares of the highest rate for the plot of latency against load. */
 export const sweep: readonly number[] = [0.1, 0.25, 0.5, 0.7, 0.85];
-/** The maximum time for a warm-up of connections and code at the measured rate. */
+/** How long a warm-up of connections and code at the measured rate may take. */
 const warmup_s_max = 1;
 const costs = ['server', 'redis', 'flush', 'postgres', 'load'] as const;
 

@@ -55,7 +55,7 @@ export interface DrainContext {
 }
 
 export interface AttemptFacts {
-  /** The owner whose share of the process the attempt used. */
+  /** The attempt counts against the share of this owner in the process. */
   readonly owner: number;
   /** The number of this attempt, counted from 1. */
   readonly tries: number;

@@ -62,7 +62,7 @@ const hintIntervalMs = 20;
  */
 const listenAfterMs = 20;
 const failurePauseMs = 100;
-/** The maximum time for which a worker uses its lease. */
+/** How long a worker may use its lease. */
 const heldMs = limits.webhook_lease_ms - limits.webhook_lease_margin_ms;
 type Wanted = Pick<Step, 'chats' | 'updates'>;
 const nothing: Wanted = { chats: 0, updates: 0 };
@@ -76,7 +76,7 @@ export class Drain {
   /** The id of the queue. For the queue of a route, this id differs from the id of the bot. */
   readonly #queue: number;
   readonly #bot: number;
-  /** The owner whose share of the process this drain uses. */
+  /** The drain counts against the share of this owner in the process. */
   readonly #owner: number;
   /** The queue to which the attempts belong. For a replay, this is the queue of its target. */
   readonly #target: number;

@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 
-/** If a server log is larger than this, the next start renames it to `<name>.1`. */
+/** The size in bytes above which the next start renames a server log to `<name>.1`. */
 export const log_bytes_max = 8 * 1024 * 1024;
 
 /** Replaces a file atomically: readers see either the old text or the new text. */

@@ -72,7 +72,7 @@ function tryPort(port: number): Promise<number> {
   });
 }
 
-/** The maximum time in which a server starts on its port. */
+/** How long a server may take to start on its port. */
 const reserve_ms = 30_000;
 
 /**

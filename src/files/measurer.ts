@@ -14,7 +14,7 @@ interface Waiting extends MeasureTask {
 }
 
 const heap_mb_max = 256;
-/** The maximum time in which a new thread loads its libraries. Loading takes long on a busy machine. */
+/** How long a new thread may take to load its libraries. Loading takes long on a busy machine. */
 const start_ms_max = 15_000;
 const thread = new URL('./measure_worker.js', import.meta.url);
 

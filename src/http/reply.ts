@@ -22,7 +22,7 @@ export function peerAddress(response: EngineResponse): string {
   return Buffer.from(response.getRemoteAddressAsText()).toString('latin1');
 }
 
-/** Replies larger than this go to the kernel piece by piece, so that the engine does not copy them. */
+/** The size in bytes above which a reply goes to the kernel piece by piece, so that the engine does not copy it. */
 export const large_reply_bytes_min = 64 * 1024;
 
 /**

@@ -105,7 +105,7 @@ export function createMetrics(info: BuildInfo) {
     register(figure: Figure) {
       const { name, help, kind } = figure;
       // Implements the interface that a registry needs. The library's own metrics store a value per set of labels. This
-      // metric stores no value.
+      // metric does not store a value.
       const metric = {
         name,
         get: async () => ({ name, help, type: kind, values: await samplesOf(figure), aggregator: 'sum' }),

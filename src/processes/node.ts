@@ -70,7 +70,7 @@ export async function readNodes({
  */
 const loop_look_ms = 100;
 /**
- * A process that is busy for less than this share of the time counts as idle. Its event loop delay is then not
+ * The share of time below which a busy process counts as idle. The event loop delay of an idle process is not
  * measured.
  */
 const idle_share_max = 0.02;

@@ -24,7 +24,7 @@ const systems: ReadonlyArray<readonly [RegExp, string]> = [
 const nameIn = (text: string, names: ReadonlyArray<readonly [RegExp, string]>): string =>
   names.find(([form]) => form.test(text))?.[1] ?? '';
 
-/** The headers of real browsers are shorter than this. */
+/** How many characters of a User-Agent header are read. Real browsers send shorter headers. */
 const read_length_max = 512;
 
 /** Returns for example `Firefox on Linux`, or '' for an unknown browser. The header itself is not stored. */

@@ -140,7 +140,7 @@ test('a deleted post releases its file', async () => {
   expect((await download(post.id)).status).toBe(404);
 });
 
-test('a refused post stores no file', async () => {
+test('if a post is refused, its file is not stored', async () => {
   await ok(ben, 'POST', `/api/chats/${channel}/join`);
   expect(await refusal(send({ photo }, {}, { by: ben }))).toEqual([
     400,
@@ -195,7 +195,7 @@ test('deleting a post whose outcome is unknown keeps its file, because a message
   expect(await unused(keys)).toEqual([]);
 });
 
-test('deleting an account releases the files of its scheduled posts, except the file of a post that is being published', async () => {
+test('deleting an account releases the files of scheduled posts, but keeps the file of a post that is being published', async () => {
   const [first, second] = [await schedule({ photo }), await schedule({ document: paper })];
   const [kept, released] = [await keysOf(first.id), await keysOf(second.id)];
   await sql(

@@ -147,7 +147,7 @@ test('an owner cancels a replay, and starts another one only after its end', asy
   await broken.close();
 });
 
-test('a refused replay uses up no replay_id', async () => {
+test('a refused replay does not use up a replay_id', async () => {
   const broken = await keepBooks(() => 503);
   await call('setWebhookRoute', { name: 'down', ...to(broken), commands: ['none'] });
   const start = (front = 0) => own('POST', 'replays', { from_update_id: 0, route: 'down' }, front);

@@ -35,7 +35,7 @@ const tick_ms = 60;
 const rest_ms = 200;
 /** The clocks of Redis and of the test differ in rate, and Redis counts whole ms. */
 const clock_tolerance_ms = 10;
-/** The maximum time until enough calls, or a last call, are answered. */
+/** How long to wait for the answers to enough calls, or to a last call. */
 const answered_ms_max = 60_000;
 
 /** Makes one recorded call of one client. Returns false if the outcome is unknown. */
@@ -474,7 +474,7 @@ export interface RoundOptions {
   readonly answered: number;
   /** The faults during the round. The round lasts at least until this promise resolves. */
   readonly disturb?: () => Promise<void>;
-  /** The maximum time in ms until the last updates arrive. Default 20,000. */
+  /** How long in ms the last updates may take to arrive. Default 20,000. */
   readonly arrivalMsMax?: number;
   /** The number of times that Redis was restarted. */
   readonly restarts?: number;

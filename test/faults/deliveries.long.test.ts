@@ -74,7 +74,7 @@ async function pushTo(world: World, answerMs: number) {
   };
 }
 
-/** The maximum time for the delivery of updates that were sent while no worker was running. */
+/** How long the delivery of updates that were sent while no worker ran may take. */
 const settleMs = amount(60_000, 600_000);
 
 /**

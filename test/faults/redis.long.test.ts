@@ -17,7 +17,7 @@ afterEach(async () => {
   proxy = undefined;
 });
 
-/** The maximum time until calls succeed again after Redis has loaded its data. */
+/** How long calls may fail after Redis has loaded its data. */
 const resume_ms_max = 5_000;
 
 test(

@@ -23,7 +23,7 @@ export interface LoadOptions {
   /** Returns the index of the front for an attempt. Attempts count up from 0 for each call. */
   readonly front: (lane: number, tries: number) => number;
   readonly groupsOnly?: boolean;
-  /** The maximum time in ms until a call is acknowledged. If a call takes longer, the load fails. Default 40,000. */
+  /** How long in ms a call may take to be acknowledged. If a call takes longer, the load fails. Default 40,000. */
   readonly patienceMs?: number;
   /** The pause of each sender between two calls. Default 0. */
   readonly restMs?: number;

@@ -194,7 +194,7 @@ test('the calls of a combined run share one key for their requests, and a single
   expect(ttl).toBeLessThanOrEqual(limits.request_id_ttl_ms);
 });
 
-test('a refused call stores no answer, and a combined run of refused calls leaves no key', async () => {
+test('the answer to a refused call is not stored, and a combined run of refused calls leaves no key', async () => {
   await client.hset(keys.chat(chats[1] as ChatRef), 't', 'blocked');
   const refused = [send('a', chats[1]), send('b', chats[1])];
   expect(await Promise.all(refused)).toMatchObject([{ status: 'blocked' }, { status: 'blocked' }]);

@@ -244,7 +244,7 @@ test('a replaced token stays invalid even if Redis restores its record', async (
   expect(await node.store.auth.bot(token)).toMatchObject({ id: made.bot.id });
 });
 
-test('if Redis loses the refresh of a replaced token during a look-up, the look-up stores no old copy', async () => {
+test('if Redis loses the refresh of a replaced token during a look-up, the look-up does not store the old copy', async () => {
   await node.store.bots.regenerateToken(made.user.id, made.bot.id);
   const former = await node.store.bots.token(made.user.id, made.bot.id);
   const reader = await cluster.node();

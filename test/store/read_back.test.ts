@@ -156,7 +156,7 @@ test('if a control record was changed and evicted during a read-back, its old ve
   expect(await a.store.auth.bot(token)).toMatchObject({ id: bot.id });
 });
 
-test('a delayed refresh restores no old value, even after a later refresh and an eviction', async () => {
+test('a delayed refresh does not restore an old value, even after a later refresh and an eviction', async () => {
   const { bot } = await makeDirect(b);
   const key = cluster.keys.bot(bot.id);
   const held = gate();

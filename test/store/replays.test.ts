@@ -88,7 +88,7 @@ test('two concurrent replays queue each dead letter only once', async () => {
   expect(await inQueue(bot)).toEqual(['0', '1', '2', '3', '4', '5', '6']);
 });
 
-test('a journal batch that is written again restores no dead letter that was replayed or discarded', async () => {
+test('writing a journal batch again does not restore dead letters that were replayed or discarded', async () => {
   for (const take of ['replay', 'discard'] as const) {
     const { bot } = await bury('one');
     const [row] = await node.written.query<{ version: number; record: Buffer; update_id: number }>(

@@ -13,9 +13,9 @@ import { killProcessesOf, processesOf } from './run_processes.mjs';
 import { startTestServers, temporaryFolder } from './servers.js';
 
 const watcher = fileURLToPath(new URL('./run_processes.mjs', import.meta.url));
-/** The time limit for processes to end after their parent has ended. */
+/** How long processes may run after their parent has ended. */
 const ending_ms_max = 10_000;
-/** The time limit for a worker to stop its service. */
+/** How long a worker may take to stop its service. */
 const worker_ms_max = 60_000;
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {

@@ -3,7 +3,7 @@
  * These are the processor time of synchronous work, and the fastest of several runs.
  */
 
-/** The maximum time in ms until a connection of a test is ready. Long enough for a busy machine. */
+/** How long in ms a connection of a test may take to be ready. Long enough for a busy machine. */
 export const ready_ms_max = 30_000;
 
 /** Returns the processor time of this process in ms during `work`. Other processes do not affect it. */

@@ -76,7 +76,7 @@ export interface World {
   stop(): Promise<void>;
 }
 
-/** The maximum time in ms for the start of the browser, and for each wait of a page. A busy machine draws pages slowly. */
+/** How long in ms the browser may take to start, and how long a test waits for a page. A busy machine draws pages slowly. */
 const patience_ms = 60_000;
 
 const launchBrowser = () =>

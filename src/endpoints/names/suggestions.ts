@@ -31,7 +31,7 @@ export const listSuggestions = defineEndpoint({
   verb: 'GET',
   path: '/api/suggestions',
   summary:
-    'Lists the bots and public chats of the setting SUGGESTED_CHATS, in its order. Counts as one call for each.',
+    'Lists the bots and public chats of the setting SUGGESTED_CHATS, in its order. The call counts once for each suggestion.',
   params: z.object({}),
   result: suggestions,
   handler: async (context) => {

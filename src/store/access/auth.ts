@@ -50,7 +50,7 @@ const authKeys = (keys: Keys) => ({
   channel: keys.authChannel(),
 });
 
-/** The maximum time for which a node uses its cache when it cannot renew its lease. */
+/** How long a node may use its cache when it cannot renew its lease. */
 const leaseMs = limits.auth_lease_ms + limits.auth_lease_margin_ms;
 
 /**

@@ -60,19 +60,24 @@ export function createNotices({ db }: StoreContext, store: () => Sending, onErro
       profile: () => Promise<Profile>,
       write: (notice: Notice, language: string | null) => NoticeMessage,
     ) =>
-      takeNotices(db, limits.notices_batch_max, limits.notice_claim_ms, async ({ id, user_id, notice, tries }) => {
-        try {
-          const user = await store().users.find(user_id);
-          if (user === null) return { how: 'refused', why: 'user_not_found' };
-          await send(id, await profile(), user_id, write(notice, user.languageCode));
-          return { how: 'sent' };
-        } catch (error) {
-          if (!passing(error) || tries >= limits.notice_tries_max)
-            return { how: 'refused', why: error instanceof ApiError ? error.kind : 'internal' };
-          onError(error);
-          const delayMs = Math.min(limits.notice_retry_ms_max, limits.notice_retry_ms * 2 ** tries);
-          return { how: 'later', delayMs };
-        }
-      }),
+      takeNotices(
+        db,
+        limits.notices_batch_max,
+        limits.notice_claim_ms,
+        async ({ id, user_id, notice, tries }) => {
+          try {
+            const user = await store().users.find(user_id);
+            if (user === null) return { how: 'refused', why: 'user_not_found' };
+            await send(id, await profile(), user_id, write(notice, user.languageCode));
+            return { how: 'sent' };
+          } catch (error) {
+            if (!passing(error) || tries >= limits.notice_tries_max)
+              return { how: 'refused', why: error instanceof ApiError ? error.kind : 'internal' };
+            onError(error);
+            const delayMs = Math.min(limits.notice_retry_ms_max, limits.notice_retry_ms * 2 ** tries);
+            return { how: 'later', delayMs };
+          }
+        },
+      ),
   };
 }
