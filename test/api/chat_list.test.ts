@@ -4,8 +4,9 @@ import pg from 'pg';
 import { expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { openAnywhere, openMasters } from '../support/cluster.js';
+import { ask } from '../support/postgres_pair.js';
 import { createFront } from '../support/role_process.js';
-import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import { type Answer, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
 import { onSharedService } from '../support/shared.js';
 
 let service: Service;
@@ -31,15 +32,7 @@ onSharedService(async (running) => {
   bot = await service.newBot(ann, 'writer');
 });
 
-async function query(text: string, values: unknown[]): Promise<void> {
-  const client = new pg.Client(service.databaseUrl);
-  await client.connect();
-  try {
-    await client.query(text, values);
-  } finally {
-    await client.end();
-  }
-}
+const query = (text: string, values: unknown[]) => ask<Answer['body']>(service.databaseUrl, text, values);
 
 /** Inserts groups into the database in the same state as groups created over the API. */
 async function manyGroups(person: TestUser, count: number, titleLength: number): Promise<void> {

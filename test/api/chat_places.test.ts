@@ -1,9 +1,9 @@
 /** Tests the chats that a person has pinned in the list, and the archive. Postgres alone stores them. */
-import pg from 'pg';
 import { beforeEach, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { openAnywhere } from '../support/cluster.js';
-import { resultOf, type Service, type TestUser } from '../support/service.js';
+import { ask } from '../support/postgres_pair.js';
+import { type Answer, resultOf, type Service, type TestUser } from '../support/service.js';
 import { onSharedService } from '../support/shared.js';
 
 let service: Service;
@@ -52,15 +52,7 @@ const archived = () => ids('&archived=true');
 const group = (index: number) => groups.at(index) as number;
 const without = (...gone: number[]) => groups.filter((id) => !gone.includes(id));
 
-async function sql(text: string, ...values: unknown[]) {
-  const client = new pg.Client(service.databaseUrl);
-  await client.connect();
-  try {
-    return (await client.query(text, values)).rows;
-  } finally {
-    await client.end();
-  }
-}
+const sql = (text: string, ...values: unknown[]) => ask<Answer['body']>(service.databaseUrl, text, values);
 
 /** Removes the groups from Redis, once they are in Postgres. */
 async function loseChats(): Promise<void> {

@@ -1,7 +1,7 @@
 /** Tests who may add a person to groups and channels. A call by anybody else creates an invitation instead. */
-import pg from 'pg';
 import { beforeEach, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
+import { ask } from '../support/postgres_pair.js';
 import { type Answer, resultOf, type Service, type TestUser } from '../support/service.js';
 import { onSharedService } from '../support/shared.js';
 
@@ -39,15 +39,8 @@ const chatsOf = async (who: TestUser): Promise<number[]> =>
   (await ok(who, 'GET', '/api/chats')).items.map(({ id }: { id: number }) => id);
 const refusal = (answer: Answer) => [answer.status, answer.body.description];
 
-async function query(text: string, values: unknown[] = []) {
-  const client = new pg.Client(service.databaseUrl);
-  await client.connect();
-  try {
-    return (await client.query(text, values)).rows;
-  } finally {
-    await client.end();
-  }
-}
+const query = (text: string, values: unknown[] = []) =>
+  ask<Answer['body']>(service.databaseUrl, text, values);
 
 test('only the person sees who may add them to groups', async () => {
   expect((await ok(vera, 'GET', '/api/me')).add_to_groups).toBe('everyone');

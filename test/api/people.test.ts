@@ -1,7 +1,7 @@
 /** Tests chats of two people, blocked people, and who may start a chat (decision 0083). */
-import pg from 'pg';
 import { beforeEach, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
+import { ask } from '../support/postgres_pair.js';
 import { type Answer, itemsOf, resultOf, type Service, type TestUser } from '../support/service.js';
 import { onSharedService } from '../support/shared.js';
 
@@ -33,15 +33,8 @@ const closed = [403, "Forbidden: you can't write to this person"];
 const noChat = [404, 'Not Found: chat not found'];
 const noPerson = [404, 'Not Found: user not found'];
 
-async function query(text: string, values: unknown[] = []) {
-  const client = new pg.Client(service.databaseUrl);
-  await client.connect();
-  try {
-    return (await client.query(text, values)).rows;
-  } finally {
-    await client.end();
-  }
-}
+const query = (text: string, values: unknown[] = []) =>
+  ask<Answer['body']>(service.databaseUrl, text, values);
 
 test('two people have one chat, and each sees the name of the other', async () => {
   const chat = await open(ann, ben);

@@ -1,7 +1,7 @@
 /** Tests scheduled posts with a file (decision 0087). */
-import pg from 'pg';
 import { beforeEach, expect, test } from 'vitest';
 import { unpack } from '../../src/store/core/codec.js';
+import { ask } from '../support/postgres_pair.js';
 import { mp4, png } from '../support/samples.js';
 import { type Answer, itemsOf, resultOf, type Service, type TestUser } from '../support/service.js';
 import { onSharedService } from '../support/shared.js';
@@ -63,15 +63,7 @@ const makeAuthor = (status = 'administrator') =>
     ...(status === 'administrator' && { rights: { can_post_messages: true } }),
   });
 
-async function sql(text: string, ...values: unknown[]) {
-  const client = new pg.Client(service.databaseUrl);
-  await client.connect();
-  try {
-    return (await client.query(text, values)).rows;
-  } finally {
-    await client.end();
-  }
-}
+const sql = (text: string, ...values: unknown[]) => ask<Answer['body']>(service.databaseUrl, text, values);
 const makeDue = (id: number) =>
   sql("update scheduled_posts set publish_at = now() - interval '1 s', next_at = now() where id = $1", id);
 const keysOf = async (id: number): Promise<string[]> =>

@@ -1,8 +1,8 @@
 /** Tests scheduled posts of channels (decision 0087). */
-import pg from 'pg';
 import { afterAll, beforeEach, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { type EventSource, openEvents } from '../clients/event_source.js';
+import { ask } from '../support/postgres_pair.js';
 import { type Answer, itemsOf, resultOf, type Service, type TestUser } from '../support/service.js';
 import { onSharedService } from '../support/shared.js';
 
@@ -43,15 +43,7 @@ const refusal = async (answer: Promise<Answer>) => {
 const put = (who: TestUser, body: object) => ok(ann, 'PUT', `/api/chats/${channel}/members/${who.id}`, body);
 const makeAuthor = () => put(ben, { status: 'administrator', rights: { can_post_messages: true } });
 
-async function sql(text: string, ...values: unknown[]) {
-  const client = new pg.Client(service.databaseUrl);
-  await client.connect();
-  try {
-    return (await client.query(text, values)).rows;
-  } finally {
-    await client.end();
-  }
-}
+const sql = (text: string, ...values: unknown[]) => ask<Answer['body']>(service.databaseUrl, text, values);
 const makeDue = (id: number) =>
   sql("update scheduled_posts set publish_at = now() - interval '1 s', next_at = now() where id = $1", id);
 

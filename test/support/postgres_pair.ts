@@ -64,12 +64,12 @@ export function copyFolder(from: string, to: string): void {
   if (status !== 0) throw new Error(stderr);
 }
 
-export async function ask<R>(url: string, text: string): Promise<R[]> {
+export async function ask<R>(url: string, text: string, values: readonly unknown[] = []): Promise<R[]> {
   const client = new pg.Client(url);
   client.on('error', () => {});
   await client.connect();
   try {
-    return (await client.query(text)).rows as R[];
+    return (await client.query(text, [...values])).rows as R[];
   } finally {
     await client.end();
   }
