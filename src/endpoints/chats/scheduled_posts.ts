@@ -18,7 +18,6 @@ import { type MediaFile, mediaOf } from '../../files/file_id.js';
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { defineEndpoint, type EndpointContext, replied } from '../../server/endpoint.js';
 import { pageById } from '../../server/pages.js';
-import type { Content } from '../../store/core/codec.js';
 import type { User } from '../../store/core/control.js';
 import { type ChatRef, isDirect } from '../../store/core/keys.js';
 import type { ScheduledPost } from '../../store/posts/scheduled_posts.js';
@@ -178,18 +177,14 @@ export const changeScheduledPost = defineEndpoint({
   handler: async ({ user, store }, p) => {
     const chat = chatOfUser(user.id, p.chat_id);
     const { scheduled_post_id: id, publish_at: at = null } = p;
+    const former = await store.scheduledPosts.find(user.id, id);
     await store.unlessApplied(async () => {
-      if (at !== null) return void checkTime(store, at);
-      const post = await store.scheduledPosts.find(user.id, id);
+      if (at !== null) checkTime(store, at);
       // A failed post whose time has passed needs a new time.
-      if (post !== null && post.publishAt * 1_000 <= store.time.now()) fail('schedule_time_wrong');
+      else if (former !== null && former.publishAt * 1_000 <= store.time.now()) fail('schedule_time_wrong');
     });
-    let content: Content | null = null;
-    if (p.text !== undefined) {
-      const former = (await store.scheduledPosts.find(user.id, id))?.content ?? {};
-      const words = { text: p.text, entities: p.entities };
-      content = await rewordedContent(store, user.id, chat, words, former);
-    }
+    const words = p.text === undefined ? null : { text: p.text, entities: p.entities };
+    const content = words && (await rewordedContent(store, user.id, chat, words, former?.content ?? {}));
     const post = await store.scheduledPosts.change(chat, user.id, id, content, at);
     return viewScheduled(post ?? fail('scheduled_post_not_found'));
   },
