@@ -11,32 +11,33 @@ const png_chunk_frame_bytes = 12;
 const webp_chunk_head_bytes = 8;
 const tiff_entry_bytes = 12;
 const orientationTag = 0x0112;
+/** The type of a number of 16 bits. */
+const tiffShort = 3;
 /** A result is at most this many bytes longer than its file, because of the block with the orientation. */
 const added_bytes_max = 64;
 
 const ascii = (bytes: Buffer, from: number, to: number) => bytes.toString('latin1', from, to);
 
-/** Returns the orientation in EXIF data, 2 to 8, or 1 if there is none. */
-function orientationIn(exif: Buffer): number {
+/**
+ * Returns EXIF data that contain only the entry with the orientation. Returns undefined if there is no such entry, or if
+ * the picture is upright. Programs read unusual entries in different ways, so the entry is copied unchanged.
+ */
+function orientationOf(exif: Buffer): Buffer | undefined {
   const order = ascii(exif, 0, 2);
-  if (exif.length < 8 || (order !== 'II' && order !== 'MM')) return 1;
+  if (exif.length < 8 || (order !== 'II' && order !== 'MM')) return undefined;
   const u16 = (at: number) => (order === 'II' ? exif.readUInt16LE(at) : exif.readUInt16BE(at));
   const first = order === 'II' ? exif.readUInt32LE(4) : exif.readUInt32BE(4);
-  if (first + 2 > exif.length) return 1;
+  if (first + 2 > exif.length) return undefined;
   const end = Math.min(first + 2 + u16(first) * tiff_entry_bytes, exif.length);
   for (let at = first + 2; at + tiff_entry_bytes <= end; at += tiff_entry_bytes) {
     if (u16(at) !== orientationTag) continue;
-    const value = u16(at + 8);
-    return value >= 1 && value <= 8 ? value : 1;
+    if (u16(at + 2) === tiffShort && u16(at + 8) === 1) return undefined;
+    // The list of entries begins at byte 8 and has one entry. No other list follows.
+    const list = Buffer.from(order === 'II' ? '080000000100' : '000000080001', 'hex');
+    const entry = exif.subarray(at, at + tiff_entry_bytes);
+    return Buffer.concat([exif.subarray(0, 4), list, entry, Buffer.alloc(4)]);
   }
-  return 1;
-}
-
-/** Returns EXIF data that contain only the orientation. */
-function exifOf(orientation: number): Buffer {
-  const exif = Buffer.from('4d4d002a00000008000101120003000000010000000000000000', 'hex');
-  exif.writeUInt16BE(orientation, 18);
-  return exif;
+  return undefined;
 }
 
 /** Collects the parts of a file that stay. */
@@ -65,10 +66,10 @@ class Kept {
    * Adds a block with the orientation from the EXIF data. `frame` builds this block. Only the first call adds a block.
    */
   orient(exif: Buffer, frame: (exif: Buffer) => Buffer): void {
-    const orientation = orientationIn(exif);
-    if (this.#isOriented || orientation === 1) return;
+    const orientation = orientationOf(exif);
+    if (this.#isOriented || orientation === undefined) return;
     this.#isOriented = true;
-    this.#length += frame(exifOf(orientation)).copy(this.#out, this.#length);
+    this.#length += frame(orientation).copy(this.#out, this.#length);
   }
 
   get isOriented(): boolean {
@@ -103,10 +104,8 @@ function endOfScan(bytes: Buffer, begin: number): number {
   return bytes.length;
 }
 
-const app1 = (exif: Buffer) => {
-  const data = Buffer.concat([Buffer.from('Exif\0\0'), exif]);
-  return Buffer.concat([Buffer.from([0xff, 0xe1, 0, data.length + 2]), data]);
-};
+const app1 = (prefix: Buffer, exif: Buffer) =>
+  Buffer.concat([Buffer.from([0xff, 0xe1, 0, prefix.length + exif.length + 2]), prefix, exif]);
 
 /** Drops everything after the end of the picture, because cameras append previews and clips with their own metadata. */
 function keepJpeg(kept: Kept): void {
@@ -128,8 +127,9 @@ function keepJpeg(kept: Kept): void {
     const end = Math.min(at + 2 + Math.max(2, bytes.readUInt16BE(at + 2)), bytes.length);
     const data = bytes.subarray(at + 4, end);
     if (isNeeded(marker, data)) kept.keep(at, end);
-    // The sixth byte is a filler of any value.
-    else if (marker === 0xe1 && ascii(data, 0, 5) === 'Exif\0') kept.orient(data.subarray(6), app1);
+    // The sixth byte is a filler of any value. Some programs require 0.
+    else if (marker === 0xe1 && ascii(data, 0, 5) === 'Exif\0')
+      kept.orient(data.subarray(6), (exif) => app1(data.subarray(0, 6), exif));
     at = end;
     if (marker === 0xda) {
       at = endOfScan(bytes, end);
