@@ -16,7 +16,10 @@ export interface PostgresOptions {
   readonly dir: string;
   readonly port?: number;
   readonly connections?: number;
-  /** False trades durability for speed. Use it only for disposable data. */
+  /**
+   * If false, a crash of the machine may destroy the data. A killed server still loses no committed row. Use it only
+   * for disposable data.
+   */
   readonly durable?: boolean;
   readonly log?: (line: string) => void;
   /** If false, the server stays in our process group and also receives the terminal's Ctrl-C. */
@@ -192,7 +195,7 @@ function spawnServer(place: Place, port: number, options: PostgresOptions, fd: n
     'unix_socket_directories=',
     'shared_buffers=128MB',
     `max_connections=${options.connections ?? 100}`,
-    `synchronous_commit=${options.durable === false ? 'off' : 'on'}`,
+    'synchronous_commit=on',
     'log_timezone=UTC',
     'timezone=UTC',
     // The command line contains the data folder. It shows that a leftover process is ours.

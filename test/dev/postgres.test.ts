@@ -71,6 +71,24 @@ test('PostgreSQL keeps its data and its port after a stop and after a crash', as
   expect(await query(third.url, 'select value from kept order by 1')).toEqual([{ value: 7 }, { value: 8 }]);
 });
 
+test('a PostgreSQL that is not durable keeps every committed row when its process is killed', async () => {
+  const options = { dir, durable: false };
+  for (let round = 0; round < 3; round++) {
+    const server = await startPostgres(options);
+    servers.push(server);
+    const client = new pg.Client(server.url);
+    client.on('error', () => {});
+    await client.connect();
+    await client.query('create table if not exists counted (value int)');
+    for (let i = 0; i < 50; i++) await client.query('insert into counted values ($1)', [i]);
+    process.kill(server.pid, 'SIGKILL');
+    await server.exited;
+  }
+  const last = await startPostgres(options);
+  servers.push(last);
+  expect(await query(last.url, 'select count(*)::int from counted')).toEqual([{ count: 150 }]);
+});
+
 longTest('PostgreSQL under npm start listens on the loopback address only', async () => {
   const { url } = await start();
   const [row] = await query(
