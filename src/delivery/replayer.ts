@@ -5,6 +5,8 @@ import type { HistoryReplays } from '../store/webhooks/history_replays.js';
 import type { Time } from '../time.js';
 
 const intervalMs = 1_000;
+/** The interval while there is no replay to serve. */
+const idleIntervalMs = 4_000;
 /** How long one claim is used. The rest of the claim is for a last step that takes long. */
 const turnMs = limits.replay_claim_ms / 2;
 
@@ -37,9 +39,16 @@ export function createReplayer({ store: { historyReplays: replays }, time, onErr
   }
 
   async function run(): Promise<void> {
+    let everyMs = intervalMs;
     while (!signal.aborted) {
-      await replays.claim().then((claimed) => Promise.all(claimed.map(serve)), onError);
-      await time.sleep(intervalMs, { signal });
+      try {
+        const claimed = await replays.claim();
+        await Promise.all(claimed.map(serve));
+        everyMs = claimed.length === 0 ? Math.min(idleIntervalMs, everyMs * 2) : intervalMs;
+      } catch (error) {
+        onError(error);
+      }
+      await time.sleep(time.untilNext(everyMs), { signal });
     }
   }
 

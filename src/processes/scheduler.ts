@@ -40,24 +40,35 @@ export function startScheduler({ store, time, held, troubles, figures }: Schedul
     }
   }
 
-  async function publishDue(): Promise<void> {
+  /** Publishes the due posts. Returns the time in ms until the next look. */
+  async function publishDue(): Promise<number> {
     while (!stopping.signal.aborted) {
+      const ms = (await store.scheduledPosts.untilDue()) ?? Number.POSITIVE_INFINITY;
+      if (ms > 0) return ms;
       const due = await store.scheduledPosts.claimDue();
+      // Another process is claiming the due posts.
+      if (due.length === 0) break;
       await Promise.all(due.map(publish));
-      if (due.length < limits.scheduled_posts_batch_max) return;
     }
+    return limits.scheduled_posts_retry_ms;
   }
 
   async function run(): Promise<void> {
     let cleanAt = 0;
     while (!stopping.signal.aborted) {
+      let ms: number = limits.scheduled_posts_retry_ms;
       // Publishes nothing during a drill, because the posts belong to the original installation.
-      if (!held()) await publishDue().catch(onError);
+      if (!held())
+        ms = await publishDue().catch((error: unknown) => {
+          onError(error);
+          return limits.scheduled_posts_retry_ms;
+        });
       if (time.monotonic() >= cleanAt) {
         cleanAt = time.monotonic() + limits.scheduled_posts_clean_ms;
         await store.scheduledPosts.clean().catch(onError);
       }
-      await time.sleep(limits.scheduled_posts_look_ms, { signal: stopping.signal });
+      const idleMs = time.untilNext(limits.scheduled_posts_look_ms_max);
+      await time.sleep(Math.min(ms, idleMs), { signal: stopping.signal });
     }
   }
   const running = run();

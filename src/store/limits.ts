@@ -136,8 +136,13 @@ export const storeLimits = {
   /** How far ahead a post can be scheduled. */
   schedule_ahead_ms_min: 60_000,
   schedule_ahead_ms_max: 365 * 24 * 3_600_000,
-  /** How often due scheduled posts are looked for, how many are published at a time, and how long a process claims them. */
-  scheduled_posts_look_ms: 1_000,
+  /**
+   * How long a process waits before it looks for scheduled posts again: at most, and after a failed attempt. The maximum
+   * is shorter than `schedule_ahead_ms_min`, so a process finds each new post before it is due.
+   */
+  scheduled_posts_look_ms_max: 4_000,
+  scheduled_posts_retry_ms: 1_000,
+  /** How many scheduled posts are published at a time, and how long a process claims them. */
   scheduled_posts_batch_max: 20,
   scheduled_post_claim_ms: 10_000,
   /** How long after the first attempt a post is tried again. Shorter than `idempotency_ttl_ms`. */

@@ -162,6 +162,10 @@ const claimed = fragment(
   `${columns}, seed::text as seed, floor(extract(epoch from now() - tried_at) * 1000)::bigint as tried_ms`,
 );
 
+/** Returns the time in ms until the first post or the first claim is due. Null if nothing is scheduled. */
+export const untilScheduledDue = (sql: Sql) => sql.value<number | null>`
+  select ceil(extract(epoch from min(next_at) - now()) * 1000)::bigint from scheduled_posts`;
+
 /** Claims due posts that no other process is publishing, for `forMs`. */
 export const claimDue = (sql: Sql, limit: number, forMs: number) => sql.rows<ClaimedPost>`
   update scheduled_posts set ${claim}, next_at = now() + ${forMs}::bigint * interval '1 millisecond'

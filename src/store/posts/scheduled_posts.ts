@@ -109,6 +109,8 @@ export function createScheduledPosts(context: StoreContext) {
     async listBy(author: number, after: number, limit: number): Promise<ScheduledPost[]> {
       return (await rows.loadScheduledBy(db, author, after, limit)).map(postOf);
     },
+    /** Returns the time in ms until a post is due. Null if nothing is scheduled. */
+    untilDue: () => rows.untilScheduledDue(db),
     /** Claims due posts that no other process is publishing. */
     async claimDue(): Promise<ClaimedPost[]> {
       const { scheduled_posts_batch_max: most, scheduled_post_claim_ms: forMs } = limits;
